@@ -27,8 +27,10 @@ VXLAN_DEVICE = "vxlan.calico"
 _ETH0_INDEX = 2
 _FIRST_FREE_INDEX = 10
 _NOBODY_MAC = "02:00:00:ff:ff:ff"
-_TIME_WAIT = 10
-"""s."""
+_TIMEOUTS = {"time_wait": 2, "syn_sent": 10}
+"""TCP state to the seconds that a connection is listed in it at most (Linux: 120 each).  After a while most
+connections would be in these, and policy changes have the list read: of those that are over only late packets remain,
+and a first packet that nobody answered is soon repeated or given up."""
 _GONE = frozenset({errno.ESRCH, errno.ENOENT, errno.ENODEV})
 
 _OUTGOING_TABLE = """
@@ -42,6 +44,17 @@ table ip outgoing {
   }
 }
 """
+
+_OVERLAY_TABLE = """
+table ip overlay {
+  chain untracked {
+  }
+  chain x_pre { type filter hook prerouting priority raw; policy accept; jump untracked; }
+  chain x_out { type filter hook output priority raw; policy accept; jump untracked; }
+}
+"""
+"""Felix has VXLAN's own packets not tracked, since their two directions never meet: the source ports differ (Calico's
+felix/rules/static.go).  Every connection between nodes would leave two entries that nobody looks at."""
 
 
 class Node:
@@ -65,13 +78,13 @@ class Node:
             sysctl.write("net/ipv4/conf/all/rp_filter", 0)
             sysctl.write("net/ipv4/conf/default/rp_filter", 0)
             sysctl.write("net/ipv4/conf/eth0/rp_filter", 0)
-            # Policy changes have the connection table listed, of which these are most after a while (Linux: 120 s).
-            sysctl.write("net/netfilter/nf_conntrack_tcp_timeout_time_wait", _TIME_WAIT, optional=True)
+            for state, seconds in _TIMEOUTS.items():
+                sysctl.write(f"net/netfilter/nf_conntrack_tcp_timeout_{state}", seconds, optional=True)
             self.route = RouteSocket()
             self._nft = Nft(spec.name)
             self._conntrack = ConntrackSocket()
         self._bring_up()
-        self._nft.run(NODE_TABLE + base_table(spec.os) + BASE_TABLE + _OUTGOING_TABLE)
+        self._nft.run(NODE_TABLE + base_table(spec.os) + BASE_TABLE + _OUTGOING_TABLE + _OVERLAY_TABLE)
         self.policy = PolicyTable(self._nft, spec.os)
         self.services = Services(self._nft, self._conntrack)
         self.injections = Injections(self._nft, NODE_CHAINS)
@@ -131,6 +144,7 @@ class Node:
             local=self.spec.address,
             device=_ETH0_INDEX,
         )
+        self._nft.run(f"flush chain ip overlay untracked\nadd rule ip overlay untracked udp dport {spec.port} notrack")
         self.route.add_address(index, spec.tunnel_address, 32)
         self.route.flush()
         self._vxlan_index = index

@@ -10,6 +10,7 @@ from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.dataplane.model import PodSpec
 from tests.lab.dataplane.conftest import Lab
 
+VXLAN_PORT = 4789
 PAIRS = [("l1a", "l1b"), ("l1a", "l2a"), ("l1a", "w1a"), ("w1a", "l1a"), ("w1a", "w1b"), ("w1a", "w2a")]
 
 
@@ -84,6 +85,15 @@ def test_who_gets_an_address_next_does_not_inherit_its_connections(lab: Lab) -> 
     assert connections_with(lab, "l1", spec.address) == []
     lab.run(lab.plane.remove_pod(spec.id))
     del lab.pods[spec.id]
+
+
+@pytest.mark.parametrize("node", ["l1", "w1"])
+def test_the_overlays_own_packets_are_not_tracked(lab: Lab, node: str) -> None:
+    assert lab.tcp("l1a", "w1a").outcome == "open"
+    facts: Any = lab.run(lab.plane.facts(node))
+    carried = [c for c in facts["connections"] if lab.address("w1a") == c["original"]["destination"]]
+    carriers = [c for c in facts["connections"] if c["original"]["destination_port"] == VXLAN_PORT]
+    assert (len(carried) > 0, carriers) == (True, [])
 
 
 def test_a_host_network_pod_is_its_node_and_leaves_it_whole(lab: Lab) -> None:
