@@ -1,7 +1,7 @@
 """Behind a Service each ready backend is used and no unready one; one that goes is used no more, one that comes is."""
 
 from conformance.fixtures import OS, Backends, Services, UnreadyServers, WorkerPods
-from conformance.marks import about, each_os, manifest, needs, verifies
+from conformance.marks import about, begins_early, each_os, manifest, needs, verifies
 
 pytestmark = [verifies("CONN-4", part="several {server_os} backends"), manifest("services/cluster-ip.yaml")]
 
@@ -10,6 +10,7 @@ GONE = "kube-proxy of the client's node forgets a backend that goes"
 CAME = "kube-proxy of the client's node uses a backend that comes"
 
 
+@begins_early()
 @about("clusterip")
 @each_os("server_os")
 @needs(linux=2, windows=2)

@@ -1,13 +1,14 @@
 """With direct server return a Windows pod keeps its address by ClusterIP, and policies know it."""
 
 from conformance.fixtures import Expect, Place, Policy, SourceOf, WindowsNodes, WorkerPods
-from conformance.marks import manifest, places, verifies
+from conformance.marks import begins_early, manifest, places, verifies
 
 pytestmark = [manifest("policy/services/only-the-client.yaml")]
 
 REMOVED = "without the policy everybody is let in again"
 
 
+@begins_early()
 @places()
 @verifies("SVC-2", part="windows pod, server on {place}")
 def test_a_policy_knows_the_client_by_cluster_ip(

@@ -200,6 +200,38 @@ def test_an_exclusive_test_is_not_starved_by_a_stream_of_shared_ones(tmp_path: P
     assert began - asked <= 6  # those at the turnstile before it, at most: each stream's current and next
 
 
+def test_an_exclusive_turn_begins_when_all_are_through_with_what_comes_before_it(tmp_path: Path) -> None:
+    """Whoever waits for it stands in nobody's way: shared tests, and those with a node to themselves, go on."""
+    import threading
+
+    from conformance.run.scheduler_lock import SHARED, Exclusivity, ReadWriteGate
+
+    gates = [ReadWriteGate(tmp_path, ["a", "b"], patience=60) for _ in range(3)]
+    for gate in gates:
+        gate.arrive()
+    begun = {kind: threading.Event() for kind in ("node", "cluster")}
+
+    def turn(gate: ReadWriteGate, exclusivity: Exclusivity) -> None:
+        hold = gate.enter(exclusivity, exclusivity.kind, print)
+        begun[exclusivity.kind].set()
+        hold.release()
+
+    exclusive = [Exclusivity(kind="cluster"), Exclusivity(kind="node", node="a")]
+    threads = [threading.Thread(target=turn, args=pair) for pair in zip(gates, exclusive, strict=False)]
+    for thread in threads:
+        thread.start()
+    gates[2].enter(SHARED, "shared", print).release()
+    assert not any(event.wait(0.1) for event in begun.values())
+    gates[2].leave("node")
+    assert begun["node"].wait(10)
+    assert not begun["cluster"].wait(0.1), "the second process may have more tests for nodes"
+    gates[1].leave()
+    gates[2].leave()
+    assert begun["cluster"].wait(10)
+    for thread in threads:
+        thread.join()
+
+
 def test_a_killed_worker_frees_its_turn(project: Project) -> None:
     project.suite(
         """

@@ -50,10 +50,13 @@ class Exclusive:
         items.sort(key=lambda item: _place(item, rivals))
         patience = self.run.settings.timings.run.progress_every
         self._gate = ReadWriteGate(directory.locks, (node.name for node in facts.nodes), patience=patience)
+        self._gate.arrive()
         self._tell = self.run.progress().tell
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
         """Wait for the test's turn; afterwards tell the others that pods may have changed."""
         if self._gate is None:
             return (yield)
@@ -73,6 +76,14 @@ class Exclusive:
             if exclusivity.exclusive:
                 self.state.restoration.epoch.advance()
             hold.release_after(self._under_way(), lambda: self._note(item.nodeid, exclusivity, hold, ended))
+            if nextitem is None:
+                self._gate.leave()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Let others' exclusive turns begin, which need not wait for what is cleaned up now."""
+        if self._gate is not None:
+            self._gate.leave()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

@@ -1,8 +1,9 @@
 """What may run beside a test: a fair gate across the processes of a run, of locks on files in the run's directory.
 
 Every test passes the turnstile and takes its locks while it stands there, so that whoever waits for an exclusive turn
-is not starved by a stream of shared ones.  All take them in the same order: cluster, then nodes by name.  The kernel
-frees the locks of a process that dies.
+is not starved by a stream of shared ones.  Who wants one stands there only when all processes are through with what is
+shared, in whatever order their tests are handed out: else those would wait behind it.  All take the locks in the same
+order: cluster, then nodes by name.  The kernel frees the locks of a process that dies.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from typing import Any, Literal
 
 TURNSTILE = "turnstile"
 CLUSTER = "cluster"
+LATER = ("node", "cluster")
+"""Kinds of exclusive turns.  Each begins once no process has tests of the kinds before it left, since these would wait
+for it and not the other way round; processes that end, or die, have none."""
 ExclusivityKind = Literal["shared", "node", "cluster"]
 
 
@@ -98,12 +102,27 @@ class ReadWriteGate:
         self._locks = locks
         self._nodes = sorted(nodes)
         self._patience = patience
+        self._before: dict[str, int] = {}
+        """Kind to the descriptor of a lock that is shared while tests of kinds before it are left in this process."""
+
+    def arrive(self) -> None:
+        """Have other processes' exclusive turns wait until this one has come to its own, or :meth:`leave` is called."""
+        for kind in LATER:
+            self._before[kind] = self._lock(f"before-{kind}", "", lambda line: None, exclusive=False, sign=False)
+
+    def leave(self, *kinds: str) -> None:
+        """No test of a kind before these (default: of any) is left here; idempotent."""
+        for kind in kinds or LATER:
+            descriptor = self._before.pop(kind, None)
+            if descriptor is not None:
+                os.close(descriptor)
 
     def enter(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> HeldLocks:
         """Wait for a turn.  ``who`` names the test to those who wait for it; ``tell`` is called when it takes long."""
         hold = HeldLocks(time.monotonic())
         held = hold._descriptors
         try:
+            self._wait_for_those_before(exclusivity, who, tell)
             turnstile = self._lock(TURNSTILE, who, tell, exclusive=True, sign=exclusivity.exclusive)
             try:
                 for name, exclusive in self._wanted(exclusivity):
@@ -115,6 +134,11 @@ class ReadWriteGate:
             raise
         hold.began = time.monotonic()
         return hold
+
+    def _wait_for_those_before(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> None:
+        if exclusivity.exclusive:
+            self.leave(*LATER[: LATER.index(exclusivity.kind) + 1])
+            os.close(self._lock(f"before-{exclusivity.kind}", who, tell, exclusive=True, sign=False))
 
     def _wanted(self, exclusivity: Exclusivity) -> Iterator[tuple[str, bool]]:
         """Names of locks and whether they are wanted alone, in the order in which everybody takes them."""
