@@ -4,9 +4,9 @@ Rules for service accounts are for the pods that have them.
 """
 
 from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import about, each_os, manifest, verifies
+from conformance.marks import about, each_os, manifest, needs, verifies
 
-pytestmark = [manifest("policy/calico/ingress_by_range.yaml")]
+pytestmark = [needs(calico_policy=True), manifest("policy/calico/ingress_by_range.yaml")]
 
 
 @about("tcp")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from conformance.errors import SuiteError, UsageProblem
+from conformance.errors import MissingCapability, SuiteError, UsageProblem
 from conformance.expect.figures import PolicyChange
 from conformance.facts.calico_api import CalicoApi
 from conformance.kube import manifest
@@ -66,9 +66,14 @@ class Policy:
         for obj in filled:
             cluster_scoped = obj["kind"] == TIER or obj["kind"].startswith("Global")
             namespace = None if cluster_scoped else into
-            self._applied[reference(obj, namespace)] = time.monotonic()
+            target = reference(obj, namespace)
+            self._applied[target] = time.monotonic()
             if obj["apiVersion"].startswith(GROUP):
-                self._calico().apply(obj, f"the test's policy, {self._path}", namespace=namespace)
+                try:
+                    self._calico().apply(obj, f"the test's policy, {self._path}", namespace=namespace)
+                except MissingCapability:  # nothing was written, and nothing can be deleted
+                    del self._applied[target]
+                    raise
             else:
                 self._changes.apply(obj, f"the test's policy, {self._path}", namespace=namespace)
         self.change = PolicyChange(

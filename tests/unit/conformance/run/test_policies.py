@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import EnvironmentBroken, UsageProblem
+from conformance.errors import EnvironmentBroken, MissingCapability, UsageProblem
 from conformance.model.change import ObjectRef
 from conformance.run.policies import Policy
 from tests.unit.conformance.expect.stand_ins import workload
@@ -107,3 +107,18 @@ def test_a_value_that_the_manifest_ignores_is_refused_before_anything_is_applied
             server=workload("web"), friend=workload("friend")
         )
     assert not kubernetes.there
+
+
+def test_where_calico_policies_cannot_be_written_there_is_nothing_to_remove() -> None:
+    class Unwritable(Cluster):
+        def apply(self, obj: dict[str, Any], why: str, *, namespace: str | None = None) -> None:
+            raise MissingCapability("projectcalico.org/v3 is not served", "install Calico's API server")
+
+        def delete(self, target: ObjectRef, why: str) -> None:
+            raise MissingCapability("projectcalico.org/v3 is not served", "install Calico's API server")
+
+    one = policy("policy/calico/default_deny_ingress.yaml", Cluster(), Unwritable())
+    with pytest.raises(MissingCapability):
+        one.apply(server=workload("web"))
+    one.remove()
+    assert one.in_force() == []
