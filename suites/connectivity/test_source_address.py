@@ -1,4 +1,4 @@
-"""A server sees the pod's own address as its client: nothing is translated between pods."""
+"""A server sees the pod's own address as its client, by TCP and by UDP: nothing is translated between pods."""
 
 from conformance.fixtures import OS, Addresses, CalicoObjects, Expect, Pools, WorkerPods
 from conformance.marks import directions, each_os, verifies
@@ -12,17 +12,19 @@ BECAUSE = "natOutgoing is for traffic that leaves the pools, and both addresses 
 def test_no_address_is_translated_between_nodes(
     pods: WorkerPods, addresses: Addresses, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
-    ways = pods.clients(client_os).across(pods.servers(server_os)).tcp(8080)
-    expect.control(ways, because=OPEN)
-    expect.sources(ways, are=addresses.of_pod, because=BECAUSE)
+    pairs = pods.clients(client_os).across(pods.servers(server_os))
+    expect.control(pairs.tcp_and_udp(8080), because=OPEN)
+    expect.sources(pairs.tcp(8080), are=addresses.of_pod, because=BECAUSE)
+    expect.sources(pairs.udp(8080), are=addresses.of_pod, because=BECAUSE)
 
 
 @verifies("NAT-1", part="{os}->{os} source address, same node")
 @each_os("os")
 def test_no_address_is_translated_within_a_node(pods: WorkerPods, addresses: Addresses, expect: Expect, os: OS) -> None:
-    ways = pods.clients(os).beside(pods.servers(os)).tcp(8080)
-    expect.control(ways, because=OPEN)
-    expect.sources(ways, are=addresses.of_pod, because=BECAUSE)
+    pairs = pods.clients(os).beside(pods.servers(os))
+    expect.control(pairs.tcp_and_udp(8080), because=OPEN)
+    expect.sources(pairs.tcp(8080), are=addresses.of_pod, because=BECAUSE)
+    expect.sources(pairs.udp(8080), are=addresses.of_pod, because=BECAUSE)
 
 
 @verifies("NAT-1", part="pools")

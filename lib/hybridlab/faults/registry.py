@@ -50,6 +50,7 @@ _NODE = Parameter(name="node", meaning="name of a node")
 _WINDOWS_OR_ALL = Parameter(name="node", meaning="name of a Windows node, or all", default="all")
 _NODE_OR_ALL = Parameter(name="node", meaning="name of a node, or all", default="all")
 _WINDOWS = Parameter(name="node", meaning="name of a Windows node")
+_PROTOCOL = Parameter(name="protocol", meaning="all, tcp or udp", default="all", choices=("all", "tcp", "udp"))
 _LINUX_OR_ALL = Parameter(name="node", meaning="name of a Linux node, or all", default="all")
 
 _TYPES = (
@@ -102,7 +103,7 @@ _TYPES = (
         description="a node lets everything, or everything of one protocol, past policy",
         parameters=(
             _NODE,
-            Parameter(name="protocol", meaning="all, tcp or udp", default="all", choices=("all", "tcp", "udp")),
+            _PROTOCOL,
         ),
         make=policy_not_enforced,
     ),
@@ -329,8 +330,8 @@ _TYPES = (
         name="snat-pod-to-pod",
         layer="services",
         scope="node",
-        description="a node rewrites the source of its pods on their way to other pods",
-        parameters=(_NODE,),
+        description="a node rewrites the source of its pods on their way to other pods, of all or of one protocol",
+        parameters=(_NODE, _PROTOCOL),
         make=snat_pod_to_pod,
     ),
     FaultType(

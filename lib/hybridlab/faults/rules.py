@@ -118,12 +118,12 @@ def dns_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> F
 
 
 def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node rewrites the source of its pods on their way to other pods."""
-    node = lab.node(parameters["node"])
+    """A node rewrites the source of its pods on their way to other pods, of all they send or of one protocol."""
+    node, protocol = lab.node(parameters["node"]), parameters["protocol"]
     blocks = lab.blocks(node)
     if not blocks:
         raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
-    own = f"ip saddr {{ {', '.join(blocks)} }}"
+    own = f"ip saddr {{ {', '.join(blocks)} }}" + ("" if protocol == "all" else f" meta l4proto {protocol}")
     rules = [
         ("f_snat", f'oifname "vxlan.calico" {own} masquerade'),
         ("f_snat", f'oifname "cali*" {own} snat to {lab.address(node)}'),
