@@ -29,6 +29,7 @@ def collected(*arguments: str, where: Path = CHECKOUT) -> subprocess.CompletedPr
 def test_a_path_apart_from_its_option_is_refused_with_what_to_write(option: str, tmp_path: Path) -> None:
     elsewhere = tmp_path / "a file"
     elsewhere.touch()
+    (tmp_path / "pytest.ini").touch()  # else whatever lies in a directory above may be the root
     done = collected(option, str(elsewhere))
     assert done.returncode == 4
     assert f"ERROR: {option} PATH: write {option}=PATH; apart from its option pytest takes the path" in done.stderr
