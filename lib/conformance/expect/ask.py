@@ -35,7 +35,13 @@ milliseconds after they are told to, one time more than another.  At most half o
 TICK = 0.001
 """s.  What is due so soon is due."""
 LOOK = 0.1
-"""s.  Between two looks whether attempts that did not leave have left."""
+"""s.  Between two looks whether attempts that did not leave have left, or answers that are owed have come."""
+BEHIND = 1.0
+"""s.  So long a source is not asked again while more than a few answers are owed to it: attempts that are begun faster
+than pods answer pile up until each answer comes too late, and healthy paths look closed.  What is not answered by then
+is taken for lost."""
+FEW = 3
+"""Answers that may be owed to a source: some packets are always under way, and a single lost one is no load."""
 PATIENT = 1.0
 """s.  Longest wait for an answer before looking at the clock again."""
 
@@ -149,7 +155,8 @@ class _Round:
         due: list[str] = []
         for uid in self._by_source:
             if self._next_due(uid) <= now + TICK:
-                if self._asking.waits(uid):  # an agent that hangs is seen to hang, and is not asked for more and more
+                # An agent that hangs is seen to hang, and a busy one to be behind: neither is asked for more and more.
+                if self._asking.waits(uid) or self._is_behind(uid):
                     self._held_until[uid] = now + min(LOOK, self._cadence[uid])
                     continue
                 self._due[uid] = now + self._cadence[uid]
@@ -165,6 +172,17 @@ class _Round:
                 self._sooner.pop(path.attempt.source.uid, None)
             tickets = self._asking.begin([path.attempt for path in several])
             self._asked.update({ticket: (path, path.ask(now)) for ticket, path in zip(tickets, several, strict=True)})
+
+    def _is_behind(self, uid: str) -> bool:
+        """Whether more than a few attempts of the source at servers that have answered it are unanswered.
+
+        Attempts at closed routes do not count: that nothing answers them is what is to be seen.
+        """
+        since, owed = self._now - BEHIND, 0
+        for path in self._by_source[uid]:
+            if path.has_connected:
+                owed += sum(attempt.seen is None and attempt.asked > since for attempt in path.recent)
+        return owed > FEW
 
     def _next_due(self, uid: str) -> float:
         """By the source's cadence, or sooner where an attempt would complete a row, all that it was asked agrees, or a

@@ -13,7 +13,9 @@ row of more than ``2 x give_up - syn_again`` come about: settings that allow one
 
 **Open.**  Of the answered attempts the newest ``agree`` connected, in a row without an unanswered one between them, and
 where the answer says which pod gave it, it was one of the target's.  What was begun before them may still wait: it left
-before the path was open.
+before the path was open.  Where connecting is what is said (``Path.steady``), a path that timed out after it had
+connected needs ``STEADY`` attempts in a row for each such outage, and none that left after it had connected may still
+wait before them: a path that loses a part of its connections is not open.
 
 Routes are decided independently of each other, but for the controls that they share.
 """
@@ -24,13 +26,17 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from conformance.expect.answered import ARRIVED, as_wanted, unexpected_backend
 from conformance.expect.names import UNSENT
 from conformance.model.attempt import Attempt
-from conformance.model.observation import DENIED_VERDICTS, Observation
+from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.settings import OsTimings
+
+STEADY = 20
+"""Attempts in a row that make up for one outage of a path that had connected before.  Where a fifth of all connections
+is lost, three in a row connect by chance each second time, twenty one time in 87, and forty one time in 7,500."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +105,8 @@ class Path:
     """In the order in which they were asked for."""
     controls: tuple[tuple[Path, ...], ...] = ()
     """For a closed route: open routes of its source, open routes to its target, as far as there are any."""
+    steady: bool = False
+    """Whether that it stays open is what is said; not so of controls, and of what policies leave open."""
     error: Exception | None = None
     """What broke an attempt: it is not decided any more."""
     ended: Why | None = None
@@ -108,6 +116,10 @@ class Path:
     """Clock to the moments on it at which attempts were begun that connected, in order."""
     _placed: list[tuple[float, float]] = field(default_factory=list)
     """The same on the suite's clock, each with its error."""
+    _opened: float = float("inf")
+    """s.  As :attr:`Try.asked`, the first attempt that connected."""
+    _lost: float = -float("inf")
+    """s.  As :attr:`Try.asked`, the last attempt that timed out."""
 
     def ask(self, asked: float) -> Try:
         """One attempt more."""
@@ -118,10 +130,36 @@ class Path:
     def answer(self, attempt: Try, seen: Observation, *, at: float, error: float, came: float) -> None:
         """What an attempt showed; times as in :class:`Try`."""
         attempt.seen, attempt.at, attempt.error, attempt.came = seen, at, error, came
+        if seen.verdict in DENIED_VERDICTS:
+            self._lost = max(self._lost, attempt.asked)
         if self.want and as_wanted(seen, True):
+            self._opened = min(self._opened, attempt.asked)
             if seen.began is not None:
                 insort(self._connected.setdefault(seen.clock, []), seen.began)
             insort(self._placed, (at, error))
+
+    @property
+    def has_connected(self) -> bool:
+        """Whether one of its attempts connected."""
+        return bool(self._placed)
+
+    @property
+    def agree(self) -> int:
+        """Attempts in a row that decide it."""
+        return max(self.rule.agree, STEADY * self._outages) if self.steady else self.rule.agree
+
+    def may_waver(self, attempt: Try) -> bool:
+        """Whether an unanswered attempt may still show an outage: it left after the path had connected."""
+        return self.steady and attempt.asked > self._opened
+
+    @property
+    def _outages(self) -> int:
+        """How often it timed out after it had connected, attempts in a row being one."""
+        if self._lost < self._opened:
+            return 0
+        answered = (attempt.seen for attempt in self.tries if attempt.seen is not None)
+        kinds = [as_wanted(seen, True) for seen in answered if as_wanted(seen, True) or as_wanted(seen, False)]
+        return sum(connected and not after for connected, after in pairwise(kinds))
 
     @property
     def seconds(self) -> float:
@@ -188,6 +226,7 @@ class Why(StrEnum):
     CLOSED = "nothing connects"
     WAVERS = "some attempts connect and some do not"
     ANOTHER_POD = "another pod answers"
+    SILENT = "the server takes connections and does not answer"
     CONTROL = "its control was lost"
     ASTRAY = "the attempts never went to the target"
     BROKEN = "a probe broke"
@@ -337,24 +376,27 @@ def _open(path: Path) -> Standing:
     row: list[Try] = []
     held: list[Try] = []
     """The newest row that decides, with an unanswered attempt after it."""
-    ended, agree = path.ended, path.rule.agree
+    ended, agree, owed = path.ended, path.agree, False
     for attempt in path.recent:
         if attempt.seen is None:
-            held, row = (row if len(row) >= agree else held), []
+            held, row = (row if len(row) >= agree and not owed else held), []
+            owed = owed or path.may_waver(attempt)
         elif as_wanted(attempt.seen, True):
             row.append(attempt)
         else:
             held, row, ended = [], [], Why.ANOTHER_POD if unexpected_backend(attempt.seen) else Why.CLOSED
     path.pass_over(len(path.heard) - agree, ended)
-    decides = row if len(row) >= agree else held
+    decides = row if len(row) >= agree and not owed else held
     return Held(tuple(decides)) if decides else NotYet(tuple(row), ended)
 
 
 def _conclude_open(path: Path, about_denial: bool) -> Standing:
-    newest = [attempt.seen for attempt in path.answered()][-path.rule.agree :]
+    newest = [attempt.seen for attempt in path.answered()][-path.agree :]
     wrong = [seen for seen in newest if seen is not None and not as_wanted(seen, True)]
     if any(map(unexpected_backend, wrong)):
         return Wrong(Why.ANOTHER_POD)
+    if about_denial and wrong and all(seen.verdict is Verdict.NO_ANSWER for seen in wrong):
+        return BrokenControl(Why.SILENT)  # its packets pass: a server that is too busy says nothing of policies
     if len(wrong) == len(newest):
         return Wrong(Why.CLOSED)
     return BrokenControl(Why.WAVERS) if about_denial else Wrong(Why.WAVERS)

@@ -283,8 +283,9 @@ class Expect:
         ):  # its pods may be new, and a policy that is late on their node keeps them shut
             ends = {pod.os for path in paths for pod in _pods(path)}
             within = max(within, *(self.timings.of(system).warm_up for system in ends))
+        about_paths = not (closed or open_is_control or about_denial)
         for path in paths:  # one budget: a route may have to wait for what another shows
-            path.rule = replace(path.rule, within=within)
+            path.rule, path.steady = replace(path.rule, within=within), about_paths
         link(paths)
         sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
         began = self.clock.monotonic()

@@ -43,6 +43,8 @@ class Network:
     """s.  From telling an agent to the attempt's beginning."""
     routes: dict[tuple[str, str], Passes] = field(default_factory=dict)
     """Names of the source's pod and target's host to what happens to packets; those not named pass."""
+    round_trip: float = ROUND_TRIP
+    """s.  From a packet that passes to its answer."""
     cold: dict[str, float] = field(default_factory=dict)
     """Names of pods to when their agents have started: what they are asked for before leaves then."""
     begun: list[tuple[float, Attempt]] = field(default_factory=list)
@@ -77,13 +79,13 @@ class Network:
     def outcome(self, attempt: Attempt, begun: float) -> tuple[float, Verdict]:
         """When it ends, and how; no DNS server answers here."""
         if attempt.target is None:
-            return begun + ROUND_TRIP, Verdict.DNS_FAILED
+            return begun + self.round_trip, Verdict.DNS_FAILED
         passes = self.routes.get((attempt.source.pod, attempt.target.host), always)
         again = self.timings.of(attempt.source.os).syn_again
         packets = (begun,) if attempt.kind is Kind.UDP else (begun, begun + again, begun + 3 * again)
         for sent in itertools.takewhile(lambda moment: moment < begun + attempt.give_up_after, packets):
             if passes(sent):
-                return sent + ROUND_TRIP, Verdict.CONNECTED
+                return sent + self.round_trip, Verdict.CONNECTED
         return begun + attempt.give_up_after, Verdict.TIMED_OUT
 
 

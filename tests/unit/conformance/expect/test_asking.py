@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from types import FrameType
 
 import pytest
 
-from conformance.expect.ask import ask
+from conformance.expect.ask import BEHIND, LOOK, ask
 from conformance.expect.decide import Held, NotYet, Path, Rule, Standing, decide, link
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Workload
@@ -131,6 +132,36 @@ def test_a_route_that_a_removed_policy_still_closes_is_asked_again_soon() -> Non
     assert isinstance(standing, Held)
     # The first attempt's first packet is lost, and its repetition connects: it agrees with those after it.
     assert gaps(network, source) == [PATIENCE.agree_every] * (PATIENCE.agree - 1)
+
+
+def test_a_source_that_more_than_a_few_answers_are_owed_to_is_not_asked_for_more() -> None:
+    network, source = Network(LAB, round_trip=0.45), workload("client")
+    opened = [path(source, f"192.168.1.{number}", want=True) for number in range(5)]
+    network.says(source, SERVER, never)
+    *standings, closed = decided(network, [*opened, path(source, SERVER.host, want=False)])
+    assert all(isinstance(standing, Held) for standing in [*standings, closed])
+    pauses = gaps(network, source)
+    assert pauses[0] == PATIENCE.poll_every, "nobody has answered yet"
+    assert min(pauses[2:]) > network.round_trip > PATIENCE.poll_every
+
+
+def test_a_few_answers_may_be_owed() -> None:
+    network, source = Network(LAB, round_trip=0.45), workload("client")
+    network.says(source, SERVER, never)
+    standings = decided(network, [path(source, OTHER.host, want=True), path(source, SERVER.host, want=False)])
+    assert all(isinstance(standing, Held) for standing in standings)
+    assert max(gaps(network, source)) <= PATIENCE.poll_every
+
+
+def test_what_is_not_answered_for_a_second_is_taken_for_lost() -> None:
+    network, source = Network(LAB), workload("client")
+    opened = [path(source, f"192.168.1.{number}", want=True) for number in range(5)]
+    for one in opened:
+        one.attempt = replace(one.attempt, give_up_after=3.0)
+        assert one.attempt.target is not None
+        network.says(source, one.attempt.target, outage((0.02, 60.0)))
+    decided(network, opened, about_denial=True)
+    assert all(BEHIND <= pause <= BEHIND + 2 * LOOK for pause in gaps(network, source)[2:5])
 
 
 def test_with_a_real_clusters_timings_nothing_is_asked_sooner_than_at_the_cadence() -> None:
