@@ -70,9 +70,14 @@ class Run:
 
 @contextmanager
 def load(busy: bool) -> Iterator[None]:
-    """As many processes as cores that do nothing but compute."""
+    """As many processes as cores that do nothing but compute.
+
+    Each is a session of its own: Linux shares the cores out between sessions first (sched_autogroup), and several in
+    one session would leave most of them to the lab.
+    """
     spin = [sys.executable, "-c", "while True: pass"]
-    spinning = [subprocess.Popen(spin) for _ in range(os.cpu_count() or 1)] if busy else []
+    cores = range(os.cpu_count() or 1) if busy else ()
+    spinning = [subprocess.Popen(spin, start_new_session=True) for _ in cores]
     try:
         yield
     finally:
