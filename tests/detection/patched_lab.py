@@ -157,6 +157,17 @@ def last_of_several_ports() -> None:
     _one_port_entry(slice(-1, None))
 
 
+def port_names_mean_all_or_nothing() -> None:
+    """On linux-1 a rule with a port's name is for every port of its protocol, on linux-3 for none."""
+
+    def made(rule: Any, _: str) -> list[Any]:
+        ports = replace(rule.destination.ports, names=())
+        return [replace(rule, destination=replace(rule.destination, ports=ports))]
+
+    _misread("linux-1", made)
+    _misread("linux-3", lambda rule, _: [] if rule.destination.ports.names else [rule])
+
+
 def egress_datagrams_without_port_or_at_all() -> None:
     """On windows-2019 egress rules for UDP are for every port, on linux-2 there are none."""
     from hybridlab.calico.policy import Ports
@@ -311,6 +322,7 @@ PATCHES: dict[str, Callable[[], None]] = {
         port_ranges_are_cut_or_long,
         first_of_several_ports,
         last_of_several_ports,
+        port_names_mean_all_or_nothing,
         egress_datagrams_without_port_or_at_all,
         either_selector_is_enough,
         negations_are_ignored,
