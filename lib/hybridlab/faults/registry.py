@@ -8,6 +8,7 @@ from hybridlab.faults.backends import ServicesWrong
 from hybridlab.faults.dns_pods import DnsPodSilent
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.felix_crash_loop import FelixCrashLoops
+from hybridlab.faults.flows import flows_dropped
 from hybridlab.faults.hairpin import hairpin_dropped
 from hybridlab.faults.hns import (
     HnsFails,
@@ -86,6 +87,14 @@ _TYPES = (
             ),
         ),
         make=fragments_dropped,
+    ),
+    FaultType(
+        name="flows-dropped",
+        layer="underlay",
+        scope="node",
+        description="of the TCP and UDP flows that leave or enter a node one in so many is lost, with all its packets",
+        parameters=(_NODE, Parameter(name="every", meaning="which share is lost: one flow in so many", default="5")),
+        make=flows_dropped,
     ),
     *routes.TYPES,
     FaultType(

@@ -15,6 +15,7 @@ from tests.unit.hybridlab.faults.fault_lab import lab
 NAMES = {
     "mtu-black-hole",
     "fragments-dropped",
+    "flows-dropped",
     "route-missing",
     "forwarding-missing",
     "forwarding-wrong",
@@ -80,6 +81,7 @@ NAMES = {
 SAMPLES = {
     "mtu-black-hole": {},
     "fragments-dropped": {"node": "windows-2022"},
+    "flows-dropped": {"node": "linux-1", "every": "3"},
     "route-missing": {"node": "windows-2022"},
     "forwarding-missing": {"node": "linux-1", "entry": "neighbour"},
     "forwarding-wrong": {"node": "windows-2022", "to": "linux-1"},
@@ -213,6 +215,19 @@ def test_fragments_are_dropped_on_the_way_that_is_asked_for(way: str, ends: list
             rules = made.rules("fabric")
             assert [rule.split()[2] for rule in rules] == ends
             assert all("10.0.0.11 udp dport 4789 @th,288,16 & 0x3fff != 0 drop" in rule for rule in rules)
+
+    asyncio.run(run())
+
+
+def test_flows_are_dropped_at_their_node_alone_by_what_their_first_packet_had() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            await made.injector.inject("flows-dropped", {"node": "windows-2022"})
+            rules = made.rules("windows-2022")
+            assert set(made.dataplane.faults) == {"windows-2022"}
+            assert [rule.partition(" ")[0] for rule in rules] == ["f_fwd:", "f_fwd:", "f_in:", "f_post:"]
+            flow = "ct original ip saddr . ct original ip daddr . ct original proto-src . ct original proto-dst"
+            assert all(f"{{ tcp, udp }} jhash {flow} mod 5 seed 0xf10 == 0" in rule for rule in rules)
 
     asyncio.run(run())
 

@@ -36,6 +36,8 @@ from tests.unit.hybridlab.faults.fault_lab import lab
         ("forwarding-missing", {"node": "windows-2022"}, "there is no Linux node 'windows-2022'"),
         ("vxlan-differs", {"node": "linux-1"}, "neither vni nor port is given"),
         ("vxlan-differs", {"node": "linux-1", "vni": "x"}, "vni is 'x', expected a number"),
+        ("flows-dropped", {"node": "linux-1", "every": "1"}, "every is '1', expected a whole number from 2 to 1000"),
+        ("flows-dropped", {"node": "linux-1", "every": "x"}, "every is 'x', expected a whole number from 2 to 1000"),
         ("udp4789-dropped", {"scope": "rack"}, "scope is 'rack', expected one of all, node, pair"),
         ("udp4789-dropped", {"scope": "pair", "node": "linux-1"}, "there is no node ''"),
         ("udp4789-dropped", {"node": "linux-1"}, "scope all takes no node; node is 'linux-1'"),
