@@ -236,6 +236,20 @@ def labels_of_namespaces_stay() -> None:
     Graph.set_namespace = patched  # type: ignore[method-assign]
 
 
+def policies_keep_to_first_labels() -> None:
+    """On linux-2 and windows-2019 a pod is under the policies that select the labels which it came with."""
+    from hybridlab.calico.resolve import Graph
+
+    true, first = Graph._apply_policy, dict[str, Any]()
+
+    def patched(self: Any, uid: str, endpoint: Any, policy: Any, **how: bool) -> None:
+        labels = first.setdefault(uid, endpoint.labels)
+        stays = endpoint.node in {"linux-2", "windows-2019"}
+        true(self, uid, replace(endpoint, labels=labels) if stays else endpoint, policy, **how)
+
+    Graph._apply_policy = patched  # type: ignore[method-assign]
+
+
 def policies_reach_namesakes() -> None:
     """A policy selects pods of other namespaces too that have the labels that it asks for."""
     from hybridlab.calico import policy
@@ -329,6 +343,7 @@ PATCHES: dict[str, Callable[[], None]] = {
         service_accounts_are_ignored,
         service_accounts_are_nobodys,
         labels_of_namespaces_stay,
+        policies_keep_to_first_labels,
         policies_reach_namesakes,
         services_lead_to_their_own_port,
         node_ports_for_streams_alone,
