@@ -298,6 +298,63 @@ def policies_stay_on_one_node() -> None:
     FelixFaults.read = patched  # type: ignore[method-assign]
 
 
+def one_policy_of_several() -> None:
+    """On linux-2 and windows-2019 the first alone of a tier's policies for a pod is enforced."""
+    from hybridlab.calico.felix_faults import FelixFaults
+
+    true = FelixFaults.read
+
+    def patched(self: Any, tiers: Any) -> Any:
+        if self.node not in {"linux-2", "windows-2019"}:
+            return true(self, tiers)
+        return true(self, tuple(replace(tier, policies=tier.policies[:1]) for tier in tiers))
+
+    FelixFaults.read = patched  # type: ignore[method-assign]
+
+
+def new_pods_are_no_members() -> None:
+    """On linux-3 and windows-2022 a selector's members are pods that were there when the first policy named it."""
+    from hybridlab.calico.felix_faults import FelixFaults
+
+    true, there = FelixFaults.members, dict[int, Any]()
+
+    def patched(self: Any, sets: Any, name: str) -> Any:
+        members = true(self, sets, name)
+        if self.node not in {"linux-3", "windows-2022"}:
+            return members
+        _, old = there.setdefault(id(sets._sets[name]), (sets._sets[name], frozenset(sets._endpoints)))
+        addresses = {sets._endpoints[uid].address for uid in old & sets._endpoints.keys()}
+        return tuple(member for member in members if member in addresses)
+
+    FelixFaults.members = patched  # type: ignore[method-assign]
+
+
+def empty_namespace_selectors_mean_the_own() -> None:
+    """A rule's selector of all namespaces is taken for none: it is about the policy's own namespace."""
+    from hybridlab.calico import policy
+
+    true = policy.selectors_of
+
+    def patched(peer: Any, namespace: str) -> tuple[str, str]:
+        return true({**peer, "namespaceSelector": peer.get("namespaceSelector", "").replace("all()", "")}, namespace)
+
+    policy.selectors_of = patched
+
+
+def empty_pod_selectors_select_nobody() -> None:
+    """A policy of the run's that is for all pods of its namespace is for none."""
+    from hybridlab.calico import policy
+    from hybridlab.calico.label_selectors import PODS_ONLY
+
+    true = policy._policy_selector
+
+    def patched(spec: Any, namespace: str) -> str:
+        is_for_all = namespace.startswith("calico-demo") and spec.get("selector") in {PODS_ONLY, "all()"}
+        return true({**spec, "selector": "!all()"} if is_for_all else spec, namespace)
+
+    policy._policy_selector = patched
+
+
 PATCHES: dict[str, Callable[[], None]] = {
     item.__name__.replace("_", "-"): item
     for item in (
@@ -322,6 +379,10 @@ PATCHES: dict[str, Callable[[], None]] = {
         node_ports_for_streams_alone,
         one_peer_has_another_vni,
         policies_stay_on_one_node,
+        one_policy_of_several,
+        new_pods_are_no_members,
+        empty_namespace_selectors_mean_the_own,
+        empty_pod_selectors_select_nobody,
     )
 }
 
