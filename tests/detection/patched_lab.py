@@ -329,6 +329,42 @@ def new_pods_are_no_members() -> None:
     FelixFaults.members = patched  # type: ignore[method-assign]
 
 
+def new_pods_are_members_whatever_their_labels() -> None:
+    """A pod that comes after a policy is a member of the selectors that its rules have for pods of that namespace."""
+    from hybridlab.calico.resolve import Graph
+
+    true, later = Graph._refresh, dict[str, list[str]]()
+
+    def patched(self: Any, pod: Any) -> None:
+        if pod.uid not in self._endpoints and pod.namespace.startswith("calico-demo"):
+            later[pod.uid] = list(self._sets_in.get(pod.namespace, ()))
+        true(self, pod)
+        for name in later.get(pod.uid, ()):
+            if pod.address and name in self._sets and self._sets[name].contribute(pod.uid, (pod.address,)):
+                self._set_due(name)
+
+    Graph._refresh = patched  # type: ignore[method-assign]
+
+
+def left_out_types_are_both() -> None:
+    """A policy that does not say which directions it is about is about both."""
+    from hybridlab.api.kinds.calico import PolicyStrategy
+    from hybridlab.api.kinds.networking import NetworkPolicyStrategy
+
+    def patch(strategy: Any, types: str) -> None:
+        true = strategy.default
+
+        def patched(self: Any, obj: Any) -> None:
+            if not obj["spec"].get(types):
+                obj["spec"][types] = ["Ingress", "Egress"]
+            true(self, obj)
+
+        strategy.default = patched
+
+    patch(NetworkPolicyStrategy, "policyTypes")
+    patch(PolicyStrategy, "types")
+
+
 def empty_namespace_selectors_mean_the_own() -> None:
     """A rule's selector of all namespaces is taken for none: it is about the policy's own namespace."""
     from hybridlab.calico import policy
@@ -381,6 +417,8 @@ PATCHES: dict[str, Callable[[], None]] = {
         policies_stay_on_one_node,
         one_policy_of_several,
         new_pods_are_no_members,
+        new_pods_are_members_whatever_their_labels,
+        left_out_types_are_both,
         empty_namespace_selectors_mean_the_own,
         empty_pod_selectors_select_nobody,
     )
