@@ -1,10 +1,10 @@
 """Expectations about traffic: reachable, blocked, matrix, sources, resolves.
 
 Every wait polls to agreement and keeps all observations.  A denial is believed only when it is the named verdict
-(a silent drop), when the same path was seen open before by this test (control before), when another attempt of the
-same source gets through in the same rounds, or where a policy closes the source one to the same target (control
-beside), when N rounds in a row agree, and when it then holds.  A control that fails is ControlBroken, a probe that
-fails is ProbeBroken; neither is ever a denial.
+(a silent drop), when the same path was seen open before by this test (control before; of a source that came later,
+another that came with it has to get through), when another attempt of the same source gets through in the same rounds,
+or where a policy closes the source one to the same target (control beside), when N rounds in a row agree, and when it
+then holds.  A control that fails is ControlBroken, a probe that fails is ProbeBroken; neither is ever a denial.
 """
 
 from __future__ import annotations
