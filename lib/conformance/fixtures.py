@@ -40,6 +40,7 @@ from conformance.model.endpoint import OS
 from conformance.pods.cluster_dns import ClusterDns
 from conformance.pods.groups import Pairs
 from conformance.pods.new_pod import NewPods
+from conformance.pods.newcomers import Newcomers
 from conformance.pods.relabel import Relabel
 from conformance.pods.reset_topology import ResetTopology
 from conformance.pods.services import Services
@@ -69,6 +70,7 @@ __all__ = [
     "IpamFacts",
     "KnownIssue",
     "NewPods",
+    "Newcomers",
     "NodePorts",
     "NodeReadings",
     "Overlay",

@@ -323,6 +323,99 @@ def policies_stay_on_one_node() -> None:
     FelixFaults.read = patched  # type: ignore[method-assign]
 
 
+def one_policy_of_several() -> None:
+    """On linux-2 and windows-2019 the first alone of a tier's policies for a pod is enforced."""
+    from hybridlab.calico.felix_faults import FelixFaults
+
+    true = FelixFaults.read
+
+    def patched(self: Any, tiers: Any) -> Any:
+        if self.node not in {"linux-2", "windows-2019"}:
+            return true(self, tiers)
+        return true(self, tuple(replace(tier, policies=tier.policies[:1]) for tier in tiers))
+
+    FelixFaults.read = patched  # type: ignore[method-assign]
+
+
+def new_pods_are_no_members() -> None:
+    """On linux-3 and windows-2022 a selector's members are pods that were there when the first policy named it."""
+    from hybridlab.calico.felix_faults import FelixFaults
+
+    true, there = FelixFaults.members, dict[int, Any]()
+
+    def patched(self: Any, sets: Any, name: str) -> Any:
+        members = true(self, sets, name)
+        if self.node not in {"linux-3", "windows-2022"}:
+            return members
+        _, old = there.setdefault(id(sets._sets[name]), (sets._sets[name], frozenset(sets._endpoints)))
+        addresses = {sets._endpoints[uid].address for uid in old & sets._endpoints.keys()}
+        return tuple(member for member in members if member in addresses)
+
+    FelixFaults.members = patched  # type: ignore[method-assign]
+
+
+def new_pods_are_members_whatever_their_labels() -> None:
+    """A pod that comes after a policy is a member of the selectors that its rules have for pods of that namespace."""
+    from hybridlab.calico.resolve import Graph
+
+    true, later = Graph._refresh, dict[str, list[str]]()
+
+    def patched(self: Any, pod: Any) -> None:
+        if pod.uid not in self._endpoints and pod.namespace.startswith("calico-demo"):
+            later[pod.uid] = list(self._sets_in.get(pod.namespace, ()))
+        true(self, pod)
+        for name in later.get(pod.uid, ()):
+            if pod.address and name in self._sets and self._sets[name].contribute(pod.uid, (pod.address,)):
+                self._set_due(name)
+
+    Graph._refresh = patched  # type: ignore[method-assign]
+
+
+def left_out_types_are_both() -> None:
+    """A policy that does not say which directions it is about is about both."""
+    from hybridlab.api.kinds.calico import PolicyStrategy
+    from hybridlab.api.kinds.networking import NetworkPolicyStrategy
+
+    def patch(strategy: Any, types: str) -> None:
+        true = strategy.default
+
+        def patched(self: Any, obj: Any) -> None:
+            if not obj["spec"].get(types):
+                obj["spec"][types] = ["Ingress", "Egress"]
+            true(self, obj)
+
+        strategy.default = patched
+
+    patch(NetworkPolicyStrategy, "policyTypes")
+    patch(PolicyStrategy, "types")
+
+
+def empty_namespace_selectors_mean_the_own() -> None:
+    """A rule's selector of all namespaces is taken for none: it is about the policy's own namespace."""
+    from hybridlab.calico import policy
+
+    true = policy.selectors_of
+
+    def patched(peer: Any, namespace: str) -> tuple[str, str]:
+        return true({**peer, "namespaceSelector": peer.get("namespaceSelector", "").replace("all()", "")}, namespace)
+
+    policy.selectors_of = patched
+
+
+def empty_pod_selectors_select_nobody() -> None:
+    """A policy of the run's that is for all pods of its namespace is for none."""
+    from hybridlab.calico import policy
+    from hybridlab.calico.label_selectors import PODS_ONLY
+
+    true = policy._policy_selector
+
+    def patched(spec: Any, namespace: str) -> str:
+        is_for_all = namespace.startswith("calico-demo") and spec.get("selector") in {PODS_ONLY, "all()"}
+        return true({**spec, "selector": "!all()"} if is_for_all else spec, namespace)
+
+    policy._policy_selector = patched
+
+
 PATCHES: dict[str, Callable[[], None]] = {
     item.__name__.replace("_", "-"): item
     for item in (
@@ -349,6 +442,12 @@ PATCHES: dict[str, Callable[[], None]] = {
         node_ports_for_streams_alone,
         one_peer_has_another_vni,
         policies_stay_on_one_node,
+        one_policy_of_several,
+        new_pods_are_no_members,
+        new_pods_are_members_whatever_their_labels,
+        left_out_types_are_both,
+        empty_namespace_selectors_mean_the_own,
+        empty_pod_selectors_select_nobody,
     )
 }
 

@@ -21,7 +21,7 @@ RUN = Ownership("abc", "gw0")
 
 
 def filled(path: Path) -> list[dict[str, Any]]:
-    pods = {name: workload(name) for name in ("server", "client", "friend", "foe", "bystander")}
+    pods = {name: workload(name) for name in ("server", "client", "friend", "other_friend", "foe", "bystander")}
     apps = {"client_app": "windows-client-2", "server_app": "windows-server"}
     apps |= {"beside_app": "linux-server", "guest": "linux-client", "new_pod": "linux-new-pod", "home": "ns"}
     apps |= {"action": "Allow", "protocol": "TCP", "service": "cluster-ip-linux-server"}
@@ -51,11 +51,11 @@ def test_a_policy_is_used_by_a_test(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((MANIFESTS / "policy" / "kubernetes").glob("*.yaml")), ids=ids)
 def test_both_forms_of_a_policy_ask_for_the_same_pods(path: Path) -> None:
     twin = MANIFESTS / "policy" / "calico" / path.name
-    (ours,), (theirs,) = manifest.load(path), manifest.load(twin)
-    assert ours["metadata"]["name"] == theirs["metadata"]["name"]
-    assert ours["spec"]["policyTypes"] == theirs["spec"]["types"]
-    (selected,) = ours["spec"]["podSelector"]["matchLabels"].values()
-    assert theirs["spec"]["selector"] == f"app == '{selected}'"
+    for ours, theirs in zip(manifest.load(path), manifest.load(twin), strict=True):
+        assert ours["metadata"]["name"] == theirs["metadata"]["name"]
+        assert ours["spec"].get("policyTypes") == theirs["spec"].get("types")
+        roles = ours["spec"]["podSelector"].get("matchLabels", {}).values()
+        assert theirs["spec"]["selector"] == (" && ".join(f"app == '{role}'" for role in roles) or "all()")
     assert path.read_text().splitlines()[0] == twin.read_text().splitlines()[0]
 
 

@@ -1,15 +1,15 @@
 """Expectations about traffic: reachable, blocked, matrix, sources, resolves.
 
 Every wait polls to agreement and keeps all observations.  A denial is believed only when it is the named verdict
-(a silent drop), when the same path was seen open before by this test (control before), when another attempt of the
-same source gets through in the same rounds, or where a policy closes the source one to the same target (control
-beside), when N rounds in a row agree, and when it then holds.  A control that fails is ControlBroken, a probe that
-fails is ProbeBroken; neither is ever a denial.
+(a silent drop), when the same path was seen open before by this test (control before; of a source that came later,
+another that came with it has to get through), when another attempt of the same source gets through in the same rounds,
+or where a policy closes the source one to the same target (control beside), when N rounds in a row agree, and when it
+then holds.  A control that fails is ControlBroken, a probe that fails is ProbeBroken; neither is ever a denial.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -133,12 +133,17 @@ class Expect:
         open: Iterable[Routes] = (),
         closed: Iterable[Routes] = (),
         kind: Kind | None = None,
+        new: Iterable[Workload] = (),
     ) -> list[Observation]:
         """All ``open`` routes connect and all ``closed`` ones time out, in the same rounds, until N agree; then held.
 
+        ``new``: sources that came after the policies, so that no way of theirs was ever open before.  In place of the
+        control before, another of them on the same node gets to the same target in the same rounds; :meth:`removed`
+        then shows, as a control after, that the way is open without the policies.
+
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
-        return self._decide(each(open), each(closed), because, kind, open_is_control=False)[-1]
+        return self._decide(each(open), each(closed), because, kind, open_is_control=False, new=new)[-1]
 
     def change(
         self,
@@ -169,7 +174,8 @@ class Expect:
     def removed(self, policies: Removable, *, because: str) -> list[Observation]:
         """Once ``policies`` are removed, every route that this test has seen closed is open again.
 
-        One that wavers then decides nothing (ControlBroken): loss is not what policies are about.
+        One that wavers then decides nothing (ControlBroken): loss is not what policies are about.  Nor does one of a
+        new source that does not open: no one ever saw it open.
         """
         if not self._closed:
             raise UsageProblem("expect.removed(...): this test has seen no route closed that could be open again")
@@ -270,9 +276,10 @@ class Expect:
         open_is_control: bool,
         closed_is_control: bool = False,
         about_denial: bool = False,
+        new: Iterable[Workload] = (),
     ) -> list[list[Observation]]:
         """The last observations of each route that agreed, oldest first; each list has one of every route."""
-        self._demand_controls(open, closed)
+        self._demand_controls(open, closed, {pod.uid for pod in new})
         paths = [
             *(self._path(source, target, kind or usual(target, want=True), want=True) for source, target in open),
             *(self._path(source, target, kind or usual(target, want=False), want=False) for source, target in closed),
@@ -300,7 +307,12 @@ class Expect:
         )
         seconds = self.clock.monotonic() - began
         outcomes = [
-            Outcome(path, standing, is_control=open_is_control if path.want else closed_is_control)
+            Outcome(
+                path,
+                standing,
+                is_control=(open_is_control if path.want else closed_is_control)
+                or (about_denial and _key(path.attempt) not in self._opened),
+            )
             for path, standing in zip(paths, standings, strict=True)
         ]
         self._look_after_pods(outcomes)
@@ -436,18 +448,20 @@ class Expect:
     def _patience(self, workloads: Sequence[Workload]) -> list[OsTimings]:
         return [self.timings.of(system) for system in sorted({workload.os for workload in workloads})]
 
-    def _demand_controls(self, open: Sequence[Route], closed: Sequence[Route]) -> None:
+    def _demand_controls(self, open: Sequence[Route], closed: Sequence[Route], new: Collection[str]) -> None:
         """Raises ControlBroken where a dead client, or a dead server, would look like a denial.
 
         Only where a policy closes the way out may the source have no open route of its own; then another source
-        has to get to the same target.
+        has to get to the same target.  Of ``new`` sources (uids) another one on the node has to, in any case.
         """
         change = self.context.change()
         may_be_shut_in = change is not None and change.enforced_at != "target"
         sources, goals = {source.uid for source, _ in open}, {target.label for _, target in open}
+        shown = {(source.node, target.label) for source, target in open if source.uid in new}
         for source, target in closed:
             route = f"{source.label} -> {target.label}"
-            if (source.uid, target.label) not in self._opened:
+            came_later = source.uid in new and (source.node, target.label) in shown
+            if (source.uid, target.label) not in self._opened and not came_later:
                 raise ControlBroken(
                     f"{route}: this test never saw the path open, so a denial would prove nothing; "
                     "see it open, by expect.control, before the policy is applied",

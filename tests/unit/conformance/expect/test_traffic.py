@@ -470,6 +470,41 @@ def test_a_route_that_wavers_once_the_policy_is_removed_is_a_broken_control(expe
         expectation.removed(policies, because="nothing is in force any more")
 
 
+NEW = {"friend": replace(FRIEND, os="windows", node="windows-1"), "stranger": STRANGER}
+"""A friend and a stranger that come to one node when the policy is in force already."""
+
+
+def test_what_came_later_is_denied_where_another_that_came_with_it_enters(expect: Make) -> None:
+    friend = NEW["friend"]
+    expectation = expect(friend=[UP], stranger=[DROPPED])
+    routes: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+    expectation.matrix(**routes, new=NEW.values(), because="only the friend came with the label")
+    open_again = changed(expectation, friend=[UP], stranger=[UP])
+    assert expectation.removed(open_again, because="nothing is in force any more")
+
+
+@pytest.mark.parametrize(
+    ("friend", "new"),
+    [(FRIEND, [FRIEND, STRANGER]), (NEW["friend"], [STRANGER]), (NEW["friend"], [])],
+    ids=["from another node", "an old one", "nobody is new"],
+)
+def test_what_came_later_is_not_denied_where_no_other_that_came_to_its_node_enters(
+    expect: Make, friend: Workload, new: list[Workload]
+) -> None:
+    routes: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+    with pytest.raises(ControlBroken, match="never saw the path open"):
+        expect(friend=[UP], stranger=[DROPPED]).matrix(**routes, new=new, because="only the friend has the label")
+
+
+def test_what_came_later_and_stays_closed_without_the_policy_proves_nothing(expect: Make) -> None:
+    friend = NEW["friend"]
+    expectation = expect(friend=[UP], stranger=[DROPPED])
+    routes: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+    expectation.matrix(**routes, new=NEW.values(), because="only the friend came with the label")
+    with pytest.raises(ControlBroken, match=r"control failed: ns/stranger .* expected CONNECTED, observed TIMED_OUT"):
+        expectation.removed(changed(expectation, stranger=[DROPPED]), because="nothing is in force any more")
+
+
 def test_a_removal_that_could_open_nothing_is_refused(expect: Make) -> None:
     expectation = expect(friend=[UP])
     with pytest.raises(UsageProblem, match="has seen no route closed"):

@@ -1,0 +1,41 @@
+"""Policies that select the same pod add up: what any of them admits enters, and nobody else, whichever API they are of.
+
+A policy that does not say which directions it is about, and has no rule for egress, leaves egress alone.
+"""
+
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
+from conformance.marks import each_os, either_policy_api, manifest, needs, other, verifies
+
+BECAUSE = (
+    "one policy admits the friends and one the other friends; none admits strangers, or is about what servers send"
+)
+REMOVED = "without a policy everything is allowed"
+
+
+@each_os("server_os")
+@either_policy_api("ingress_by_two_policies")
+@verifies("POL-1", part="{policy}: several policies, {server_os} server")
+def test_whom_either_of_two_policies_admits_enters(
+    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
+) -> None:
+    servers, strangers = pods.servers(server_os), pods.servers(other(server_os))
+    friends, other_friends = pods.clients(server_os), pods.clients(other(server_os))
+    filled = policy.filled(server=servers, friend=friends, other_friend=other_friends)
+    opened = [*(friends + other_friends).to(servers).tcp(8080), *(strangers + servers).to(friends).tcp(8080)]
+    expect.change(filled, open=opened, closed=strangers.to(servers).tcp(8080), because=BECAUSE)
+    expect.removed(policy, because=REMOVED)
+
+
+@each_os("server_os")
+@verifies("POL-1", part="kubernetes and calico: several policies, {server_os} server")
+@manifest("policy/several/of_both_apis.yaml")
+@needs(calico_policy=True)
+def test_whom_a_policy_of_either_api_admits_enters(
+    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
+) -> None:
+    servers, strangers = pods.servers(server_os), pods.servers(other(server_os))
+    friends, other_friends = pods.clients(server_os), pods.clients(other(server_os))
+    filled = policy.filled(server=servers, friend=friends, other_friend=other_friends)
+    opened = [*(friends + other_friends).to(servers).tcp(8080), *(strangers + servers).to(friends).tcp(8080)]
+    expect.change(filled, open=opened, closed=strangers.to(servers).tcp(8080), because=BECAUSE)
+    expect.removed(policy, because=REMOVED)
