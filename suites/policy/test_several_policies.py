@@ -1,6 +1,7 @@
 """Policies that select the same pod add up: what any of them admits enters, and nobody else, whichever API they are of.
 
-A policy that does not say which directions it is about, and has no rule for egress, leaves egress alone.
+A policy that does not say which directions it is about, and has no rule for egress, leaves egress alone.  Two policies
+of one name in two namespaces have nothing to do with each other.
 """
 
 from conformance.fixtures import OS, Expect, Policy, WorkerPods
@@ -15,7 +16,7 @@ REMOVED = "without a policy everything is allowed"
 @each_os("server_os")
 @either_policy_api("ingress_by_two_policies")
 @verifies("POL-1", part="{policy}: several policies, {server_os} server")
-def test_whom_either_of_two_policies_admits_enters(
+def test_whom_one_of_two_policies_admits_enters_for_as_long_as_it_is_there(
     pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
 ) -> None:
     servers, strangers = pods.servers(server_os), pods.servers(other(server_os))
@@ -23,6 +24,9 @@ def test_whom_either_of_two_policies_admits_enters(
     filled = policy.filled(server=servers, friend=friends, other_friend=other_friends)
     opened = [*(friends + other_friends).to(servers).tcp(8080), *(strangers + servers).to(friends).tcp(8080)]
     expect.change(filled, open=opened, closed=strangers.to(servers).tcp(8080), because=BECAUSE)
+    opened = [*friends.to(servers).tcp(8080), *(other_friends + strangers).to(friends).tcp(8080)]
+    closed, because = (other_friends + strangers).to(servers).tcp(8080), "the policy of the friends alone is left"
+    expect.change(policy.without("other-friends-enter"), open=opened, closed=closed, because=because)
     expect.removed(policy, because=REMOVED)
 
 
@@ -38,4 +42,20 @@ def test_whom_a_policy_of_either_api_admits_enters(
     filled = policy.filled(server=servers, friend=friends, other_friend=other_friends)
     opened = [*(friends + other_friends).to(servers).tcp(8080), *(strangers + servers).to(friends).tcp(8080)]
     expect.change(filled, open=opened, closed=strangers.to(servers).tcp(8080), because=BECAUSE)
+    expect.removed(policy, because=REMOVED)
+
+
+@each_os("server_os")
+@verifies("POL-1", part="kubernetes: one name in two namespaces, {server_os} server")
+@manifest("policy/kubernetes/ingress_by_selector.yaml")
+def test_a_policy_holds_beside_one_of_its_name_in_another_namespace(
+    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
+) -> None:
+    servers, friends, bystanders = pods.servers(server_os), pods.clients(server_os), pods.servers(other(server_os))
+    servers_there, friends_there = pods.elsewhere(server_os), pods.elsewhere(other(server_os))
+    here = policy.filled(server=servers, friend=friends)
+    there = policy.filled(into=pods.namespace_elsewhere, server=servers_there, friend=friends_there)
+    opened = [*friends.to(servers + bystanders).tcp(8080), *friends_there.to(servers_there + bystanders).tcp(8080)]
+    closed = [*friends_there.to(servers).tcp(8080), *friends.to(servers_there).tcp(8080)]
+    expect.change(here, there, open=opened, closed=closed, because="either policy admits its own namespace's friends")
     expect.removed(policy, because=REMOVED)

@@ -236,6 +236,47 @@ def labels_of_namespaces_stay() -> None:
     Graph.set_namespace = patched  # type: ignore[method-assign]
 
 
+def namesake_policies_collide() -> None:
+    """A policy takes the place of one of its name in another namespace."""
+    from hybridlab.calico.resolve import Graph
+
+    true = Graph.set_policy
+
+    def patched(self: Any, policy: Any) -> None:
+        for key in list(self._policies):
+            if (key.name, key.kind) == (policy.key.name, policy.key.kind) and key.namespace != policy.key.namespace:
+                self.remove_policy(key)
+        true(self, policy)
+
+    Graph.set_policy = patched  # type: ignore[method-assign]
+
+
+def edits_of_kubernetes_policies_are_ignored() -> None:
+    """A policy of Kubernetes stays what it was when it came."""
+    from hybridlab.calico.resolve import Graph
+
+    true = Graph.set_policy
+
+    def patched(self: Any, policy: Any) -> None:
+        if policy.key not in self._policies or policy.key.kind != "KubernetesNetworkPolicy":
+            true(self, policy)
+
+    Graph.set_policy = patched  # type: ignore[method-assign]
+
+
+def removals_take_all_policies() -> None:
+    """With a policy go all others of its namespace."""
+    from hybridlab.calico.resolve import Graph
+
+    true = Graph.remove_policy
+
+    def patched(self: Any, key: Any) -> None:
+        for other in [other for other in self._policies if other.namespace == key.namespace]:
+            true(self, other)
+
+    Graph.remove_policy = patched  # type: ignore[method-assign]
+
+
 def policies_keep_to_first_labels() -> None:
     """On linux-2 and windows-2019 a pod is under the policies that select the labels which it came with."""
     from hybridlab.calico.resolve import Graph
@@ -436,6 +477,9 @@ PATCHES: dict[str, Callable[[], None]] = {
         service_accounts_are_ignored,
         service_accounts_are_nobodys,
         labels_of_namespaces_stay,
+        namesake_policies_collide,
+        edits_of_kubernetes_policies_are_ignored,
+        removals_take_all_policies,
         policies_keep_to_first_labels,
         policies_reach_namesakes,
         services_lead_to_their_own_port,

@@ -89,9 +89,23 @@ class Policy:
 
         Raises EnvironmentBroken when something stays.
         """
+        self._remove(list(self._applied))
+
+    def without(self, name: str) -> Without:
+        """The removal, not yet made, of one of the manifest's policies, by the name that it has there."""
+        return Without(self, name)
+
+    def withdraw(self, name: str) -> None:
+        """As :meth:`remove`, of one of several policies.  Raises UsageProblem when none of that name was applied."""
+        named = [target for target in self._applied if target.name == name]
+        if not named:
+            raise UsageProblem(f"no policy {name} of manifest {self._path} is applied")
+        self._remove(named)
+
+    def _remove(self, targets: Sequence[ObjectRef]) -> None:
         errors: list[SuiteError] = []
-        labels = ", ".join(target.label for target in self._applied)
-        for target in reversed(list(self._applied)):
+        labels = ", ".join(target.label for target in targets)
+        for target in reversed(targets):
             try:
                 if target.api_version.startswith(GROUP):
                     self._calico().delete(target, "its test is over")
@@ -125,6 +139,18 @@ class Filled:
     def apply(self) -> None:
         """As :meth:`Policy.apply`."""
         self.policy.apply(into=self.into, **self.named)
+
+
+@dataclass(frozen=True)
+class Without:
+    """The removal of one of a manifest's policies, as the change that an expectation makes."""
+
+    policy: Policy
+    name: str
+
+    def apply(self) -> None:
+        """As :meth:`Policy.withdraw`."""
+        self.policy.withdraw(self.name)
 
 
 def _side(policies: Sequence[Obj]) -> Literal["source", "target", "both"]:

@@ -91,6 +91,18 @@ def test_what_is_in_force_is_told_and_attached_until_it_is_removed() -> None:
     assert not calico.there
 
 
+def test_one_of_several_policies_is_withdrawn_and_the_others_stay() -> None:
+    calico = Cluster()
+    one = policy("policy/calico/allow_before_deny.yaml", Cluster(), calico)
+    one.apply(server=workload("web"), friend=workload("friend"))
+    one.without("then-deny-everybody").apply()
+    assert [name for _, name, _ in calico.there] == ["first-allow-the-friend"]
+    assert one.change is not None
+    assert one.change.what == "removal of NetworkPolicy demo/then-deny-everybody (projectcalico.org/v3)"
+    with pytest.raises(UsageProblem, match="no policy then-deny-everybody of manifest policy/calico/allow_before"):
+        one.withdraw("then-deny-everybody")
+
+
 def test_a_policy_that_stays_is_told_and_does_not_keep_the_others() -> None:
     calico = Cluster("first-allow-the-friend")
     one = policy("policy/calico/allow_before_deny.yaml", calico, calico)
