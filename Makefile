@@ -77,7 +77,7 @@ check-roles:
 
 # One share of those rows, chosen by the commit's id and printed in the run's header.  A row that differs is run once more,
 # and both are counted in the last line: its waits are as short as the lab allows, so that a busy machine can miss them.
-SHARES ?= 16
+SHARES ?= 24
 check-detection-share:
 	$(BIN)/pytest tests/detection -m detection -k test_every_claim_says --detection-shares $(SHARES) --reruns 1 -p no:cacheprovider
 
