@@ -10,6 +10,7 @@ from conformance.marks import each_os, either_policy_api, manifest, needs, other
 BECAUSE = (
     "one policy admits the friends and one the other friends; none admits strangers, or is about what servers send"
 )
+LEFT = "the other friends' policy is gone, and that of the friends is left"
 REMOVED = "without a policy everything is allowed"
 
 
@@ -22,11 +23,10 @@ def test_whom_one_of_two_policies_admits_enters_for_as_long_as_it_is_there(
     servers, strangers = pods.servers(server_os), pods.servers(other(server_os))
     friends, other_friends = pods.clients(server_os), pods.clients(other(server_os))
     filled = policy.filled(server=servers, friend=friends, other_friend=other_friends)
-    opened = [*(friends + other_friends).to(servers).tcp(8080), *(strangers + servers).to(friends).tcp(8080)]
-    expect.change(filled, open=opened, closed=strangers.to(servers).tcp(8080), because=BECAUSE)
-    opened = [*friends.to(servers).tcp(8080), *(other_friends + strangers).to(friends).tcp(8080)]
-    closed, because = (other_friends + strangers).to(servers).tcp(8080), "the policy of the friends alone is left"
-    expect.change(policy.without("other-friends-enter"), open=opened, closed=closed, because=because)
+    opened = [*friends.to(servers).tcp(8080), *(other_friends + strangers + servers).to(friends).tcp(8080)]
+    turns, closed = other_friends.to(servers).tcp(8080), strangers.to(servers).tcp(8080)
+    expect.change(filled, open=[*opened, *turns], closed=closed, because=BECAUSE)
+    expect.change(policy.without("other-friends-enter"), open=opened, closed=[*closed, *turns], because=LEFT)
     expect.removed(policy, because=REMOVED)
 
 
