@@ -13,16 +13,31 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-ALL_LAB = {"api", "kernel", "dataplane", "runtime", "calico", "windows", "controllers", "faults", "profiles", "labd"}
+ALL_LAB = {
+    "api",
+    "kernel",
+    "dataplane",
+    "runtime",
+    "calico",
+    "windows",
+    "powershell",
+    "probe_programs",
+    "controllers",
+    "faults",
+    "profiles",
+    "labd",
+}
 API_SEAM = {"api.contract", "api.informer"}
 
 LAB_ARROWS: dict[str, set[str]] = {
     "cli": ALL_LAB,
-    "labd": {"kernel", "dataplane", "runtime", "windows"},
+    "labd": {"kernel", "dataplane", "runtime", "windows", "powershell"},
     "faults": {"dataplane", "runtime", "calico", "windows", "api"},
     "controllers": {"dataplane", "runtime", "profiles"} | API_SEAM,
     "calico": {"dataplane", "runtime", "windows", "profiles"} | API_SEAM,
     "windows": {"dataplane", "runtime", "profiles"} | API_SEAM,
+    "powershell": {"probe_programs", "runtime"},
+    "probe_programs": {"runtime"},
     "dataplane": {"kernel"},
     "runtime": {"kernel"},
     "api": set(),
@@ -103,7 +118,7 @@ DOORS: dict[str, set[str]] = {
     },
     "aiohttp": {"hybridlab.api"},
     "trustme": {"hybridlab.cli"},
-    "dnslib": {"hybridlab.dataplane", "hybridlab.runtime", "hybridlab.windows"},
+    "dnslib": {"hybridlab.dataplane", "hybridlab.runtime", "hybridlab.powershell", "hybridlab.probe_programs"},
 }
 """Third-party package to the packages that may import it."""
 
