@@ -14,23 +14,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 ALL_LAB = {
-    "api",
-    "kernel",
-    "dataplane",
-    "runtime",
-    "calico",
-    "windows",
-    "powershell",
-    "probe_programs",
-    "controllers",
-    "faults",
-    "profiles",
-    "labd",
-}
+    "faults", "controllers", "calico", "labd", "windows", "powershell", "probe_programs", "dataplane", "runtime", "api",
+    "kernel", "profiles",
+}  # fmt: skip
 API_SEAM = {"api.contract", "api.informer"}
 
 LAB_ARROWS: dict[str, set[str]] = {
-    "cli": ALL_LAB,
+    "cli": ALL_LAB | {"cluster"},
+    "cluster": ALL_LAB,
     "labd": {"kernel", "dataplane", "runtime", "windows", "powershell"},
     "faults": {"dataplane", "runtime", "calico", "windows", "api"},
     "controllers": {"dataplane", "runtime", "profiles"} | API_SEAM,
@@ -117,7 +108,7 @@ DOORS: dict[str, set[str]] = {
         "hybridlab.runtime.images",
     },
     "aiohttp": {"hybridlab.api"},
-    "trustme": {"hybridlab.cli"},
+    "trustme": {"hybridlab.cluster"},
     "dnslib": {"hybridlab.dataplane", "hybridlab.runtime", "hybridlab.powershell", "hybridlab.probe_programs"},
 }
 """Third-party package to the packages that may import it."""

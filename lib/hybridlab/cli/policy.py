@@ -18,8 +18,8 @@ from hybridlab.calico.manifests import Cluster, cluster
 from hybridlab.calico.offline import Endpoint, Objects, allowed_on_windows
 from hybridlab.calico.packets import NUMBERS, Packet
 from hybridlab.calico.release import OLDEST_WITH_TIERS, Release, as_shipped, numbers
-from hybridlab.cli.exits import OK, USAGE, Stop
 from hybridlab.cli.policy_text import print_answer
+from hybridlab.cluster.exits import OK, USAGE, Stop
 from hybridlab.profiles.documents import documents
 
 DEFAULT_VERSION = "v3.31.7"

@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybridlab.cli.exits import ENVIRONMENT, Stop
+from hybridlab.cluster.exits import ENVIRONMENT, Stop
 
 
 @dataclass(frozen=True)

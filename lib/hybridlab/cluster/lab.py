@@ -24,14 +24,14 @@ from hybridlab.api.server import ApiServer
 from hybridlab.calico.cluster import Calico
 from hybridlab.calico.installation import cni_config_maps
 from hybridlab.calico.selectors import SelectorError, parse
-from hybridlab.cli import certificates, kubeconfig
-from hybridlab.cli.control import ControlServer
-from hybridlab.cli.ending import EndRequest
-from hybridlab.cli.exits import OK
-from hybridlab.cli.felix_pods import FelixPods
-from hybridlab.cli.kube_proxy_pods import WindowsKubeProxies
-from hybridlab.cli.rundir import RunDir
-from hybridlab.cli.windows_hosts import HostAnswers, windows_hosts
+from hybridlab.cluster import certificates, kubeconfig
+from hybridlab.cluster.control import ControlServer
+from hybridlab.cluster.ending import EndRequest
+from hybridlab.cluster.exits import OK
+from hybridlab.cluster.felix_pods import FelixPods
+from hybridlab.cluster.kube_proxy_pods import WindowsKubeProxies
+from hybridlab.cluster.rundir import RunDir
+from hybridlab.cluster.windows_hosts import HostAnswers, windows_hosts
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.dataplane.contract import remote_dataplane
 from hybridlab.faults.injector import Injector

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hybridlab.cli.exits import ENVIRONMENT, USAGE, Stop
+from hybridlab.cluster.exits import ENVIRONMENT, USAGE, Stop
 
 Operation = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """Answers one request; a ValueError is the caller's mistake and becomes its answer."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hybridlab.cli import rundir
-from hybridlab.cli.exits import USAGE, Stop
+from hybridlab.cluster import rundir
+from hybridlab.cluster.exits import USAGE, Stop
 
 EXTENSION = "hybridlab"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hybridlab.calico.windows_node import WindowsNode
-from hybridlab.cli.felix_pods import FelixPods
+from hybridlab.cluster.felix_pods import FelixPods
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
 

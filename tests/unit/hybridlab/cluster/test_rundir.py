@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridlab.cli import rundir
+from hybridlab.cluster import rundir
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from hybridlab.calico.cluster import Calico
 from hybridlab.calico.windows_node import WindowsNode
-from hybridlab.cli.kube_proxy_pods import WindowsKubeProxies
+from hybridlab.cluster.kube_proxy_pods import WindowsKubeProxies
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.model import HostAnswer
