@@ -14,8 +14,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 ALL_LAB = {
-    "faults", "controllers", "calico", "labd", "windows", "powershell", "probe_programs", "dataplane", "runtime", "api",
-    "kernel", "profiles",
+    "faults", "controllers", "calico", "policy", "labd", "windows", "powershell", "probe_programs", "dataplane",
+    "runtime", "api", "kernel", "profiles",
 }  # fmt: skip
 API_SEAM = {"api.contract", "api.informer"}
 
@@ -23,9 +23,10 @@ LAB_ARROWS: dict[str, set[str]] = {
     "cli": ALL_LAB | {"cluster"},
     "cluster": ALL_LAB,
     "labd": {"kernel", "dataplane", "runtime", "windows", "powershell"},
-    "faults": {"dataplane", "runtime", "calico", "windows", "api"},
+    "faults": {"dataplane", "runtime", "calico", "policy", "windows", "api"},
     "controllers": {"dataplane", "runtime", "profiles"} | API_SEAM,
-    "calico": {"dataplane", "runtime", "windows", "profiles"} | API_SEAM,
+    "calico": {"policy", "dataplane", "runtime", "windows", "profiles"} | API_SEAM,
+    "policy": {"dataplane.model", "profiles.model"},
     "windows": {"dataplane", "runtime", "profiles"} | API_SEAM,
     "powershell": {"probe_programs", "runtime"},
     "probe_programs": {"runtime"},

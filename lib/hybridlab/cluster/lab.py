@@ -23,7 +23,6 @@ from hybridlab.api.requests import MASTERS
 from hybridlab.api.server import ApiServer
 from hybridlab.calico.cluster import Calico
 from hybridlab.calico.installation import cni_config_maps
-from hybridlab.calico.selectors import SelectorError, parse
 from hybridlab.cluster import certificates, kubeconfig
 from hybridlab.cluster.control import ControlServer
 from hybridlab.cluster.ending import EndRequest
@@ -40,6 +39,7 @@ from hybridlab.faults.service_gate import ServiceGate
 from hybridlab.faults.zone_gate import ZoneGate
 from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import Labd, LabdFailed
+from hybridlab.policy.selectors import SelectorError, parse
 from hybridlab.profiles.machines import machines
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.contract import WindowsHosts

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from hybridlab.calico.selectors import NAMESPACE_LABEL, Selector
+from hybridlab.policy.selectors import NAMESPACE_LABEL, Selector
 
 
 def unique_id(prefix: str, content: str) -> str:

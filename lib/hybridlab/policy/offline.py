@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hybridlab.api.contract import Obj
-from hybridlab.calico.acls import AclListBuilder
-from hybridlab.calico.admin_policy import from_admin, from_cluster
-from hybridlab.calico.conversion import labels_and_name, network_set, pod_facts, slice_members, tier_facts
-from hybridlab.calico.kubernetes_policy import from_kubernetes
-from hybridlab.calico.packets import Packet, allowed_by_list, allowed_by_program
-from hybridlab.calico.policy import Policy, from_calico
-from hybridlab.calico.policy_sets import LeftOut
-from hybridlab.calico.release import Release
-from hybridlab.calico.render import program
-from hybridlab.calico.resolve import Graph
 from hybridlab.dataplane.model import Acl, EndpointProgram
+from hybridlab.policy import Obj
+from hybridlab.policy.acls import AclListBuilder
+from hybridlab.policy.admin_policy import from_admin, from_cluster
+from hybridlab.policy.kubernetes_policy import from_kubernetes
+from hybridlab.policy.objects import labels_and_name, network_set, pod_facts, slice_members, tier_facts
+from hybridlab.policy.packets import Packet, allowed_by_list, allowed_by_program
+from hybridlab.policy.policy import Policy, from_calico
+from hybridlab.policy.policy_sets import LeftOut
+from hybridlab.policy.release import Release
+from hybridlab.policy.render import program
+from hybridlab.policy.resolve import Graph
 
 _CALICO, _KUBERNETES = "projectcalico.org", "networking.k8s.io"
 _ADMIN = "policy.networking.k8s.io"

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hybridlab.api.contract import Obj
-from hybridlab.calico.label_selectors import namespaces_selected, pods_selected
-from hybridlab.calico.policy import Policy, PolicyKey, PortRange, directions, from_spec, merged, networks
+from hybridlab.policy import Obj
+from hybridlab.policy.label_selectors import namespaces_selected, pods_selected
+from hybridlab.policy.policy import Policy, PolicyKey, PortRange, directions, from_spec, merged, networks
 
 ORDER = 1000.0
 """Where Calico puts Kubernetes' policies in the default tier."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hybridlab.api.contract import Obj
-from hybridlab.calico.kubernetes_policy import PortsByProtocol, simplified
-from hybridlab.calico.label_selectors import namespaces_selected, pods_selected
-from hybridlab.calico.policy import Direction, Policy, PolicyError, PolicyKey, directions, from_spec, networks
+from hybridlab.policy import Obj
+from hybridlab.policy.kubernetes_policy import PortsByProtocol, simplified
+from hybridlab.policy.label_selectors import namespaces_selected, pods_selected
+from hybridlab.policy.policy import Direction, Policy, PolicyError, PolicyKey, directions, from_spec, networks
 
 ADMIN_TIER, BASELINE_TIER = "adminnetworkpolicy", "baselineadminnetworkpolicy"
 KUBE_ADMIN_TIER, KUBE_BASELINE_TIER = "kube-admin", "kube-baseline"

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hybridlab.calico.flattener import flattened, tier_rules
-from hybridlab.calico.policy import DEFAULT_TIER, Direction, Policy, PolicyRule
-from hybridlab.calico.policy_sets import HnsRule, LeftOut, Members, PolicySets
-from hybridlab.calico.release import Release
-from hybridlab.calico.render import TierPolicies, about
-from hybridlab.calico.rule_ids import rule_ids
 from hybridlab.dataplane.model import Acl
+from hybridlab.policy.flattener import flattened, tier_rules
+from hybridlab.policy.policy import DEFAULT_TIER, Direction, Policy, PolicyRule
+from hybridlab.policy.policy_sets import HnsRule, LeftOut, Members, PolicySets
+from hybridlab.policy.release import Release
+from hybridlab.policy.render import TierPolicies, about
+from hybridlab.policy.rule_ids import rule_ids
 
 Entry = dict[str, object]
 """As ``Get-HnsEndpoint`` shows it among an endpoint's Policies."""

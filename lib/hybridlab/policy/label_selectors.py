@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hybridlab.calico.selectors import SelectorError
+from hybridlab.policy.selectors import SelectorError
 
 PODS_ONLY = "projectcalico.org/orchestrator == 'k8s'"
 """No network set and no host endpoint has this label."""

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from hybridlab.api.contract import Obj
-from hybridlab.calico.selectors import NAMESPACE_LABEL, Selector, parse
+from hybridlab.policy import Obj
+from hybridlab.policy.selectors import NAMESPACE_LABEL, Selector, parse
 
 SERVICE_ACCOUNT_LABEL = "projectcalico.org/serviceaccount"
 NAMESPACE_PREFIX, SERVICE_ACCOUNT_PREFIX = "pcns.", "pcsa."

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from hybridlab.calico.ipsets import Endpoint, IPSet, NetworkSet, SelectorSet, ServiceSet, SetKey
-from hybridlab.calico.policy import (
+from hybridlab.policy.ipsets import Endpoint, IPSet, NetworkSet, SelectorSet, ServiceSet, SetKey
+from hybridlab.policy.policy import (
     DEFAULT_TIER,
     NAMESPACE_PREFIX,
     SERVICE_ACCOUNT_LABEL,
@@ -21,9 +21,9 @@ from hybridlab.calico.policy import (
     Policy,
     PolicyKey,
 )
-from hybridlab.calico.release import Release
-from hybridlab.calico.render import TierPolicies, set_keys
-from hybridlab.calico.selectors import NAMESPACE_LABEL
+from hybridlab.policy.release import Release
+from hybridlab.policy.render import TierPolicies, set_keys
+from hybridlab.policy.selectors import NAMESPACE_LABEL
 
 Labels = Mapping[str, str]
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from hybridlab.calico.ipsets import PortSet, SelectorSet, ServiceSet, SetKey
-from hybridlab.calico.policy import IPV4, Direction, Peer, Policy, PolicyRule, of_ipv4
-from hybridlab.calico.selectors import All, Selector
 from hybridlab.dataplane.model import EndpointProgram, Match, Rule, Tier
+from hybridlab.policy.ipsets import PortSet, SelectorSet, ServiceSet, SetKey
+from hybridlab.policy.policy import IPV4, Direction, Peer, Policy, PolicyRule, of_ipv4
+from hybridlab.policy.selectors import All, Selector
 
 _NAMED_PORT_PROTOCOLS = {"6": "tcp", "17": "udp", "132": "sctp"}
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Literal, get_args
 
-from hybridlab.calico.policy import Peer, Policy, PolicyRule, Ports
-from hybridlab.calico.render import TierPolicies
+from hybridlab.policy.policy import Peer, Policy, PolicyRule, Ports
+from hybridlab.policy.render import TierPolicies
 
 Misreading = Literal["any-protocol", "any-port", "tcp-only", "namesakes", "blocks"]
 """``any-protocol``: rules for TCP hold for UDP, and the other way round.  ``any-port``: ports are ignored.

@@ -12,8 +12,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
-from hybridlab.calico.policy import merged
-from hybridlab.calico.policy_sets import HnsRule, Networks, PortRanges, meet
+from hybridlab.policy.policy import merged
+from hybridlab.policy.policy_sets import HnsRule, Networks, PortRanges, meet
 from hybridlab.profiles.model import CalicoDefects
 
 FIRST_PRIORITY, MAX_PRIORITY = 1000, 65000

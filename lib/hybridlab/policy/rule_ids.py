@@ -11,9 +11,9 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hybridlab.calico.ipsets import SelectorSet, ServiceSet
-from hybridlab.calico.policy import Peer, PolicyRule, Ports
-from hybridlab.calico.render import port_set
+from hybridlab.policy.ipsets import SelectorSet, ServiceSet
+from hybridlab.policy.policy import Peer, PolicyRule, Ports
+from hybridlab.policy.render import port_set
 
 ID_LENGTH = 16
 _ACTIONS = {"pass": "next-tier"}

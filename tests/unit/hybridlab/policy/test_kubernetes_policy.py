@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.hybridlab.calico.verdicts import World
+from tests.unit.hybridlab.policy.verdicts import World
 
 OTHER = "10.9.9.9"
 SYSTEMS = ("linux", "windows")

@@ -11,14 +11,14 @@ from typing import Any
 
 import yaml
 
-from hybridlab.calico.acls import AclListBuilder
-from hybridlab.calico.conversion import network_set, pod_facts, slice_members, tier_facts
-from hybridlab.calico.kubernetes_policy import from_kubernetes
-from hybridlab.calico.policy import from_calico
-from hybridlab.calico.release import Release
-from hybridlab.calico.render import program
-from hybridlab.calico.resolve import Graph
 from hybridlab.dataplane.model import Acl, Match, Rule, Tier
+from hybridlab.policy.acls import AclListBuilder
+from hybridlab.policy.kubernetes_policy import from_kubernetes
+from hybridlab.policy.objects import network_set, pod_facts, slice_members, tier_facts
+from hybridlab.policy.policy import from_calico
+from hybridlab.policy.release import Release
+from hybridlab.policy.render import program
+from hybridlab.policy.resolve import Graph
 
 _NUMBERS = {"icmp": 1, "tcp": 6, "udp": 17}
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hybridlab.calico.label_selectors import namespaces_selected, pods_selected
-from hybridlab.calico.selectors import SelectorError, parse
+from hybridlab.policy.label_selectors import namespaces_selected, pods_selected
+from hybridlab.policy.selectors import SelectorError, parse
 
 LABELS = {"app": "web", "tier": "front-end", "a.b/c": "x", "empty": "", "quoted": "it's"}
 

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import yaml
 
-from hybridlab.calico.flattener import FelixPanic
 from hybridlab.calico.golden_tables import answer
-from hybridlab.calico.offline import Objects, allowed_on_windows
-from hybridlab.calico.packets import Packet
-from hybridlab.calico.release import Release, as_shipped
-from tests.unit.hybridlab.calico.test_golden_tables import TABLES, cases, world
+from hybridlab.policy.flattener import FelixPanic
+from hybridlab.policy.offline import Objects, allowed_on_windows
+from hybridlab.policy.packets import Packet
+from hybridlab.policy.release import Release, as_shipped
+from tests.unit.hybridlab.policy.test_golden_tables import TABLES, cases, world
 
 Case = dict[str, Any]
 W1, W2, W3, L1, L2, L3 = "10.65.1.10", "10.65.1.11", "10.65.1.12", "10.65.2.20", "10.65.2.21", "10.65.2.22"

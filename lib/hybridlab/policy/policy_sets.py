@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from hybridlab.calico.ipsets import SelectorSet, ServiceSet
-from hybridlab.calico.policy import IPV4, Direction, Peer, Policy, PolicyKey, PolicyRule, of_ipv4
-from hybridlab.calico.release import Release
-from hybridlab.calico.rule_ids import rule_ids
+from hybridlab.policy.ipsets import SelectorSet, ServiceSet
+from hybridlab.policy.policy import IPV4, Direction, Peer, Policy, PolicyKey, PolicyRule, of_ipv4
+from hybridlab.policy.release import Release
+from hybridlab.policy.rule_ids import rule_ids
 
 ANY_PROTOCOL = 256
 PER_RULE = 4000

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from hybridlab.calico.policy import from_calico
-from hybridlab.calico.release import Release
-from tests.unit.hybridlab.calico.verdicts import World
+from hybridlab.policy.policy import from_calico
+from hybridlab.policy.release import Release
+from tests.unit.hybridlab.policy.verdicts import World
 
 OUTSIDE = "10.9.9.9"
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from hybridlab.calico.admin_policy import ADMIN_TIER, BASELINE_TIER, KUBE_ADMIN_TIER, KUBE_BASELINE_TIER
-from hybridlab.calico.policy import Policy, PolicyKey
+from hybridlab.policy.admin_policy import ADMIN_TIER, BASELINE_TIER, KUBE_ADMIN_TIER, KUBE_BASELINE_TIER
+from hybridlab.policy.policy import Policy, PolicyKey
 from hybridlab.profiles.model import CalicoDefects
 
 _KUBERNETES = {

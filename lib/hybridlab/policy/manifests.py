@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from hybridlab.api.contract import Obj
-from hybridlab.calico.release import Release
+from hybridlab.policy import Obj
+from hybridlab.policy.release import Release
 
 OS_LABEL = "kubernetes.io/os"
 NODES = {"windows": "windows-node", "linux": "linux-node"}
