@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from conformance.errors import ControlBroken, Nonconformance, SuiteError, first_line
 from conformance.expect.context import Context
-from conformance.expect.routes import Route
+from conformance.expect.engine.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube

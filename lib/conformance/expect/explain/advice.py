@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from conformance.expect.answered import unexpected_backend
-from conformance.expect.names import UNSENT
+from conformance.expect.engine.answered import unexpected_backend
+from conformance.expect.engine.names import UNSENT
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS, Path, Target, Workload
 from conformance.model.observation import Observation, Verdict

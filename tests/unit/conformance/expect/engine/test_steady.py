@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.expect.ask import ask
-from conformance.expect.decide import (
+from conformance.expect.engine.ask import ask
+from conformance.expect.engine.decide import (
     STEADY,
     BrokenControl,
     Held,

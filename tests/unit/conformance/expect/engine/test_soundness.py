@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import pytest
 
-from conformance.expect.ask import ask
-from conformance.expect.decide import BrokenControl, Held, Path, Rule, Standing, Why, Wrong, link
+from conformance.expect.engine.ask import ask
+from conformance.expect.engine.decide import BrokenControl, Held, Path, Rule, Standing, Why, Wrong, link
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.settings import Timings, load_timings

@@ -11,8 +11,8 @@ from types import FrameType
 
 import pytest
 
-from conformance.expect.ask import BEHIND, LOOK, ask
-from conformance.expect.decide import Held, NotYet, Path, Rule, Standing, decide, link
+from conformance.expect.engine.ask import BEHIND, LOOK, ask
+from conformance.expect.engine.decide import Held, NotYet, Path, Rule, Standing, decide, link
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Workload
 from conformance.settings import load_timings
@@ -192,7 +192,7 @@ def test_a_route_is_judged_anew_for_its_own_answers_and_not_for_each_of_its_cont
         judged[id(judged_path)] += 1
         return decide(judged_path)
 
-    monkeypatch.setattr("conformance.expect.ask.decide", judge)
+    monkeypatch.setattr("conformance.expect.engine.ask.decide", judge)
     network, paths = crossed(12)
     assert all(isinstance(standing, Held) for standing in decided(network, paths))
     for judged_path in paths:
@@ -235,7 +235,7 @@ def test_a_time_out_without_a_control_is_judged_anew_when_one_is_heard(monkeypat
             judged.append((round(network.clock.now, 3), standing))
         return standing
 
-    monkeypatch.setattr("conformance.expect.ask.decide", judge)
+    monkeypatch.setattr("conformance.expect.engine.ask.decide", judge)
     assert all(isinstance(standing, Held) for standing in decided(network, paths))
     alone = {moment: standing.alone for moment, standing in judged if isinstance(standing, NotYet)}
     assert (alone[0.502], alone[0.554]) == (True, False), "its time-out, and the answer of the control begun at 0.252"

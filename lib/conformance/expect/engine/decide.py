@@ -28,8 +28,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise, takewhile
 
-from conformance.expect.answered import ARRIVED, as_wanted, unexpected_backend
-from conformance.expect.names import UNSENT
+from conformance.expect.engine.answered import ARRIVED, as_wanted, unexpected_backend
+from conformance.expect.engine.names import UNSENT
 from conformance.model.attempt import Attempt
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.settings import OsTimings

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from conformance.errors import SuiteError
-from conformance.expect import message
-from conformance.expect.names import Asks
+from conformance.expect.engine.names import Asks
+from conformance.expect.explain import message
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
-from conformance.expect.between_nodes import Blamed, blamed
 from conformance.expect.context import Context
-from conformance.expect.decide import BrokenControl, Held, Rule, Why, link
-from conformance.expect.decide import Path as Route
+from conformance.expect.engine.decide import BrokenControl, Held, Rule, Why, link
+from conformance.expect.engine.decide import Path as Route
+from conformance.expect.explain.between_nodes import Blamed, blamed
 from conformance.expect.outcome import Outcome, failure
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind

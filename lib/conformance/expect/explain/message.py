@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from conformance.expect.answered import unexpected_backend
+from conformance.expect.engine.answered import unexpected_backend
 from conformance.model.attempt import Attempt
 from conformance.model.counted import counted
 from conformance.model.observation import Observation, Verdict

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from conformance.errors import SuiteError
-from conformance.expect import message
-from conformance.expect.advice import SERVICES, kube_proxy
-from conformance.expect.answered import ARRIVED, plain
-from conformance.expect.between_nodes import Blamed
-from conformance.expect.names import Asks
+from conformance.expect.engine.answered import ARRIVED, plain
+from conformance.expect.engine.names import Asks
+from conformance.expect.explain import message
+from conformance.expect.explain.advice import SERVICES, kube_proxy
+from conformance.expect.explain.between_nodes import Blamed
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict

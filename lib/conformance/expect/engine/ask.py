@@ -1,6 +1,6 @@
 """Asking until everything is decided: attempts begin at a cadence while older ones wait, and are heard as they end.
 
-Knows when to ask; what the answers mean is :mod:`conformance.expect.decide`'s to say.
+Knows when to ask; what the answers mean is :mod:`conformance.expect.engine.decide`'s to say.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from conformance.errors import EnvironmentBroken, ProbeBroken
-from conformance.expect.answered import as_wanted
-from conformance.expect.decide import (
+from conformance.expect.engine.answered import as_wanted
+from conformance.expect.engine.decide import (
     Broken,
     BrokenControl,
     Held,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from conformance.expect.decide import Held, NotYet, Path, Rule, Standing, Why, Wrong, decide, link
+from conformance.expect.engine.decide import Held, NotYet, Path, Rule, Standing, Why, Wrong, decide, link
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import Observation, Verdict
 from tests.unit.conformance.expect.stand_ins import target, workload
