@@ -43,11 +43,11 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "outside": {"plugin.options"},
     "plugin": {
         "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.marked", "plugin.words", "plugin.state",
-        "plugin.options", "plugin.qualification", "plugin.rerun", "run", "undo", "report", "pods", "facts", "kube",
-        "marks", "catalog",
+        "plugin.options", "plugin.qualification", "plugin.rerun", "run", "undo", "journal", "report", "pods", "facts",
+        "kube", "marks", "catalog",
     } | BASE,
     "plugin.fixtures": {
-        "plugin.rehearsal", "plugin.judge", "plugin.state", "run", "undo", "disrupt", "expect",
+        "plugin.rehearsal", "plugin.judge", "plugin.state", "run", "undo", "journal", "disrupt", "expect",
         "report", "probe", "pods", "facts", "kube",
     } | BASE,
     "plugin.rehearsal": {"plugin.state", "timing", "errors", "model"},
@@ -61,13 +61,10 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "plugin.rerun": {"qualify", "report", "catalog", "model", "errors"},
     "plugin.options": {"run", "catalog"} | BASE,
     "fixtures": {"run", "disrupt", "expect", "facts", "pods", "model"},
-    "run": {"undo", "expect", "report", "policy", "probe", "pods", "facts", "kube", "catalog"} | BASE,
-    "undo.dead_runs": {"undo", "facts", "kube"} | BASE,
-    "undo.verify_connectivity": {"expect", "probe", "pods", "kube"} | BASE,
-    "undo.healers": {"undo", "disrupt", "probe", "pods", "kube"} | BASE,
-    "undo.hns_network": {"disrupt", "timing", "errors"},
-    "disrupt": {"undo.journal", "undo.journalling", "undo.cordon", "expect", "probe", "pods", "kube"} | BASE,
-    "undo": {"facts", "kube"} | BASE,
+    "run": {"undo", "journal", "expect", "report", "policy", "probe", "pods", "facts", "kube", "catalog"} | BASE,
+    "undo": {"disrupt", "journal", "expect", "probe", "pods", "facts", "kube"} | BASE,
+    "disrupt": {"journal", "expect", "probe", "pods", "kube"} | BASE,
+    "journal": {"facts", "kube"} | BASE,
     "expect": {"expect.explain", "expect.engine", "probe", "pods", "policy", "catalog"} | BASE,
     "expect.explain": {"expect.engine", "probe", "pods"} | BASE,
     "expect.engine": {"probe", "pods"} | BASE,
@@ -87,9 +84,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "model": set(),
     "product": set(),
 }  # fmt: skip
-"""Room of conformance, from the top down, to what else of conformance it may import.
-
-``undo`` has two floors: what puts disruptions back knows them, and they know the journal."""
+"""Room of conformance, from the top down, to what else of conformance it may import."""
 
 DOORS: dict[str, set[str]] = {
     "kubernetes": {"conformance.kube"},
@@ -277,10 +272,8 @@ PLANTED = [
     pytest.param("hybridlab/calico/x.py", "import aiohttp.web", "only hybridlab.api", id="door aiohttp"),
     pytest.param("hybridlab/api/x.py", "from hybridlab.apiary import y", "api may not", id="name that begins alike"),
     pytest.param("conformance/run/x.py", "from conformance.runtime import y", "run may not", id="judge's alike"),
-    pytest.param("conformance/undo/x.py", "from conformance.undo import healers", "undo may not", id="to upper floor"),
-    pytest.param(
-        "conformance/disrupt/x.py", "from conformance.undo.cleanup import y", "disrupt may not", id="past floor"
-    ),
+    pytest.param("conformance/journal/x.py", "from conformance.undo import healers", "journal may not", id="journal"),
+    pytest.param("conformance/disrupt/x.py", "from conformance.undo.cleanup import y", "disrupt may not", id="undo"),
     pytest.param("conformance/run/x.py", "import pytest", "conformance.plugin may import pytest", id="door pytest"),
     pytest.param("conformance/plugin/fixtures/x.py", "from conformance.plugin import lists", "may not", id="fixtures"),
     pytest.param("hybridlab/helpers/x.py", "from hybridlab.api import contract", "no row", id="new package"),

@@ -56,7 +56,7 @@ def connectivity_problem(
 ) -> str:
     """Describe in one line which pods do not reach each other or Services; empty when all do.
 
-    ``process`` signs what is made for it (:mod:`conformance.undo.liveness`); ``tell`` gets a line for what was seen at
+    ``process`` signs what is made for it (``journal.liveness``); ``tell`` gets a line for what was seen at
     disrupted nodes, and what was done there.
     """
     run = Ownership(settings.run_id, "whole", process)

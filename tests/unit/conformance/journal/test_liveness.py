@@ -6,9 +6,9 @@ import fcntl
 from pathlib import Path
 from typing import Any
 
+from conformance.journal import liveness
+from conformance.journal.liveness import Life
 from conformance.kube.ownership import PROCESS_ANNOTATION
-from conformance.undo import liveness
-from conformance.undo.liveness import Life
 
 
 def made_by(value: str) -> dict[str, Any]:

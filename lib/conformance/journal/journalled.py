@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from conformance.errors import EnvironmentBroken
+from conformance.journal.cordon import marked
+from conformance.journal.fields import answered, touched
+from conformance.journal.record import Entry
+from conformance.journal.redaction import SECRET_KINDS, JournalRefused, secret_fields
+from conformance.journal.restore import Healers, Restored, restore
+from conformance.journal.retry import retry
+from conformance.journal.store import Journal
 from conformance.kube.changes import Changes, reference
 from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
-from conformance.undo.cordon import marked
-from conformance.undo.journal.fields import answered, touched
-from conformance.undo.journal.record import Entry
-from conformance.undo.journal.redaction import SECRET_KINDS, JournalRefused, secret_fields
-from conformance.undo.journal.restore import Healers, Restored, restore
-from conformance.undo.journal.retry import retry
-from conformance.undo.journal.store import Journal
 
 
 class Journalled:

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from conformance.journal.fields import Field
 from conformance.model.change import ObjectRef
 from conformance.model.codec import from_plain, to_plain
-from conformance.undo.journal.fields import Field
 
 Act = Literal["patch", "create", "delete-owned-pod", "procedure"]
 EntryState = Literal["intended", "done", "closed"]

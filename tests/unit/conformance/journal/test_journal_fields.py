@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from conformance.journal.fields import putting_back, touched
+from conformance.journal.record import Entry, dump, load
+from conformance.journal.redaction import redacted, secret_fields
 from conformance.kube.guard import merged
-from conformance.undo.journal.fields import putting_back, touched
-from conformance.undo.journal.record import Entry, dump, load
-from conformance.undo.journal.redaction import redacted, secret_fields
 
 CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"spec": {"a": 1}}, {"spec": {"a": 2}}),

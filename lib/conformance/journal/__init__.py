@@ -4,9 +4,9 @@ One ConfigMap per run in namespace ``calico-conformance-system``.  A run that di
 needed to restore the cluster.
 """
 
-from conformance.undo.journal.journalled import Journalled
-from conformance.undo.journal.record import Entry
-from conformance.undo.journal.restore import Healers, Outcome, Restored
-from conformance.undo.journal.store import Journal
+from conformance.journal.journalled import Journalled
+from conformance.journal.record import Entry
+from conformance.journal.restore import Healers, Outcome, Restored
+from conformance.journal.store import Journal
 
 __all__ = ["Entry", "Healers", "Journal", "Journalled", "Outcome", "Restored"]

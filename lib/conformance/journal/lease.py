@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.errors import ClusterUnusable, LockLost, SuiteError
+from conformance.journal.liveness import Life
+from conformance.journal.store import ensure_namespace
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import SYSTEM_NAMESPACE, Ownership
@@ -26,8 +28,6 @@ from conformance.kube.rights import Right
 from conformance.model.change import Change, ObjectRef
 from conformance.settings import RunTimings
 from conformance.timing import SYSTEM_CLOCK, Clock, until
-from conformance.undo.journal.store import ensure_namespace
-from conformance.undo.liveness import Life
 
 RUN_LOCK = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", name="run-lock", namespace=SYSTEM_NAMESPACE)
 RENEWALS = 4

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from conformance.journal.cordon import marked
 from conformance.kube.changes import Changes
 from conformance.model.change import ObjectRef
-from conformance.undo.cordon import marked
 
 
 class Journalling(Protocol):
-    """What disruptions need of the journal (``conformance.undo.journal.Journalled``)."""
+    """What disruptions need of the journal (``conformance.journal.Journalled``)."""
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Any:
         """Note the fields' values, then change them."""

@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from conformance.errors import EnvironmentBroken
+from conformance.journal.record import Entry, EntryState, dump, load
+from conformance.journal.redaction import JournalRefused
+from conformance.journal.retry import retry
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, Ownership, Shared
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
-from conformance.undo.journal.record import Entry, EntryState, dump, load
-from conformance.undo.journal.redaction import JournalRefused
-from conformance.undo.journal.retry import retry
 
 JOURNAL_LABEL = "calico-conformance/journal"
 AT_MOST = 1024 * 1024

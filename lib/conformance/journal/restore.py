@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.errors import EnvironmentBroken, SuiteError
+from conformance.journal.fields import Field, content_at, putting_back
+from conformance.journal.record import Entry
+from conformance.journal.redaction import redacted
+from conformance.journal.retry import retry
+from conformance.journal.store import Journal
+from conformance.journal.stored import stored
 from conformance.kube.changes import Changes
 from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
-from conformance.undo.journal.fields import Field, content_at, putting_back
-from conformance.undo.journal.record import Entry
-from conformance.undo.journal.redaction import redacted
-from conformance.undo.journal.retry import retry
-from conformance.undo.journal.store import Journal
-from conformance.undo.journal.stored import stored
 
 Healers = Mapping[str, Callable[[str, dict[str, Any]], None]]
 """Name of a procedure to what undoes it, given the run that began it and its arguments; raises when it could not."""
