@@ -10,9 +10,10 @@ import pytest
 from conformance.catalog import catalog
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half, Seen
-from conformance.run.deciding import Judged, builds_of, judged
-from conformance.run.verdicts import Statement
+from conformance.run.builds import builds_of
 from conformance.settings import Cover, Settings
+from conformance.verdicts.judged import Judged, judged
+from conformance.verdicts.statement import Statement
 from tests.plugin.stand_in_cluster import facts, node
 
 V = ClaimVerdict

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from conformance.catalog import Applies, Claim, applicability
+from conformance.catalog import Claim
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Decision, Seen, by_build, folded, over_builds
-from conformance.model.facts import Facts
-from conformance.pods.placement import Placement
-from conformance.report.outcomes import speaks
-from conformance.run.verdicts import Statement, unmet_for
-from conformance.settings import Settings
+from conformance.model.decision import Decision, Seen
+from conformance.verdicts.claims import speaks
+from conformance.verdicts.decisions import by_build, folded, over_builds
+from conformance.verdicts.statement import Statement, unmet_for
 
 NOTHING = "its test decided nothing: the body did not run, or none of its expectations did"
 NO_DENIAL = "nothing was seen closed, and what the claim says is that something is"
@@ -27,19 +25,6 @@ class Judged:
     reason: str
     remedy: str = ""
     decisions: tuple[Decision, ...] = ()
-
-
-def builds_of(claim: Claim, facts: Facts, settings: Settings) -> dict[str, str]:
-    """Windows builds that the claim is about and the run covers, each with the first such node.
-
-    Applicability is asked of each node by itself.
-    """
-    found: dict[str, str] = {}
-    for covered in Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows"):
-        alone = replace(facts, nodes=(*facts.by_os("linux"), covered.node))
-        if isinstance(applicability(claim, alone), Applies):
-            found.setdefault(covered.node.build, covered.node.name)
-    return found
 
 
 def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Mapping[str, str]) -> Judged:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conformance.model.claim import ClaimResult
-from conformance.report.outcomes import TestOutcome, worst
+from conformance.verdicts.claims import TestOutcome, worst
 
 FLAKY = "FLAKY"
 """How outputs mark such a test."""

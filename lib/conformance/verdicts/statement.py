@@ -19,7 +19,7 @@ class Statement:
     """What a test has said so far."""
 
     verdict: ClaimVerdict | None = None
-    """None: nothing was raised; what its expectations decided then speaks (:mod:`conformance.run.deciding`)."""
+    """None: nothing was raised; what its expectations decided then speaks (:mod:`conformance.verdicts.judged`)."""
     reason: str = ""
     remedy: str = ""
     special: dict[str, tuple[ClaimVerdict, str]] = field(default_factory=dict)

@@ -9,8 +9,9 @@ import pytest
 from conformance.model.builds import build_name
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import from_plain, to_plain
-from conformance.model.decision import Decision, Seen, by_build, folded, over_builds, seen
+from conformance.model.decision import Decision, Seen, seen
 from conformance.model.endpoint import OS, Path, Target, Workload
+from conformance.verdicts.decisions import by_build, folded, over_builds
 
 V = ClaimVerdict
 

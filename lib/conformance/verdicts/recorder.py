@@ -9,7 +9,7 @@ from conformance.errors import SuiteError
 from conformance.expect.figures import FigureLog
 from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.model.decision import Seen
-from conformance.run.verdicts import Statement
+from conformance.verdicts.statement import Statement
 
 
 class Recorder:

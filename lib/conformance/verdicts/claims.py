@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from conformance.catalog import Claim, IsolationKind, Modality, NotApplicable, applicability
 from conformance.model.claim import ACTIVE_HALF, PRECEDENCE, UNDERLAY, ClaimKind, ClaimResult, ClaimVerdict, precedence
-from conformance.model.decision import Decision, by_build, over_builds
+from conformance.model.decision import Decision
 from conformance.model.facts import Facts
 from conformance.model.figures import Figures
+from conformance.verdicts.decisions import by_build, over_builds
 
 _OPEN = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
 SEEN = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
