@@ -11,7 +11,7 @@ from pathlib import Path
 from hybridlab.powershell.binding import Declared, common
 from hybridlab.powershell.command_line import library
 
-PAGE = Path(__file__).parents[5] / "docs" / "lab.md"
+PAGE = Path(__file__).parents[4] / "docs" / "lab.md"
 BEGIN, END = "<!-- powershell: begin -->\n", "<!-- powershell: end -->\n"
 
 
