@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.explain.dns_servers import Servers
 from conformance.expect.figures import FigureLog, PolicyChange
+from conformance.expect.others import Nobody, Others
 from conformance.model import decision
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half, Seen
@@ -45,6 +46,8 @@ class Context:
     """The cluster's DNS, for messages about names; None: not known."""
     policies_there: Callable[[Sequence[Workload]], Sequence[str]] = lambda pods: ()
     """Names of policies that may be in force at some pods, for messages about paths that are closed."""
+    others: Others = field(default_factory=Nobody)
+    """Policies that are not the suite's."""
     overlay: Callable[[Workload, Target], Blamed] = lambda source, target: Blamed()
     """What is wrong with what the overlay needs on the nodes of a route's ends, for messages about closed paths."""
 

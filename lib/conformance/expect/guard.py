@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from conformance.errors import EnvironmentBroken
+from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.expect.explain import message
+from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
+from conformance.model.observation import Observation
 from conformance.settings import Timings
 from conformance.timing import Clock, hold
 
@@ -33,6 +35,11 @@ class Guarded(Protocol):
     @property
     def clock(self) -> Clock: ...
 
+    def excused(
+        self, text: str, attempt: Attempt, seen: Sequence[Observation], *, want: bool
+    ) -> EnvironmentBroken | None:
+        """What takes the place of a message where a policy of others could give what was seen."""
+
 
 def pods_unchanged(expect: Guarded, workloads: Iterable[Workload], *, doubtful: bool) -> None:
     """Raises EnvironmentBroken when one of these pods is no longer the one it was.
@@ -51,10 +58,16 @@ def pods_unchanged(expect: Guarded, workloads: Iterable[Workload], *, doubtful: 
     )  # fmt: skip
 
 
-def unless_changed(expect: Guarded, workloads: Iterable[Workload], verdict: Exception) -> Exception:
-    """``verdict``, or EnvironmentBroken when one of these pods is no longer the one it was: it explains more."""
+def unless_changed(
+    expect: Guarded, workloads: Iterable[Workload], verdict: Exception, *, want: bool = True
+) -> Exception:
+    """``verdict``, or EnvironmentBroken when one of these pods is no longer the one it was: it explains more.
+
+    So does a policy of others, where a way that is to be open (``want``) is closed, or the other way round.
+    """
     try:
         pods_unchanged(expect, workloads, doubtful=True)
     except EnvironmentBroken as broken:
         return EnvironmentBroken(message.explained(str(verdict), by=str(broken)))
-    return verdict
+    seen = verdict.seen if isinstance(verdict, Nonconformance) else ()
+    return (expect.excused(str(verdict), seen[-1].attempt, seen, want=want) if seen else None) or verdict

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
-from conformance.expect import resolution
+from conformance.expect import others, resolution
 from conformance.expect.context import Context
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import telling, usual
 from conformance.expect.engine.ask import Asking, ask
-from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Wrong, link
+from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Why, Wrong, link
 from conformance.expect.engine.routes import Route, Routes, each, routes_of
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import LONGER
@@ -77,6 +77,8 @@ class Expect:
     """Routes that this test has seen open: the controls before."""
     _addresses_when_open: dict[tuple[str, str], str] = field(default_factory=dict)
     """Addresses to which names led when those routes were seen open."""
+    _since: dict[tuple[tuple[str, str], bool], float] = field(default_factory=dict)
+    """Routes, and whether they were open, with when this test began to see that (s, of ``clock``)."""
     _closed: dict[tuple[str, str], Route] = field(default_factory=dict)
     """Routes that it has seen closed, and not open since."""
 
@@ -286,6 +288,9 @@ class Expect:
             *(self._path(source, target, kind or usual(target, want=True), want=True) for source, target in open),
             *(self._path(source, target, kind or usual(target, want=False), want=False) for source, target in closed),
         ]
+        if self.context.change() is None and open:
+            wanted = [path.attempt for path in paths if path.want]
+            others.demand_open(self.context.others, wanted, all_needed=open_is_control)
         within = max(path.rule.within for path in paths)
         if (
             open_is_control and not closed
@@ -318,6 +323,7 @@ class Expect:
             for path, standing in zip(paths, standings, strict=True)
         ]
         self._look_after_pods(outcomes)
+        self._excuse(outcomes)
         self._demand_same_addresses(outcomes)
         for outcome in outcomes:
             if not outcome.is_control:
@@ -361,6 +367,7 @@ class Expect:
         for path, row in zip(paths, rows, strict=True):
             key = _key(path.attempt)
             self._closed.pop(key, None)
+            self._since[key, path.want] = began
             if path.want:
                 self._opened.add(key)
                 last = row[-1].seen
@@ -404,6 +411,30 @@ class Expect:
                 do = "do  read that pod's events, and its log with kubectl logs --previous"
                 told = f"{message.explained(text, by=str(broken))}\n  {do}"
                 outcome.standing = Broken(EnvironmentBroken(told))
+
+    def _excuse(self, outcomes: Sequence[Outcome]) -> None:
+        """Where a policy of others could give what is wrong with a route, nothing is said of Calico.
+
+        A leak after an agreed denial, and a route that wavers, are given by none.
+        """
+        for outcome in outcomes:
+            why = outcome.standing.why if isinstance(outcome.standing, Wrong | BrokenControl) else None
+            if why not in (Why.CLOSED, Why.OPEN):
+                continue
+            text = message.headline(
+                self.context.claims, outcome.path.attempt, outcome.expected, outcome.seen, outcome.path.seconds
+            )
+            if excuse := self.excused(text, outcome.path.attempt, outcome.seen, want=outcome.path.want):
+                outcome.standing = Broken(excuse)
+
+    def excused(
+        self, text: str, attempt: Attempt, seen: Sequence[Observation], *, want: bool
+    ) -> EnvironmentBroken | None:
+        """What takes the place of a message where a policy of others could give what was seen, and did not before."""
+        by = others.excused(
+            self.context.others, attempt, seen, want=want, otherwise=self._since.get((_key(attempt), want))
+        )
+        return others.decided(self.context.others, text, by) if by else None
 
     def _has_changed(self, outcome: Outcome) -> bool:
         try:
