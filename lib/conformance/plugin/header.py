@@ -23,6 +23,7 @@ def lines(run: Run) -> list[str]:
         text += coverage_lines(run.facts, run.settings)
         text += groups.lines(catalog(), run.facts, run.settings)
         text += [f"note: {line}" for line in assumptions(run.facts)]
+        text += [f"note: {line}" for line in (run.inspection.policies.lines if run.inspection else [])]
     if run.workers:
         text.append(f"workers: {run.workers}")
     if run.directory:

@@ -16,8 +16,10 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import RUN_LABEL, WORKER_LABEL, Ownership, labels_of
 from conformance.kube.refused import ApiRefused
 from conformance.model.endpoint import Path, Target, Workload
+from conformance.pods.roles import ECHO_PORT
 from conformance.policy import labels
 from conformance.policy.foreign import DEFAULT, Direction, End, ForeignPolicy, Seen, Way
+from conformance.run.provider import Beforehand
 
 KUBERNETES = "networking.k8s.io/v1"
 CALICO = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
@@ -33,6 +35,7 @@ EXEMPT = (
     f"exempt namespaces with the label {RUN_LABEL} from it (Calico: namespaceSelector ... && !has({RUN_LABEL}); "
     f"Kubernetes: matchExpressions key {RUN_LABEL}, operator DoesNotExist), or run where it does not apply"
 )
+SEEN: tuple[Seen, ...] = ("closed", "open")
 DEFAULT_ORDER = 1_000_000
 """Order of Calico's tier ``default``."""
 
@@ -83,6 +86,21 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
         if not (api == calico and _name(obj).startswith(TWINS))
     ]
     return Look(tuple(found), tuple(unread))
+
+
+def beforehand(kube: Kube, run: Ownership) -> Beforehand:
+    """Which policies of others may decide paths of pods that a run is going to make, and which could not be read."""
+    found = look(kube, whose(run, lambda uid: False))
+    given = run.labels | {"pod-security.kubernetes.io/enforce": "baseline"}
+    space = labels.of_namespace({"metadata": {"name": run.namespace, "labels": given}})
+    end = End(namespace=run.namespace, of_namespace=space)
+    directions: tuple[Direction, ...] = ("ingress", "egress")
+    ways = [
+        ("this run's pods", Way(direction=each, end=end, other=end, protocol="TCP", ports=(ECHO_PORT,)))
+        for each in directions
+    ]
+    closing, opening = (_told(found.foreign, ways, seen, surely=False) for seen in SEEN)
+    return Beforehand(closing=closing, opening=opening, unread="; ".join(found.unread), exempt=EXEMPT)
 
 
 def _policy(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> ForeignPolicy:
@@ -242,7 +260,7 @@ def _may_close(spaces: Iterable[str]) -> Callable[[ForeignPolicy], bool]:
 
 
 def _ways(ends: Mapping[str, End], source: Workload, target: Target, protocol: str) -> Iterator[tuple[str, Way]]:
-    """Each direction at each end; a pod in its node's network is under no policy of pods."""
+    """Each direction at each end; a node's network is under no policy of pods, and reaches those of its node always."""
     name, here = protocol or target.protocol.upper(), ends[source.uid]
     ports = tuple(dict.fromkeys(port for port in (target.port, target.backend_port) if port))
     plain = target.path is Path.POD_IP  # behind a Service the source may have been translated
@@ -253,7 +271,7 @@ def _ways(ends: Mapping[str, End], source: Workload, target: Target, protocol: s
                 f"{source.namespace}/{source.pod}",
                 Way(direction="egress", end=here, other=there, protocol=name, ports=ports),
             )
-        if backend and not backend.host_network:
+        if backend and not backend.host_network and not (source.host_network and source.node == backend.node):
             yield (
                 f"{backend.namespace}/{backend.pod}",
                 Way(direction="ingress", end=there, other=here if plain else End(), protocol=name, ports=ports[-1:]),
