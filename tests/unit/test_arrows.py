@@ -62,7 +62,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "disrupt": {"undo.journal", "undo.journalling", "undo.cordon", "expect", "probe", "pods", "kube"} | BASE,
     "undo": {"facts", "kube"} | BASE,
     "expect": {"probe", "pods", "policy", "catalog"} | BASE,
-    "cli": {"qualify", "report", "catalog", "errors", "product"},
+    "cli": {"qualify", "report", "kube", "policy", "catalog", "errors", "product"},
     "qualify": {"catalog", "model", "errors"},
     "report": {"catalog", "model", "settings"},
     "probe": {"pods", "kube"} | BASE,

@@ -64,7 +64,7 @@ def is_calico(obj: Obj) -> bool:
 
 
 def is_global(obj: Obj) -> bool:
-    return obj["kind"].endswith("GlobalNetworkPolicy")
+    return str(obj["kind"]).endswith("GlobalNetworkPolicy")
 
 
 def each_rule(edit: Callable[[Obj, str], Obj | None]) -> Edit:
@@ -446,7 +446,9 @@ _EDITS: dict[str, Edit] = {
     "namespaceSelector of ends ignored": end_without("namespaceSelector"),
     "ends are in any namespace": each_end(_any_namespace),
     "service accounts of ends ignored": end_without("serviceAccounts"),
-    "selectors of service accounts ignored": each_end(lambda end: (end.get("serviceAccounts") or {}).pop("selector", 0)),
+    "selectors of service accounts ignored": each_end(
+        lambda end: (end.get("serviceAccounts") or {}).pop("selector", 0)
+    ),
     "names of service accounts ignored": each_end(lambda end: (end.get("serviceAccounts") or {}).pop("names", 0)),
     "services ignored": end_without("services"),
     # actions and their order

@@ -13,8 +13,12 @@ import yaml
 Obj = dict[str, Any]
 
 WORLD = """
-- {kind: Node, metadata: {name: win, labels: {kubernetes.io/os: windows}}, status: {addresses: [{type: InternalIP, address: 10.0.0.9}]}}
-- {kind: Node, metadata: {name: lin, labels: {kubernetes.io/os: linux}}, status: {addresses: [{type: InternalIP, address: 10.0.0.8}]}}
+- kind: Node
+  metadata: {name: win, labels: {kubernetes.io/os: windows}}
+  status: {addresses: [{type: InternalIP, address: 10.0.0.9}]}
+- kind: Node
+  metadata: {name: lin, labels: {kubernetes.io/os: linux}}
+  status: {addresses: [{type: InternalIP, address: 10.0.0.8}]}
 - {kind: Namespace, metadata: {name: shop, labels: {team: blue}}}
 - {kind: Namespace, metadata: {name: bank, labels: {team: red}}}
 - {kind: ServiceAccount, metadata: {name: teller, namespace: bank, labels: {may: pay}}}
@@ -30,7 +34,9 @@ WORLD = """
   metadata: {name: till, namespace: bank, labels: {app: till, level: gold}}
   spec: {nodeName: lin, serviceAccountName: teller, containers: [{}]}
   status: {podIP: 10.2.0.1}
-- {kind: NetworkSet, metadata: {name: lan, namespace: shop, labels: {role: lan}}, spec: {nets: [198.51.100.0/24, 203.0.113.0/24]}}
+- kind: NetworkSet
+  metadata: {name: lan, namespace: shop, labels: {role: lan}}
+  spec: {nets: [198.51.100.0/24, 203.0.113.0/24]}
 - kind: EndpointSlice
   metadata: {name: tills-1, namespace: bank, labels: {kubernetes.io/service-name: tills}}
   ports: [{port: 80, protocol: TCP}]
@@ -109,8 +115,8 @@ CASES = (
     Case(
         "all of matchLabels",
         "Kubernetes, LabelSelector",
-        kubernetes("k", "podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {level: silver, app: web}}}]}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: denied",),
+        kubernetes("k", "podSelector: {matchLabels: {level: gold, app: client}}"),
+        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "ingress shop/client from 10.1.0.1 TCP 80: allowed"),
     ),
     Case(
         "ends with",
@@ -215,16 +221,17 @@ CASES = (
     Case(
         "a notSelector alone in a GlobalNetworkPolicy speaks of all other addresses",
         "felix/calc/rule_scanner.go; XPOL-1",
-        calico(
-            "p", "ingress: [{action: Allow, source: {notSelector: \"app == 'till'\"}}]", kind="GlobalNetworkPolicy"
-        ),
+        calico("p", "ingress: [{action: Allow, source: {notSelector: \"app == 'till'\"}}]", kind="GlobalNetworkPolicy"),
         ("ingress shop/web from 8.8.8.8 TCP 80: allowed, denied", "ingress shop/web from 10.2.0.1 TCP 80: denied"),
     ),
     Case(
         "a port by name and by number",
         "XPOL-4",
         calico("p", "ingress: [{action: Allow, protocol: TCP, destination: {ports: [http, 81]}}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 8080: allowed, denied", "ingress shop/web from 10.1.0.2 TCP 81: allowed, denied"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 8080: allowed, denied",
+            "ingress shop/web from 10.1.0.2 TCP 81: allowed, denied",
+        ),
     ),
     Case(
         "a Log rule decides nothing",
