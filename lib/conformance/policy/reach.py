@@ -71,6 +71,7 @@ class Reach:
 
     def __init__(self, objects: Sequence[Obj], addresses: Iterable[str] = ()) -> None:
         """Raises UsageProblem, one line, for what cannot be read and where nothing could be said."""
+        _no_doubles(objects)
         self.world = World(objects)
         self.oracle = Oracle(self.world, objects)
         if not self.world.pods:
@@ -139,6 +140,15 @@ class Reach:
                     differences.append(Difference(column, direction, promise, decision, ordered))
             verdicts.append(_both(found))
         return tuple(verdicts), tuple(differences)
+
+
+def _no_doubles(objects: Iterable[Obj]) -> None:
+    seen = set()
+    for obj in objects:
+        group = str(obj.get("apiVersion") or "").partition("/")[0]
+        if (group, label := fields.label(obj)) in seen:
+            raise UsageProblem(f"{label} is there twice")
+        seen.add((group, label))
 
 
 def _key(verdicts: tuple[Verdict, ...], differences: tuple[Difference, ...]) -> str:

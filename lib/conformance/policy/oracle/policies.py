@@ -152,6 +152,7 @@ def _concerned(spec: Obj, home: str | None, label: str) -> Callable[[Pod], bool]
 
 
 def _kubernetes(obj: Obj, label: str, *, staged: bool) -> Policy:
+    label = label if staged else f"Kubernetes {label}"
     spec = fields.mapping(obj.get("spec"), label, _KUBERNETES_SPEC)
     home = str(obj["metadata"].get("namespace") or "default")
     selector = fields.readable(kubernetes(spec.get("podSelector") or {}), f"{label} podSelector")
@@ -166,7 +167,7 @@ def _kubernetes(obj: Obj, label: str, *, staged: bool) -> Policy:
         for direction in DIRECTIONS
     }
     return Policy(
-        label=label if staged else label.replace("NetworkPolicy", "Kubernetes NetworkPolicy", 1),
+        label=label,
         tier=DEFAULT_TIER,
         order=KUBERNETES_ORDER,
         concerns=lambda pod: pod.namespace == home and selector.holds(pod.own),

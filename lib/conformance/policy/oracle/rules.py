@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from conformance.errors import UsageProblem
 from conformance.policy.oracle import fields
 from conformance.policy.oracle.fields import Obj, Range
 from conformance.policy.oracle.switches import Switch, Switches
@@ -276,7 +277,7 @@ def _kubernetes_peer(given: Any, home: str, where: str) -> Peer:
         return Peer(nets=fields.nets([block.get("cidr")], where), not_nets=fields.nets(block.get("except"), where))
     spaces, pods = peer.get("namespaceSelector"), peer.get("podSelector")
     if spaces is None and pods is None:
-        raise fields.UsageProblem(f"{where}: a peer without podSelector, namespaceSelector and ipBlock")
+        raise UsageProblem(f"{where}: a peer without podSelector, namespaceSelector and ipBlock")
     of_space = fields.readable(kubernetes(spaces or {}), where)
     wanted = fields.readable(kubernetes(pods or {}), where)
 
