@@ -8,7 +8,6 @@ from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.engine.answered import UNTOLD, as_wanted, usual
-from conformance.expect.engine.routes import Route
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
@@ -17,7 +16,7 @@ from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import OS, Target, Workload
+from conformance.model.endpoint import OS, Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.new_pod import Stage
 from conformance.pods.roles import ECHO_PORT
@@ -234,7 +233,7 @@ class PodStartup:
             raise Nonconformance(wrong[0])
 
     @staticmethod
-    def routes(client: Workload, new_pods: Sequence[NewPod], target: Target) -> list[Route]:
+    def pairs(client: Workload, new_pods: Sequence[NewPod], target: Target) -> list[Pair]:
         """From a client to each new pod, and from each to the target of its first action."""
         there = [(client, new_pod.pod.tcp(ECHO_PORT)) for new_pod in new_pods]
         return [*there, *((new_pod.pod, target) for new_pod in new_pods)]

@@ -23,7 +23,7 @@ class Entries(Protocol):
 
 @dataclass(frozen=True)
 class Blamed:
-    """What the nodes of one dead route have for each other."""
+    """What the nodes of one dead path have for each other."""
 
     wrong: tuple[str, ...] = ()
     """What is not as announced or configured: ``route of node a to block B of node b: no route``."""

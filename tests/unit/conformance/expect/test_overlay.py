@@ -10,12 +10,11 @@ import pytest
 
 from conformance.errors import ControlBroken, ProbeBroken, Unmet
 from conformance.expect.context import Context
-from conformance.expect.engine.routes import Route
 from conformance.expect.overlay import Overlay
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
-from conformance.model.endpoint import Target
+from conformance.model.endpoint import Pair, Target
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
@@ -47,7 +46,7 @@ WELL = Nodes()
 
 
 def decide(
-    nodes: Nodes = WELL, kept: list[Seen] | None = None, more: Sequence[Route] = (), **answers: list[Answer]
+    nodes: Nodes = WELL, kept: list[Seen] | None = None, more: Sequence[Pair] = (), **answers: list[Answer]
 ) -> list[Observation]:
     prober = ScriptedProber({"linux": [UP], "inside": [UP], "node": [REFUSED], **answers})
     context = Context(claims=("VXLAN-4",), keep=(kept if kept is not None else []).extend)

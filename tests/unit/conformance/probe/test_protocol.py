@@ -10,8 +10,7 @@ import pytest
 
 from conformance.errors import ProbeBroken
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Path as Route
-from conformance.model.endpoint import Target
+from conformance.model.endpoint import Addressing, Target
 from conformance.model.observation import Verdict
 from conformance.probe import protocol
 from conformance.probe.clocks import unix
@@ -25,7 +24,7 @@ RESULTS = [json.loads(line) for line in (GOLDEN / "results.jsonl").read_text().s
 def test_an_attempt_is_sent_as_the_golden_example_says(example: dict[str, Any], make: Any) -> None:
     model = dict(example["model"])
     if "target" in model:
-        model["target"] = Target(path=Route.POD_IP, **model["target"])
+        model["target"] = Target(path=Addressing.POD_IP, **model["target"])
     attempt = Attempt(source=make.workload(), **{**model, "kind": Kind(model["kind"])})
     assert {"id": 0, **protocol.spec(attempt)} == example["spec"]
 
