@@ -13,7 +13,7 @@ from conformance.disrupt.demo_pods import DemoPods
 from conformance.disrupt.procedure import Procedure, announce
 from conformance.disrupt.vni import Delivery, Vni
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect.engine.answered import usual
+from conformance.expect.engine.answered import default_kind
 from conformance.expect.explain import message
 from conformance.expect.traffic import Expect
 from conformance.journal import Journalled, Outcome
@@ -211,7 +211,7 @@ class VniChange:
 
     def _answered(self, source: Workload, target: Target) -> Attempt:
         """As open paths are asked: by what tells who answers, since a bare connection may be anybody's."""
-        kind, patience = usual(target, want=True), self.expect.timings.of(source.os)
+        kind, patience = default_kind(target, want=True), self.expect.timings.of(source.os)
         give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
 

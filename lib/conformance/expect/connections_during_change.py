@@ -210,7 +210,7 @@ class ConnectionsDuringChange:
         return states
 
     def _come_back(self, streams: Sequence[Stream], because: str) -> list[Stream]:
-        """The streams once none hangs in the balance, with others in place of those that are lost.
+        """Wait until each stream is decided, reopen lost ones, return all.
 
         Raises as :meth:`_demand_recovery`, and the same for one in whose place none opens: that a new connection worked
         at once does not say that the next one does.

@@ -1,4 +1,4 @@
-"""What a test tells its expectations of itself: its claims, policies and reports, for messages and for what is kept."""
+"""Test context: the claims it is about, the policies in force, and where its reports go."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Unmet
-from conformance.expect.engine.answered import UNTOLD, as_wanted, unexpected_backend, usual, with_who
+from conformance.expect.engine.answered import UNTOLD, as_wanted, default_kind, unexpected_backend, with_who
 from conformance.expect.explain import message
 from conformance.expect.explain.between_nodes import Blamed, Entries, blamed
 from conformance.expect.poll import Polled, poll
@@ -95,7 +95,7 @@ class Overlay:
 
     def _attempt(self, source: Workload, target: Target) -> Attempt:
         """One that a pod answers with its name; a node's own port gets a bare connection."""
-        kind, patience = usual(target, want=True), self.expect.timings.of(source.os)
+        kind, patience = default_kind(target, want=True), self.expect.timings.of(source.os)
         give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
 

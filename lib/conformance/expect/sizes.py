@@ -161,7 +161,10 @@ class Sizes:
         return poll(self.expect, attempts, _hole, because=because, within=lambda _: 0.0)
 
     def _carried(self, source: Workload, target: Target) -> Carried:
-        """By what comes back.  Raises ProbeBroken when small datagrams pass, and none that every host must take."""
+        """Return the largest datagram that is answered.
+
+        Raises ProbeBroken when small datagrams pass, and none that every host must take.
+        """
         seen: list[Observation] = []
         seconds = 0.0
         for _ in range(2):  # a server that was away for one batch is no path that carries nothing
@@ -185,7 +188,7 @@ class Sizes:
         return self._taken(node, target)
 
     def _taken(self, source: Workload, target: Target) -> Carried:
-        """By what the source's own system takes."""
+        """Return the largest datagram that the sender's kernel accepts."""
         found = self._largest(source, target, lambda seen: seen.verdict in TAKEN)
         if found.mtu < SMALLEST:
             expected = f"packets of {SMALLEST} bytes to be taken by its own system"
@@ -258,7 +261,7 @@ class Sizes:
         return Nonconformance(text, seen=seen)
 
     def _undecided(self, carried: Carried, again: Polled) -> Exception:
-        """Whenever a hole was looked for, something else was there."""
+        """Every probe for the black hole met another problem."""
         above, small = again.seen(0), again.seen(1)
         text = again.message(
             0,

@@ -17,7 +17,7 @@ from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance,
 from conformance.expect import resolution
 from conformance.expect.context import Context
 from conformance.expect.engine import names
-from conformance.expect.engine.answered import telling, usual
+from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.ask import Asking, ask
 from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Wrong, link
 from conformance.expect.engine.pairs import Pairs, each, pairs_of
@@ -282,8 +282,9 @@ class Expect:
         """The last observations of each path that agreed, oldest first; each list has one of every path."""
         self._demand_controls(open, closed, {pod.uid for pod in new})
         paths = [
-            *(self._path(source, target, kind or usual(target, want=True), want=True) for source, target in open),
-            *(self._path(source, target, kind or usual(target, want=False), want=False) for source, target in closed),
+            self._path(source, target, kind or default_kind(target, want=want), want=want)
+            for pairs, want in ((open, True), (closed, False))
+            for source, target in pairs
         ]
         within = max(path.rule.within for path in paths)
         if (

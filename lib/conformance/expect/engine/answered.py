@@ -37,8 +37,8 @@ def telling(target: Target) -> Kind:
     return Kind.UDP if target.protocol == "udp" else Kind.HTTP
 
 
-def usual(target: Target, *, want: bool) -> Kind:
-    """What is tried where a test names no kind, on a path that is to be open or not.
+def default_kind(target: Target, *, want: bool) -> Kind:
+    """Return the probe kind where the test names none, for a path that is to be open or not.
 
     An open path to pods is asked so that the answer can name the pod, whichever way it goes: a pod's address is given
     to another pod, too; but for streams' ports, where nothing answers.  A closed path gets a bare connect, by Services

@@ -8,8 +8,8 @@ time: their agents keep time by themselves, and are not asked at the same moment
 are needed, since a dead client and a dead server look alike.  Another result or a lost control ends a row, and another
 may begin.  Once ``agree`` time-outs that span ``agree_span`` have agreed, a packet that arrives is a leak, at once.
 
-An attempt contains the repetition of its first packet, so what swallows everything for twice the give-up time lets no
-row of more than ``2 x give_up - syn_again`` come about: settings that allow one are refused (``settings.timings``).
+SYNs are retransmitted within one attempt, so an outage of ``2 x give_up`` yields a run of time-outs of at most
+``2 x give_up - syn_again``: settings by which such a run would decide are refused (``settings.timings``).
 
 **Open.**  Of the answered attempts the newest ``agree`` connected, in a row without an unanswered one between them, and
 where the answer says which pod gave it, it was one of the target's.  What was begun before them may still wait: it left

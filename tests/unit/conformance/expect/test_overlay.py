@@ -35,7 +35,7 @@ class Nodes:
     wrong: dict[tuple[str, str], str] = field(default_factory=dict)
     broken: bool = False
 
-    def otherwise(self, node: str, toward: str) -> dict[str, Fact[str]]:
+    def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         if self.broken:
             raise ProbeBroken(f"node {node}: nothing came")
         name = f"route of node {node} to block 192.168.9.0/26 of node {toward}"

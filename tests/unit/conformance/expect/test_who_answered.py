@@ -136,7 +136,7 @@ def test_a_closed_path_says_nothing_of_who_answers() -> None:
 class Nodes:
     """Nodes that have what the overlay needs."""
 
-    def otherwise(self, node: str, toward: str) -> dict[str, Fact[str]]:
+    def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         return {}
 
 

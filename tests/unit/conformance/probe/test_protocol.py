@@ -74,10 +74,10 @@ def test_a_mark_behind_noise_on_the_same_line_is_found() -> None:
 def test_another_program_or_protocol_is_a_stranger() -> None:
     program = protocol.AGENTS["linux"]
     good = {"protocol": 2, "sha256": program.sha256}
-    assert protocol.stranger(good, program) == ""
-    assert "speaks protocol 1" in protocol.stranger({**good, "protocol": 1}, program)
-    assert "is not this suite's agent.py" in protocol.stranger({**good, "sha256": "0" * 64}, program)
-    assert protocol.stranger({}, program)
+    assert protocol.other_program(good, program) == ""
+    assert "speaks protocol 1" in protocol.other_program({**good, "protocol": 1}, program)
+    assert "is not this suite's agent.py" in protocol.other_program({**good, "sha256": "0" * 64}, program)
+    assert protocol.other_program({}, program)
 
 
 @pytest.mark.parametrize("kind", [Kind.TCP, Kind.HTTP, Kind.UDP])

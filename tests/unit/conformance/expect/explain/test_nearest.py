@@ -152,7 +152,7 @@ class Nodes:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
 
-    def otherwise(self, node: str, toward: str) -> dict[str, Fact[str]]:
+    def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         self.asked.append((node, toward))
         if node == "windows-2":
             raise ProbeBroken("no HostProcess pod")
