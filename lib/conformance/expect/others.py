@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.expect.explain import message
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 
 DNS_PORT = 53
@@ -56,7 +56,7 @@ class Nobody:
 def way(attempt: Attempt) -> tuple[Workload, Target, str]:
     """Source, target and protocol of an attempt as policies see them."""
     over_udp = attempt.kind is Kind.UDP or (attempt.kind is Kind.DNS and not attempt.dns_over_tcp)
-    target = attempt.target or Target(host="", port=DNS_PORT, protocol="udp", path=Path.EXTERNAL)
+    target = attempt.target or Target(host="", port=DNS_PORT, protocol="udp", path=Addressing.EXTERNAL)
     return attempt.source, target, "UDP" if over_udp else "TCP"
 
 

@@ -15,7 +15,7 @@ from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import RUN_LABEL, WORKER_LABEL, Ownership, labels_of
 from conformance.kube.refused import ApiRefused
-from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.pods.roles import ECHO_PORT
 from conformance.policy import labels
 from conformance.policy.foreign import DEFAULT, Direction, End, ForeignPolicy, Seen, Way
@@ -263,9 +263,9 @@ def _ways(ends: Mapping[str, End], source: Workload, target: Target, protocol: s
     """Each direction at each end; a node's network is under no policy of pods, and reaches those of its node always."""
     name, here = protocol or target.protocol.upper(), ends[source.uid]
     ports = tuple(dict.fromkeys(port for port in (target.port, target.backend_port) if port))
-    plain = target.path is Path.POD_IP  # behind a Service the source may have been translated
+    plain = target.path is Addressing.POD_IP  # behind a Service the source may have been translated
     for backend in target.backends or (None,):
-        there = ends[backend.uid] if backend else End(address="" if target.path is Path.NAME else target.host)
+        there = ends[backend.uid] if backend else End(address="" if target.path is Addressing.NAME else target.host)
         if not source.host_network:
             yield (
                 f"{source.namespace}/{source.pod}",
