@@ -46,6 +46,8 @@ class Context:
     """The cluster's DNS, for messages about names; None: not known."""
     policies_there: Callable[[Sequence[Workload]], Sequence[str]] = lambda pods: ()
     """Names of policies that may be in force at some pods, for messages about paths that are closed."""
+    unwell: Callable[[Sequence[str]], str] = lambda nodes: ""
+    """Which of these nodes died of their network plugin, or after the run's own disruption."""
     others: Others = field(default_factory=Nobody)
     """Policies that are not the suite's."""
     overlay: Callable[[Workload, Target], Blamed] = lambda source, target: Blamed()

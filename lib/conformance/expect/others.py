@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.expect.explain import message
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.decision import Side
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 
@@ -28,9 +29,12 @@ class Others(Protocol):
 
     def excuse(
         self, source: Workload, target: Target, seen: Literal["closed", "open"], *, protocol: str = "",
-        otherwise: float | None = None,
+        otherwise: float | None = None, at: Side = "both",
     ) -> str:  # fmt: skip
-        """Which could give what was seen; ``otherwise``: when this test saw it otherwise (``time.monotonic``)."""
+        """Which could give what was seen; ``otherwise``: when this test saw it otherwise (``time.monotonic``).
+
+        ``at``: the end at which the suite's own policies close it, since only there another can open it.
+        """
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
         """For each way which policy surely closes it; empty: none."""
@@ -43,7 +47,7 @@ class Nobody:
 
     def excuse(
         self, source: Workload, target: Target, seen: Literal["closed", "open"], *, protocol: str = "",
-        otherwise: float | None = None,
+        otherwise: float | None = None, at: Side = "both",
     ) -> str:  # fmt: skip
         """No policy."""
         return ""
@@ -69,13 +73,15 @@ def demand_open(others: Others, attempts: Sequence[Attempt], *, all_needed: bool
 
 
 def excused(
-    others: Others, attempt: Attempt, seen: Sequence[Observation], *, want: bool, otherwise: float | None = None
-) -> str:
+    others: Others, attempt: Attempt, seen: Sequence[Observation], *, want: bool, otherwise: float | None = None,
+    at: Side = "both",
+) -> str:  # fmt: skip
     """Which policies of others could give what was seen last on a way that is to be open, or closed."""
     if not seen or (want and seen[-1].verdict not in CLOSED):
         return ""
     source, target, protocol = way(attempt)
-    return others.excuse(source, target, "closed" if want else "open", protocol=protocol, otherwise=otherwise)
+    seen_so: Literal["closed", "open"] = "closed" if want else "open"
+    return others.excuse(source, target, seen_so, protocol=protocol, otherwise=otherwise, at="both" if want else at)
 
 
 def decided(others: Others, text: str, by: str) -> EnvironmentBroken:

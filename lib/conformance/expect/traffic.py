@@ -431,9 +431,11 @@ class Expect:
         self, text: str, attempt: Attempt, seen: Sequence[Observation], *, want: bool
     ) -> EnvironmentBroken | None:
         """What takes the place of a message where a policy of others could give what was seen, and did not before."""
+        change = self.context.change()
         by = others.excused(
-            self.context.others, attempt, seen, want=want, otherwise=self._since.get((_key(attempt), want))
-        )
+            self.context.others, attempt, seen, want=want, otherwise=self._since.get((_key(attempt), want)),
+            at=change.enforced_at if change else "both",
+        )  # fmt: skip
         return others.decided(self.context.others, text, by) if by else None
 
     def _has_changed(self, outcome: Outcome) -> bool:
@@ -465,6 +467,11 @@ class Expect:
         return names.resolved_address(self.prober, attempt, LONGER * patience.dns_give_up, slow=patience.dns_slow)
 
     def _nearest(self, outcome: Outcome) -> Nearest:
+        near = self._nearest_of_path(outcome)
+        unwell = self.context.unwell([pod.node for pod in _pods(outcome.path)])
+        return replace(near, observed=f", while {unwell}") if unwell else near
+
+    def _nearest_of_path(self, outcome: Outcome) -> Nearest:
         return nearest(self, outcome.path.attempt, outcome.seen, self.context.policies_there, self.context.overlay)
 
     def _still_closed(self, outcome: Outcome) -> Nearest:

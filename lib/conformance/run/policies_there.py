@@ -15,6 +15,7 @@ from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import RUN_LABEL, WORKER_LABEL, Ownership, labels_of
 from conformance.kube.refused import ApiRefused
+from conformance.model.decision import Side
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.pods.roles import ECHO_PORT
 from conformance.policy import labels
@@ -35,6 +36,7 @@ EXEMPT = (
     f"exempt namespaces with the label {RUN_LABEL} from it (Calico: namespaceSelector ... && !has({RUN_LABEL}); "
     f"Kubernetes: matchExpressions key {RUN_LABEL}, operator DoesNotExist), or run where it does not apply"
 )
+ENFORCED: Mapping[Direction, Side] = {"ingress": "target", "egress": "source"}
 SEEN: tuple[Seen, ...] = ("closed", "open")
 DEFAULT_ORDER = 1_000_000
 """Order of Calico's tier ``default``."""
@@ -166,17 +168,20 @@ class PoliciesThere:
         return [*found, *(f"not read: {why}" for why in now.unread), *self._recently()]
 
     def excuse(
-        self, source: Workload, target: Target, seen: Seen, *, protocol: str = "", otherwise: float | None = None
-    ) -> str:
+        self, source: Workload, target: Target, seen: Seen, *, protocol: str = "", otherwise: float | None = None,
+        at: Side = "both",
+    ) -> str:  # fmt: skip
         """Which policies of others could give what was seen on a way; empty: none.
 
         ``otherwise``: when this test began to see the way behave otherwise (``time.monotonic``); None: it never did.
+        ``at``: the end at which policies count.
         """
         foreign = [policy for policy in self.look().foreign if not self._behaved(policy, otherwise)]
         if not foreign:
             return ""
         ends = self._ends([source, *target.backends])
-        return _told(foreign, list(_ways(ends, source, target, protocol)), seen, surely=False)
+        ways = [one for one in _ways(ends, source, target, protocol) if at in ("both", ENFORCED[one[1].direction])]
+        return _told(foreign, ways, seen, surely=False)
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
         """For each way (source, target, protocol) which policy of others surely closes it, while none may open it.
@@ -271,7 +276,8 @@ def _ways(ends: Mapping[str, End], source: Workload, target: Target, protocol: s
                 f"{source.namespace}/{source.pod}",
                 Way(direction="egress", end=here, other=there, protocol=name, ports=ports),
             )
-        if backend and not backend.host_network and not (source.host_network and source.node == backend.node):
+        of_its_node = plain and source.host_network and backend and source.node == backend.node
+        if backend and not backend.host_network and not of_its_node:
             yield (
                 f"{backend.namespace}/{backend.pod}",
                 Way(direction="ingress", end=there, other=here if plain else End(), protocol=name, ports=ports[-1:]),
