@@ -67,6 +67,7 @@ class Pods:
         facts: Facts,
         settings: Settings,
         progress: Callable[[str], None] | None = None,
+        *,
         watch: NodeWatch | None = None,
     ) -> None:
         self.kube, self.changes, self.facts, self.settings = kube, changes, facts, settings
