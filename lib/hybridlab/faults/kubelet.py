@@ -1,14 +1,20 @@
-"""Faults of kubelets: pods of which nobody takes note on their node, images that never arrive."""
+"""Faults of kubelets: pods of which nobody takes note on their node, images that never arrive; nodes that die."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import Fault, count
+from hybridlab.faults.rules import udp4789_dropped
 from hybridlab.runtime.stalls import Stall
 
-WORDS: Mapping[Stall, str] = {"pods": "takes no note of new pods", "pulls": "pulls images without end"}
+WORDS: Mapping[Stall, str] = {
+    "pods": "takes no note of new pods",
+    "pulls": "pulls images without end",
+    "dead": "is dead",
+}
 
 
 class KubeletStuck(Fault):
@@ -29,6 +35,46 @@ class KubeletStuck(Fault):
     async def evidence(self) -> list[str]:
         """The kubelets that are stuck because of this fault."""
         return [f"the kubelet of {node} {WORDS[self._what]}" for node in sorted(self._faults.nodes(self._identity))]
+
+
+class NodeDead(Fault):
+    """A node is switched off: its kubelet is silent and its overlay gone; its pods stay Running in the API."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        node = parameters["node"]
+        self._after = count("after", parameters["after"])
+        self._kubelet = KubeletStuck(lab, identity, {"node": lab.node(node)}, "dead")
+        self._overlay = udp4789_dropped(lab, identity, {"scope": "node", "node": node, "peer": ""})
+        self._dying: asyncio.Task[None] | None = None
+
+    async def inject(self) -> None:
+        """From now on, or after so many seconds."""
+        if not self._after:
+            await self._die()
+            return
+        self._dying = asyncio.create_task(self._later())
+
+    async def _later(self) -> None:
+        await asyncio.sleep(self._after)
+        await self._die()
+
+    async def _die(self) -> None:
+        await self._kubelet.inject()
+        await self._overlay.inject()
+
+    async def heal(self) -> None:
+        """It is switched on again, and was not booted anew."""
+        if self._dying is not None and not self._dying.done():
+            self._dying.cancel()
+            return
+        await self._kubelet.heal()
+        await self._overlay.heal()
+
+    async def evidence(self) -> list[str]:
+        """Its kubelet and its overlay; or that it is going to die."""
+        if self._dying is not None and not self._dying.done():
+            return [f"it dies {self._after} s after it was asked to"]
+        return [*await self._kubelet.evidence(), *await self._overlay.evidence()]
 
 
 def kubelet_idle(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:

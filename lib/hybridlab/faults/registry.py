@@ -483,6 +483,17 @@ _TYPES = (
         make=kubelet.kubelet_idle,
     ),
     FaultType(
+        name="node-dead",
+        layer="pods",
+        scope="node",
+        description="a node is switched off: kubelet and lease stop, its overlay is gone, the node is Ready Unknown",
+        parameters=(
+            _NODE,
+            Parameter(name="after", meaning="seconds until it dies", default="0"),
+        ),
+        make=kubelet.NodeDead,
+    ),
+    FaultType(
         name="image-pull-stalls",
         layer="pods",
         scope="all, node",
