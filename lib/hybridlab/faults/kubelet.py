@@ -10,6 +10,8 @@ from hybridlab.faults.model import Fault, count
 from hybridlab.faults.rules import udp4789_dropped
 from hybridlab.runtime.stalls import Stall
 
+LOOK = 0.25
+"""s.  Between two looks at whether a pod has started."""
 WORDS: Mapping[Stall, str] = {
     "pods": "takes no note of new pods",
     "pulls": "pulls images without end",
@@ -42,21 +44,29 @@ class NodeDead(Fault):
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         node = parameters["node"]
-        self._after = count("after", parameters["after"])
+        self._client, self._node = lab.client, node
+        self._after = parameters["after"] and count("after", parameters["after"])
         self._kubelet = KubeletStuck(lab, identity, {"node": lab.node(node)}, "dead")
         self._overlay = udp4789_dropped(lab, identity, {"scope": "node", "node": node, "peer": ""})
         self._dying: asyncio.Task[None] | None = None
 
     async def inject(self) -> None:
-        """From now on, or after so many seconds."""
-        if not self._after:
+        """From now on, or so many seconds after the next pod has started there."""
+        if self._after == "":
             await self._die()
             return
         self._dying = asyncio.create_task(self._later())
 
     async def _later(self) -> None:
-        await asyncio.sleep(self._after)
+        before = await self._running()
+        while not await self._running() - before:
+            await asyncio.sleep(LOOK)
+        await asyncio.sleep(float(self._after))
         await self._die()
+
+    async def _running(self) -> set[str]:
+        pods, _ = await self._client.list("pods", fields=f"spec.nodeName={self._node}")
+        return {pod["metadata"]["uid"] for pod in pods if (pod.get("status") or {}).get("phase") == "Running"}
 
     async def _die(self) -> None:
         await self._kubelet.inject()
@@ -73,7 +83,7 @@ class NodeDead(Fault):
     async def evidence(self) -> list[str]:
         """Its kubelet and its overlay; or that it is going to die."""
         if self._dying is not None and not self._dying.done():
-            return [f"it dies {self._after} s after it was asked to"]
+            return [f"{self._node} dies {self._after} s after the next pod has started there"]
         return [*await self._kubelet.evidence(), *await self._overlay.evidence()]
 
 

@@ -489,7 +489,7 @@ _TYPES = (
         description="a node is switched off: kubelet and lease stop, its overlay is gone, the node is Ready Unknown",
         parameters=(
             _NODE,
-            Parameter(name="after", meaning="seconds until it dies", default="0"),
+            Parameter(name="after", meaning="only so many seconds after the next pod has started there", default=""),
         ),
         make=kubelet.NodeDead,
     ),
