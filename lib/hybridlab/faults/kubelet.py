@@ -59,8 +59,10 @@ class NodeDead(Fault):
 
     async def _later(self) -> None:
         before = await self._running()
-        while not await self._running() - before:
+        while True:
             await asyncio.sleep(LOOK)
+            if await self._running() - before:
+                break
         await asyncio.sleep(float(self._after))
         await self._die()
 
