@@ -93,8 +93,8 @@ def add_options(parser: pytest.Parser) -> None:
     cover = parser.getgroup("covered nodes", "nodes that the conformance suites decide on")
     cover.addoption(
         "--max-nodes-per-os", metavar="N", type=int, default=None,
-        help=f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each Windows build, and "
-        "of Linux one per subnet and kernel, are covered always",
+        help=f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each Windows build is "
+        "covered always",
     )  # fmt: skip
     cover.addoption(
         "--nodes", metavar="NAME,...", action="append", default=[],
