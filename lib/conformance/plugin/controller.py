@@ -26,6 +26,7 @@ from conformance.model.probing import Probing
 from conformance.plugin import header
 from conformance.plugin.judge import OUTCOME
 from conformance.plugin.qualification import Qualification
+from conformance.plugin.rehearsal import SIGN
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
 from conformance.report import allure_results, allure_words, attach, junit, page, provenance, terminal
@@ -33,7 +34,7 @@ from conformance.report.pace import Pace, recorded
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, to_json, write_json
 from conformance.run import plan
-from conformance.run.limits import claims_blocked_by_missing_rights
+from conformance.run.limits import claims_blocked_by_missing_rights, would_not_run
 from conformance.run.plan import PlannedTest, Prospect
 from conformance.verdicts.attempts import FLAKY, merged
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_missed
@@ -352,6 +353,10 @@ class Controller:
         """The summary of claims."""
         for problem in self.problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
+        if self.run.settings.dry_run:
+            others = [test for test in self.outcomes.values() if not test.reason.startswith(SIGN)]
+            for line in would_not_run(others, self.run.settings.lacking):
+                terminalreporter.write_line(line)
         if not self.report or not self.run.directory:
             return
         terminalreporter.section("claims", sep="=")
