@@ -24,7 +24,7 @@ from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header
-from conformance.plugin.judge import OUTCOME
+from conformance.plugin.judge import LATER, OUTCOME
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
@@ -73,6 +73,8 @@ class Controller:
         self._paced = 0.0
         """When the pace was told last, on the clock of time.monotonic; 0: not yet asked."""
         self._first = 0.0
+        self._over = False
+        """Whether it was told that no test begins any more."""
 
     # --- begin --------------------------------------------------------------------------------------------------------
 
@@ -125,6 +127,11 @@ class Controller:
         outcome = next((value for name, value in report.user_properties if name == OUTCOME), None)
         if isinstance(outcome, str):
             heard = self.outcomes[report.nodeid] = from_plain(TestOutcome, json.loads(outcome))
+            if heard.remedy == LATER and not self._over:
+                self._over = True
+                self.run.progress().tell(
+                    f"--max-minutes {self.run.settings.max_minutes:g} are over: no test begins now"
+                )
             if report.when == "teardown" or report.skipped:
                 self._tell_pace(heard)
         elif report.when not in ("setup", "call", "teardown"):  # of a worker that died; it may be tried again elsewhere
@@ -342,6 +349,10 @@ class Controller:
 
     def _cut_short(self, tests: tuple[TestOutcome, ...]) -> str:
         """Why the run did not get to its end; empty: it did."""
+        if late := sum(test.remedy == LATER for test in tests):
+            return (
+                f"{counted(late, 'planned test was', 'planned tests were')} not run, because --max-minutes had passed"
+            )
         lost = sum(1 for test in tests if not test.ran)
         if lost:
             return (

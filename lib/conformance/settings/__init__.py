@@ -127,6 +127,8 @@ class Settings:
     own names its own."""
     dry_run: bool = False
     """Describe changes instead of making them (``--dry-run``)."""
+    max_minutes: float | None = None
+    """After so many minutes no test begins any more (``--max-minutes``); None: all begin."""
     keep: bool = False
     """Leave the run's objects behind (``--keep``)."""
     capture_packets: bool = False
