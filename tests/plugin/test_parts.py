@@ -43,6 +43,8 @@ def test_a_networking_mode_has_a_set_once_claims_about_it_alone_have_tests(mode:
 CONDITIONS = {
     "mode": "modes", "platform": "platforms", "datastore": "datastores", "installation": "installs", "CNI": "cnis",
     "Calico": "calico", "Kubernetes": "kubernetes", "builds": "windows_builds", "DSR": "dsr",
+    "IPAM": "ipam", "plane": "windows_plane", "single network": "single_network", "mesh": "mesh",
+    "dual stack": "dual_stack",
 }  # fmt: skip
 """Word of ``unless`` to the claim's condition that it speaks of."""
 
