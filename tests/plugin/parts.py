@@ -65,7 +65,7 @@ def page() -> str:
         claim: [{"part": part} | entry if entry else part for part, entry in parts.items()]
         for claim, parts in collected().items()
     }
-    return HEAD + yaml.safe_dump(plain, sort_keys=True, width=200)
+    return HEAD + yaml.safe_dump(plain, sort_keys=False, width=200)
 
 
 if __name__ == "__main__":

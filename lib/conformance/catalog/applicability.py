@@ -51,6 +51,7 @@ class Undecided:
 
     condition: str
     fact: str
+    remedy: str = "give the run the right to read it"
 
     def __str__(self) -> str:
         """``it is about mode vxlan; that could not be found out: ...``."""

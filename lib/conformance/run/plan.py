@@ -29,8 +29,6 @@ from conformance.settings import Settings
 CALICO_V3 = "projectcalico.org/v3"
 CHANGING = frozenset({IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE})
 """Isolation of tests that change something beyond the run's own namespaces."""
-NOT_KNOWN = "give the run the right to read it"
-"""What to do where a fact is not known that says which clusters a claim is about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +87,7 @@ class Prospect:
     remedy: str = ""
     inapplicable: Mapping[ClaimPart, str] = field(default_factory=dict)
     """Part to why it says nothing about this cluster; the others of the test are decided."""
-    undecided: Mapping[ClaimPart, str] = field(default_factory=dict)
+    undecided: Mapping[ClaimPart, Undecided] = field(default_factory=dict)
     """Part to why nobody can tell whether it says anything about this cluster."""
     assumed: tuple[str, ...] = ()
 
@@ -98,7 +96,7 @@ class Prospect:
         if part in self.inapplicable:
             return ClaimVerdict.NOT_APPLICABLE, self.inapplicable[part], ""
         if part in self.undecided:
-            return ClaimVerdict.NOT_RUN, self.undecided[part], NOT_KNOWN
+            return ClaimVerdict.NOT_RUN, str(self.undecided[part]), self.undecided[part].remedy
         return None
 
 
@@ -116,20 +114,20 @@ def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolatio
 def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings) -> Prospect:
     """Applicability first, then permission, then what the cluster has."""
     inapplicable: dict[ClaimPart, str] = {}
-    undecided: dict[ClaimPart, str] = {}
+    undecided: dict[ClaimPart, Undecided] = {}
     assumed: list[str] = []
     for part in test.parts:
         answer = applicability(catalog[part.claim], facts, part.applies)
         if isinstance(answer, NotApplicable):
             inapplicable[part] = str(answer)
         elif isinstance(answer, Undecided):
-            undecided[part] = str(answer)
+            undecided[part] = answer
         elif isinstance(answer, Applies):
             assumed += answer.assumed
     known = Prospect(inapplicable=inapplicable, undecided=undecided, assumed=tuple(dict.fromkeys(assumed)))
     if test.parts and len(inapplicable) + len(undecided) == len(test.parts):  # no part says anything here
-        (part, why), *_ = (undecided or inapplicable).items()
-        verdict, _, remedy = known.of(part) or (ClaimVerdict.NOT_RUN, "", "")
+        part = next(iter(undecided or inapplicable))
+        verdict, why, remedy = known.of(part) or (None, "", "")
         return replace(known, verdict=verdict, reason=f"{part.claim}: {why}", remedy=remedy)
     hindered = _hindered(test, catalog, facts, settings)
     return replace(known, verdict=ClaimVerdict.NOT_RUN, reason=hindered[0], remedy=hindered[1]) if hindered else known
