@@ -77,7 +77,7 @@ class DescribedProcess:
         self._tell = tell
 
     def ids(self, pod: Obj) -> set[int]:
-        """One that is never the same: each look sees what a restart leads to."""
+        """Return a new id each time, as after a restart."""
         return {id(object())}
 
     def end(self, pod: Obj) -> None:

@@ -198,7 +198,10 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
     if option.max_disrupted_nodes is not None and option.max_disrupted_nodes < 1:
         raise UsageProblem(f"--max-disrupted-nodes {option.max_disrupted_nodes}: expected at least 1")
     if option.disruptive_node and not (allowed or choice.own_lab):
-        raise UsageProblem(f"--disruptive-node {option.disruptive_node} says where, not that: add --allow-disruptive")
+        raise UsageProblem(
+            f"--disruptive-node {option.disruptive_node} only chooses the node; "
+            "add --allow-disruptive to permit the test"
+        )
     if option.disruptive_node and option.no_disruptive:
         raise UsageProblem("--disruptive-node and --no-disruptive contradict each other: leave one out")
     if option.calico_version:

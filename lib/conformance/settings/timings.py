@@ -81,7 +81,7 @@ class OsTimings:
     """s.  Between two questions.  1 s as Calico's e2e; on Linux, where an attempt costs milliseconds, shorter, so that
     the measured delay is finer than the poll."""
     agree_every: float
-    """s.  Between two attempts while all of a source's connect and no route is to be closed: nothing has to last then.
+    """s.  Between two attempts while all of a source's connect and no path is to be closed: nothing has to last then.
     From the first attempts after a change of policy to the second ones too, and between two looks at what a disruption
     is to bring about.  As ``poll_every``; shorter on a lab, where attempts cost a node nothing."""
     agree: int
