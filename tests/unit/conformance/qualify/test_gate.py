@@ -330,7 +330,7 @@ def test_a_condition_of_a_part_holds_for_each_build_by_itself() -> None:
 
 def test_where_no_part_of_a_claim_is_about_a_cluster_the_set_has_to_name_the_condition() -> None:
     """Else a set would say "qualified" of a claim of which nothing was asked."""
-    parts = {"p": {"modes": ["bgp"]}, "q": {"modes": ["bgp"], "calico": ">=3.16"}}
+    parts: dict[str, dict[str, Any]] = {"p": {"modes": ["bgp"]}, "q": {"modes": ["bgp"], "calico": ">=3.16"}}
     told = [undecided("DEMO-7", "NOT_APPLICABLE", part) for part in parts]
     for heard in (told, told[:1], []):
         assert answered(of_parts(parts), heard)[NEW][0] == "incomplete"
