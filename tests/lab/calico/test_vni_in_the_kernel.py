@@ -36,7 +36,7 @@ def devices(lab: CalicoLab) -> dict[str, int]:
 
 def vni_of(felix: Felix) -> int | None:
     """VNI of the VXLAN device as Felix programmed it last."""
-    return None if felix.routing.tunnel is None else felix.routing.tunnel.vni
+    return None if felix.routing.tunnel is None else felix.routing.tunnel.identifier
 
 
 def deliver(lab: CalicoLab, vni: int) -> None:

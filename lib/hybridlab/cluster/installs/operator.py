@@ -81,7 +81,7 @@ def installation(profile: Profile, plane: Plane) -> Obj:
             "cniBinDir": "/opt/cni/bin",
             "cniConfigDir": profile.windows.cni_config_dir,
             "cniLogDir": "/var/log/calico/cni",
-            "vxlanMACPrefix": "0E-2A",
+            **declared.windows_nodes,
         }
     return {
         "apiVersion": OPERATOR_VERSION,

@@ -35,6 +35,8 @@ class Declared:
     """Fields of the IPPool."""
     felix: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the FelixConfiguration ``default``."""
+    windows_nodes: Mapping[str, str] = field(default_factory=dict)
+    """Fields of the Installation's ``.spec.windowsNodes``."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,8 +41,8 @@ SMALLEST_VNI = 4096
 OVERHEAD = 50
 """Bytes of each packet."""
 EXTERNAL_VSID = 9999
-POD_MAC_PREFIX = "0e:2a"
-"""Calico's Windows CNI default; ``windowsNodes.vxlanMACPrefix`` changes it."""
+MAC_PREFIX = "0E-2A"
+"""First two bytes of pods' MAC addresses on Windows: Calico's default."""
 LINUX_GATEWAY = "169.254.1.1"
 
 
@@ -71,9 +71,8 @@ class Vxlan(Plane):
     def pod_port(self, machine: Machine, address: str, network: str, windows: WindowsNode | None) -> PodPort:
         if windows is None:
             return PodPort(gateway=LINUX_GATEWAY, mtu=self.mtu(self.profile.network.calico_mtu))
-        prefix = str(windows.plugin.get("vxlan_mac_prefix") or POD_MAC_PREFIX).lower().replace("-", ":")
-        mtu = self.mtu(self.profile.network.windows_mtu)
-        return PodPort(gateway=gateway(network), mtu=mtu, mac=pod_mac(address, prefix))
+        mac = pod_mac(address, str(windows.plugin.get("vxlan_mac_prefix") or MAC_PREFIX))
+        return PodPort(gateway=gateway(network), mtu=self.mtu(self.profile.network.windows_mtu), mac=mac)
 
     def refusal(self, windows: WindowsNode) -> str:
         try:
@@ -194,7 +193,11 @@ class Vxlan(Plane):
         if self._settings.port != DEFAULT_PORT:
             felix["vxlanPort"] = self._settings.port
         return Declared(
-            bgp="Disabled", encapsulation="VXLAN", pool={"ipipMode": "Never", "vxlanMode": "Always"}, felix=felix
+            bgp="Disabled",
+            encapsulation="VXLAN",
+            pool={"ipipMode": "Never", "vxlanMode": "Always"},
+            felix=felix,
+            windows_nodes={"vxlanMACPrefix": MAC_PREFIX},
         )
 
     def environment(self, os: OS, declared: Declared) -> dict[str, str]:
@@ -214,7 +217,7 @@ class Vxlan(Plane):
         return frozenset({"vxlanVNI"}) if os == "windows" else frozenset()
 
     def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        return {"mode": "vxlan", "vxlan_mac_prefix": "0E-2A", "vxlan_vni": int(environment["VXLAN_VNI"])}
+        return {"mode": "vxlan", "vxlan_mac_prefix": MAC_PREFIX, "vxlan_vni": int(environment["VXLAN_VNI"])}
 
 
 def started_vni(windows: WindowsNode) -> int:
@@ -241,10 +244,10 @@ def felix_port(felix: Mapping[str, Any]) -> int:
     return int(felix.get("vxlanPort", DEFAULT_PORT))
 
 
-def pod_mac(address: str, prefix: str = POD_MAC_PREFIX) -> str:
-    """MAC of a pod: the prefix and the address' four bytes."""
+def pod_mac(address: str, prefix: str = MAC_PREFIX) -> str:
+    """MAC of a pod: the prefix, with hyphens, and the address' four bytes."""
     octets = ":".join(f"{byte:02x}" for byte in ipaddress.IPv4Address(address).packed)
-    return f"{prefix}:{octets}"
+    return f"{prefix.lower().replace('-', ':')}:{octets}"
 
 
 def vtep_mac(node: str) -> str:
