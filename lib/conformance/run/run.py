@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.kube.reach import Reach
 from conformance.model.codec import to_plain
 from conformance.model.facts import Fact, Facts
+from conformance.pods.coverage import matches
 from conformance.run.choice import Choice
 from conformance.run.directory import RunDirectory
 from conformance.run.progress import Progress
@@ -39,6 +41,8 @@ class Run:
     """Within it, what is printed reaches the user."""
     workers: str = ""
     """How many workers ``-n auto`` chose and why, or would where the user typed more; empty: as many as typed."""
+    began: float = field(default_factory=time.monotonic)
+    """When the run began: seconds of the machine's monotonic clock, which all its processes share."""
     _lock: Lock | None = None
     _error: SuiteError | None = None
 
@@ -67,6 +71,7 @@ class Run:
                 raise ClusterUnusable(self.inspection.reasons)
             check_nodes("--disruptive-node", [self.settings.disruptive_node], self.inspection.facts)
             check_nodes("--nodes", self.settings.cover.nodes, self.inspection.facts)
+            check_selector(self.settings.cover.selector, self.inspection.facts)
             self.settings = permitted(self.settings, self.inspection)
         except SuiteError as error:
             self._error = error
@@ -142,6 +147,14 @@ class Run:
         return Reach(self.directory.shared).gone if self.directory else ""
 
     @property
+    def over(self) -> str:
+        """That the time is over in which tests may begin, in one line; empty: it is not, or there is no bound."""
+        minutes = self.settings.max_minutes
+        if minutes is None or time.monotonic() - self.began < minutes * 60:
+            return ""
+        return f"--max-minutes {minutes:g} had passed before it"
+
+    @property
     def lost(self) -> str:
         """How the lock was lost; empty while it was not."""
         return self._lock.lost if self._lock else ""
@@ -174,6 +187,7 @@ class Run:
         return {
             "run": str(self.directory.path) if self.directory else "",
             "run_id": self.settings.run_id,
+            "began": self.began,
             "connection": to_plain(self.connection),
             "inspection": to_plain(self.inspection),
         }
@@ -201,3 +215,12 @@ def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
         if name and name not in {node.name for node in facts.nodes}:
             there = ", ".join(f"{node.name} ({node.os})" for node in facts.nodes)
             raise UsageProblem(f"{option} {name}: this cluster has no such node, it has {there}")
+
+
+def check_selector(selector: str, facts: Facts) -> None:
+    """Raises UsageProblem when no node has the labels that ``--node-selector`` names; empty: none were named."""
+    if selector and not any(matches(selector, node) for node in facts.nodes):
+        keys = {wanted.partition("=")[0] for wanted in selector.split(",")}
+        alike = sorted({f"{key}={value}" for node in facts.nodes for key, value in node.labels.items() if key in keys})
+        known = f"of these keys nodes have {', '.join(alike)}" if alike else "no node has a label of these keys"
+        raise UsageProblem(f"--node-selector {selector}: no node of this cluster has these labels; {known}")

@@ -12,9 +12,10 @@ from conformance.pods.nodes_lost import NodeWatch
 NOW = datetime.datetime(2026, 11, 24, 12, tzinfo=datetime.UTC)
 READY = ("True", "KubeletReady", "kubelet is posting ready status")
 SILENT = ("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
+UNHEALTHY = ("False", "KubeletNotReady", "PLEG is not healthy")
 NO_NETWORK = (
     "False", "KubeletNotReady",
-    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized",
+    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni not initialized",
 )  # fmt: skip
 
 
@@ -62,7 +63,7 @@ def lost(node: dict[str, Any], *, changed: bool = False, all_behind: float = 0.0
     ("node", "says"),
     [
         ({"ready": SILENT}, "Ready Unknown, NodeStatusUnknown: Kubelet stopped posting node status."),
-        ({"ready": ("False", "KubeletNotReady", "PLEG is not healthy")}, "Ready False, KubeletNotReady: PLEG is not healthy"),
+        ({"ready": UNHEALTHY}, "Ready False, KubeletNotReady: PLEG is not healthy"),
         ({"taints": ["node.kubernetes.io/unreachable"]}, "taint node.kubernetes.io/unreachable"),
         ({"taints": ["node.kubernetes.io/out-of-service"]}, "taint node.kubernetes.io/out-of-service"),
         ({"taints": ["node.cloudprovider.kubernetes.io/shutdown"]}, "taint node.cloudprovider.kubernetes.io/shutdown"),
