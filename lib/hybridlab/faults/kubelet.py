@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault, count
-from hybridlab.faults.rules import udp4789_dropped
+from hybridlab.faults.rules import FABRIC, RuleFault
 from hybridlab.runtime.stalls import Stall
 
 LOOK = 0.25
@@ -40,14 +40,15 @@ class KubeletStuck(Fault):
 
 
 class NodeDead(Fault):
-    """A node is switched off: its kubelet is silent and its overlay gone; its pods stay Running in the API."""
+    """A node is switched off: its kubelet is silent and nothing leaves it; its pods stay Running in the API."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         node = parameters["node"]
         self._client, self._node = lab.client, node
         self._after = parameters["after"] and count("after", parameters["after"])
         self._kubelet = KubeletStuck(lab, identity, {"node": lab.node(node)}, "dead")
-        self._overlay = udp4789_dropped(lab, identity, {"scope": "node", "node": node, "peer": ""})
+        rules = [f"ip {end} {lab.address(node)} drop" for end in ("saddr", "daddr")]
+        self._network = RuleFault(lab.dataplane, identity, {FABRIC: [("f_fwd", rule) for rule in rules]})
         self._dying: asyncio.Task[None] | None = None
 
     async def inject(self) -> None:
@@ -72,7 +73,7 @@ class NodeDead(Fault):
 
     async def _die(self) -> None:
         await self._kubelet.inject()
-        await self._overlay.inject()
+        await self._network.inject()
 
     async def heal(self) -> None:
         """It is switched on again, and was not booted anew."""
@@ -80,13 +81,13 @@ class NodeDead(Fault):
             self._dying.cancel()
             return
         await self._kubelet.heal()
-        await self._overlay.heal()
+        await self._network.heal()
 
     async def evidence(self) -> list[str]:
-        """Its kubelet and its overlay; or that it is going to die."""
+        """Its kubelet and its network; or that it is going to die."""
         if self._dying is not None and not self._dying.done():
             return [f"{self._node} dies {self._after} s after the next pod has started there"]
-        return [*await self._kubelet.evidence(), *await self._overlay.evidence()]
+        return [*await self._kubelet.evidence(), *await self._network.evidence()]
 
 
 def kubelet_idle(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:

@@ -416,7 +416,7 @@ TYPES = (
         name="node-dead",
         layer="pods",
         scope="node",
-        description="a node is switched off: kubelet and lease stop, its overlay is gone, the node is Ready Unknown",
+        description="a node is switched off: kubelet and lease stop, nothing leaves it, it is Ready Unknown",
         parameters=(
             _NODE,
             Parameter(name="after", meaning="only so many seconds after the next pod has started there", default=""),
