@@ -66,7 +66,8 @@ class HostPods:
             try:
                 self._there[node] = self._windows(place) if place.os == "windows" else self._deployed(self._wish(place))
             except EnvironmentBroken as error:
-                self._silent[node] = error
+                if SILENCE in str(error):
+                    self._silent[node] = error
                 raise
             return self._there[node]
 
