@@ -15,7 +15,7 @@ from conformance.errors import EnvironmentBroken, MissingCapability, Nonconforma
 from conformance.kube.client import Obj
 from conformance.kube.waits import is_ready
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen, seen_on
+from conformance.model.decision import Decision, decision_on
 from conformance.model.endpoint import OS, Workload
 from conformance.pods.deploy import Pods, Wish, changed, there_now
 from conformance.pods.groups import Group, PodPairs
@@ -55,7 +55,7 @@ class WorkerPods:
         """What the running test has asked for; whoever starts a test empties it."""
         self.claims: tuple[str, ...] = ()
         """The claims of the running test."""
-        self.keep: Callable[[Sequence[Seen]], object] = lambda seen: None
+        self.keep: Callable[[Sequence[Decision]], object] = lambda seen: None
         """Keeps what was decided by the running test; whoever starts a test sets it."""
 
     @property
@@ -213,7 +213,7 @@ class WorkerPods:
         return Group(found.values())
 
     def _failed(self, seat: str, verdict: ClaimVerdict, error: BaseException) -> None:
-        self.keep([seen_on(self._wish(seat).node, verdict, str(error).partition("\n")[0], "behaviour")])
+        self.keep([decision_on(self._wish(seat).node, verdict, str(error).partition("\n")[0], "behaviour")])
 
     def _seats(self, role: str) -> list[str]:
         """The seats of a role on each covered node, the worker's first node first."""
