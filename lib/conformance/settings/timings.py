@@ -162,6 +162,9 @@ class RunTimings:
     abandoned: float
     """s.  Age from which what a run of another machine left is taken for abandoned; longer than any run, since one that
     does not disrupt gives no sign of life (Calico's own Windows lanes take up to 3 h)."""
+    named_dead: float
+    """s.  The run lock of a run that the user names as dead (``--restore --run ID``) is watched for so long and must
+    not be renewed: one and a half times ``lock_stale``, in which a living run renews it six times."""
     evidence: float
     """s.  Gathering what hosts and logs say of failing pairs, all of it, after a failure: a PowerShell start takes 2 to
     4 s on Windows (dotnet-framework-docker#25), and two of them are made at once."""
