@@ -145,7 +145,7 @@ class Judge:
             remedy = f"; {prospect.remedy}" if prospect.remedy else ""
             raise _skipped(f"{prospect.verdict}: {prospect.reason}{remedy}")
         if over := self.run.over:
-            statement.say(ClaimVerdict.NOT_RUN, over, LATER)
+            statement.say(Finding(ClaimVerdict.NOT_RUN, over, LATER))
             raise _skipped(f"{ClaimVerdict.NOT_RUN}: {over}; {LATER}")
         try:
             if gone := self.run.gone:
