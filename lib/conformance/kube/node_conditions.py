@@ -16,7 +16,9 @@ TAINTS = (
 def not_ready(node: dict[str, Any]) -> str:
     """Status, reason and message of its condition Ready, or its taint; empty: it is Ready."""
     conditions = (node.get("status") or {}).get("conditions") or []
-    ready = next((one for one in conditions if one.get("type") == "Ready"), {"status": "True"})
+    ready = next((one for one in conditions if one.get("type") == "Ready"), None)
+    if ready is None:
+        return "it tells no condition Ready"
     if ready.get("status") != "True":
         return f"Ready {ready.get('status')}, {ready.get('reason')}: {ready.get('message')}"
     taints = [taint.get("key") for taint in (node.get("spec") or {}).get("taints") or []]

@@ -58,8 +58,10 @@ class NodeWatch:
 
     def _why(self, name: str, leases: Mapping[str, tuple[float, float]]) -> str:
         try:
-            node = self.kube.find("v1", "Node", name) or {}
+            node = self.kube.find("v1", "Node", name)
         except SuiteError:  # who may not read it knows nothing of it
+            return ""
+        if node is None:  # deleted: conformance.pods.nodes_gone tells of it
             return ""
         if why := not_ready(node):
             return why

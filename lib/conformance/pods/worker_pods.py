@@ -246,7 +246,7 @@ class WorkerPods:
             self._nodes_looked_at = time.monotonic()
         for name, node in self._gone.items():
             if node.os == os:
-                self.keep([seen_on(node, ClaimVerdict.INCONCLUSIVE, self._placement.lost[name], "behaviour")])
+                self.keep([decision_on(node, ClaimVerdict.INCONCLUSIVE, self._placement.lost[name], "behaviour")])
 
     def _failed(self, seat: str, verdict: ClaimVerdict, error: BaseException) -> None:
         self.keep([decision_on(self._wish(seat).node, verdict, str(error).partition("\n")[0], "behaviour")])
