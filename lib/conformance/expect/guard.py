@@ -56,5 +56,6 @@ def unless_changed(expect: Guarded, workloads: Iterable[Workload], verdict: Exce
     try:
         pods_unchanged(expect, workloads, doubtful=True)
     except EnvironmentBroken as broken:
-        return EnvironmentBroken(message.explained(str(verdict), by=str(broken)))
+        told = getattr(verdict, "explanation", None) or str(verdict)
+        return EnvironmentBroken(message.explained(told, by=str(broken)))
     return verdict

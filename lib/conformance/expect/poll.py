@@ -14,6 +14,7 @@ from conformance.expect.engine.names import Observer
 from conformance.expect.explain import message
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS
+from conformance.model.explanation import Explanation
 from conformance.model.observation import Observation
 from conformance.settings import OsTimings, Timings
 from conformance.timing import Clock, Settled, until
@@ -76,7 +77,7 @@ class Polled:
         """A message's first line about one of the attempts."""
         return message.headline(self.claims, self.attempts[index], expected, self.seen(index), self.settled.seconds)
 
-    def message(self, index: int, expected: str, further: Mapping[str, str], *, observed: str = "") -> str:
+    def message(self, index: int, expected: str, further: Mapping[str, str], *, observed: str = "") -> Explanation:
         """The whole message about one of them; arguments as of ``explain.message.connectivity``."""
         return message.connectivity(
             self.claims, self.attempts[index], expected=expected, because=self.because, seen=self.seen(index),

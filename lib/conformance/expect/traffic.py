@@ -25,7 +25,7 @@ from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import LONGER
 from conformance.expect.explain.nearest import Nearest, nearest
 from conformance.expect.guard import pods_unchanged
-from conformance.expect.outcome import Outcome, drawing, failure, name_paths, table
+from conformance.expect.outcome import Outcome, failure, name_paths, table
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half
@@ -337,7 +337,6 @@ class Expect:
         )  # fmt: skip
         if wrong is not None:
             name_paths(wrong, outcomes)
-            self.context.draw("matrix", drawing(", ".join(self.context.claims) or "matrix", outcomes))
             raise wrong
         rows = [outcome.standing.seen for outcome in outcomes if isinstance(outcome.standing, Held)]
         self._record_result(outcomes, began)
