@@ -94,7 +94,7 @@ class Backends:
             further={"do": kube_proxy(client, target)},
             observed=_told(seen, target),
         )
-        self.expect.context.decided(client, target, ClaimVerdict.VIOLATED, text)
+        self.expect.context.decided(client, target, ClaimVerdict.VIOLATED, text.headline)
         return Nonconformance(text, seen=seen)
 
 

@@ -31,8 +31,6 @@ class Context:
     """Puts a text into the report."""
     record: Callable[[str, float | str], None] = lambda name, value: None
     """Keeps a figure with the claim's result."""
-    draw: Callable[[str, str], object] = lambda name, svg: None
-    """Puts a drawing into the report."""
     change: Callable[[], PolicyChange | None] = lambda: None
     """The newest change of policy that this test has made."""
     felix: Callable[[Sequence[str], float, bool], Sequence[str]] = lambda nodes, seconds, unwell_only: ()

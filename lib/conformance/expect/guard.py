@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from conformance.errors import EnvironmentBroken
 from conformance.expect.explain import message
+from conformance.expect.session import Session
 from conformance.model.endpoint import Workload
-from conformance.settings import Timings
-from conformance.timing import Clock, hold
+from conformance.timing import hold
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 
-class Watcher(Protocol):
-    """What the guard needs of probing."""
-
-    def unchanged(self, workloads: Iterable[Workload]) -> None:
-        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running."""
-
-
-class Guarded(Protocol):
-    """What the guard needs of a test's expectations."""
-
-    @property
-    def prober(self) -> Watcher: ...
-
-    @property
-    def timings(self) -> Timings: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-
-def pods_unchanged(expect: Guarded, workloads: Iterable[Workload], *, doubtful: bool) -> None:
+def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: bool) -> None:
     """Raises EnvironmentBroken when one of these pods is no longer the one it was.
 
     ``doubtful``: what was seen could come from a pod that ended just now; then it asks for as long as the API may not
@@ -51,10 +30,11 @@ def pods_unchanged(expect: Guarded, workloads: Iterable[Workload], *, doubtful: 
     )  # fmt: skip
 
 
-def unless_changed(expect: Guarded, workloads: Iterable[Workload], verdict: Exception) -> Exception:
+def unless_changed(expect: Session, workloads: Iterable[Workload], verdict: Exception) -> Exception:
     """``verdict``, or EnvironmentBroken when one of these pods is no longer the one it was: it explains more."""
     try:
         pods_unchanged(expect, workloads, doubtful=True)
     except EnvironmentBroken as broken:
-        return EnvironmentBroken(message.explained(str(verdict), by=str(broken)))
+        told = getattr(verdict, "explanation", None) or str(verdict)
+        return EnvironmentBroken(message.explained(told, by=str(broken)))
     return verdict

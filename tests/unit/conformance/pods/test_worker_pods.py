@@ -369,3 +369,23 @@ def test_there_is_no_other_windows_node_in_a_small_cluster() -> None:
     small = cluster(node("l1", "linux"), node("w1", "windows"))
     with pytest.raises(MissingCapability, match="needs a pair of pods on two nodes"):
         worker_pods(Deployer(), small).placed_around(["w1"], "another Windows node")
+
+
+def test_a_test_of_linux_alone_starts_no_windows_pods_of_the_demo() -> None:
+    deployer = Deployer()
+    pods = worker_pods(deployer)
+    pods.systems = ("linux",)
+    pods.start_demo()
+    assert pods.clients("linux")
+    pods.close()
+    assert sorted(named(deployer)) == ["linux-client-1", "linux-client-2", "linux-server-1", "linux-server-2"]
+
+
+def test_what_cannot_start_before_a_test_is_told_to_who_asks_for_it() -> None:
+    deployer = Deployer(broken={"linux-server-1": EnvironmentBroken("no image")})
+    pods = worker_pods(deployer)
+    pods.start_demo()
+    assert len(named(deployer)) == 8
+    assert not pods.used, "nobody has asked for one yet"
+    with pytest.raises(EnvironmentBroken, match="no image"):
+        pods.server("linux")
