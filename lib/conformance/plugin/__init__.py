@@ -98,12 +98,13 @@ def pytest_configure(config: pytest.Config) -> None:
         reading,
         run,
         streams,
+        table,
         traffic,
         worker,
     )
 
     run_state = state.of(config)
-    areas = (run, worker, traffic, reading, streams, disruption)
+    areas = (run, worker, traffic, reading, table, streams, disruption)
     for area in areas:
         config.pluginmanager.register(area, f"conformance-fixtures-{area.__name__.rpartition('.')[2]}")
     judge = Judge(run_state, demanded(areas))
