@@ -99,8 +99,8 @@ def add(
 ) -> list[Path]:
     """Write what is missing of a claim; the files that were written.
 
-    ``kind``: of :data:`KINDS`, what its test looks at; ``area``: a file of the catalog, without its ending, for the first
-    claim of a family.  Raises Unusable.
+    ``kind``: of :data:`KINDS`, what its test looks at; ``area``: a file of the catalog, without its ending, for the
+    first claim of a family.  Raises Unusable.
     """
     found = CLAIM.fullmatch(claim)
     if not found:
