@@ -13,6 +13,7 @@ from conformance.model import decision
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, Half
 from conformance.model.endpoint import Target, Workload
+from conformance.model.facts import NodeFacts
 
 FELIX_BEFORE = 10.0
 """s.  Of Felix' log before the newest change of policy that a message about it looks through, too."""
@@ -56,15 +57,19 @@ class Context:
     def decided(
         self,
         source: Workload | None,
-        target: Workload | Target | None,
+        target: Workload | Target | NodeFacts | None,
         verdict: ClaimVerdict,
         reason: str,
         half: Half = "open",
     ) -> None:
         """Say what an expectation decided about one path, with a reason that is enough on its own.
 
-        Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the cluster.
+        Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the cluster; a node in the
+        target's place was only read about.
         """
+        if isinstance(target, NodeFacts):
+            self.keep([decision.decision_on(target, verdict, reason.partition("\n")[0], half)])
+            return
         change = self.change()
         side = change.enforced_at if change else "both"
         self.keep(decision.decisions_about(source, target, verdict, reason.partition("\n")[0], half, enforced_at=side))
