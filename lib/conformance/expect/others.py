@@ -7,6 +7,7 @@ make so, decides nothing about the cluster.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, Protocol
 
 from conformance.errors import EnvironmentBroken, MissingCapability
@@ -14,6 +15,7 @@ from conformance.expect.explain import message
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Side
 from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.model.explanation import Explanation
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 
 DNS_PORT = 53
@@ -64,6 +66,11 @@ def way(attempt: Attempt) -> tuple[Workload, Target, str]:
     return attempt.source, target, "UDP" if over_udp else "TCP"
 
 
+def key(attempt: Attempt) -> tuple[str, str]:
+    """What a test's memory knows a path by."""
+    return attempt.source.uid, attempt.target.label if attempt.target else ""
+
+
 def demand_open(others: Others, attempts: Sequence[Attempt], *, all_needed: bool) -> None:
     """Raises MissingCapability where policies of others surely close what is to be open: all of it, or any."""
     closing = others.forecloses([way(attempt) for attempt in attempts])
@@ -84,8 +91,10 @@ def excused(
     return others.excuse(source, target, seen_so, protocol=protocol, otherwise=otherwise, at="both" if want else at)
 
 
-def decided(others: Others, text: str, by: str) -> EnvironmentBroken:
+def decided(others: Others, text: str | Explanation, by: str) -> EnvironmentBroken:
     """The failure that somebody else's policy is, in place of a message about what was seen."""
-    told = message.explained(text, by=f"{by}, and that is not this run's")
-    lines = [line for line in told.splitlines() if not line.startswith("  do ")]
-    return EnvironmentBroken("\n".join([*lines, f"  do        {others.exempt}"]))
+    by = f"{by}, and that is not this run's"
+    if isinstance(text, Explanation):
+        told = message.explained(text, by=by)
+        return EnvironmentBroken(replace(told, lines={**told.lines, "do": others.exempt}))
+    return EnvironmentBroken(f"{message.explained(text, by=by)}\n  do        {others.exempt}")

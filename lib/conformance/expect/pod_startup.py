@@ -258,11 +258,11 @@ class PodStartup:
                 "beside": f"{attempts[1].label} {message.summary(beside)}",
                 "do": LOOK_AT[attempts[0].target.backends[0].os] if attempts[0].target else "",
             }
-            text = message.connectivity(
+            told = message.connectivity(
                 claims, attempts[0], expected="TIMED_OUT", because=because, seen=seen, seconds=watched.seconds,
                 further=further,
             )  # fmt: skip
-            return Nonconformance(text, seen=seen)
+            return Nonconformance(told, seen=seen)
         if not as_wanted(last.beside, True):
             line = message.headline(claims, attempts[1], "CONNECTED", beside, watched.seconds)
             text = f"{line}: a dead client would look like a denial\n  do  {_client(attempts[0].source)}"

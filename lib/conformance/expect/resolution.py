@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Sequence
 
-from conformance.errors import EnvironmentBroken, Nonconformance, first_line
+from conformance.errors import Nonconformance, first_line
 from conformance.expect.engine.answered import DNS_UNTOLD
 from conformance.expect.explain import message
-from conformance.expect.explain.dns_servers import COMPARE, SEARCHED, Heard, Servers, listen, telling_otherwise
-from conformance.expect.poll import Polling, poll
+from conformance.expect.explain.dns_servers import COMPARE, SEARCHED, Heard, listen, telling_otherwise
+from conformance.expect.guard import excused
+from conformance.expect.poll import poll
+from conformance.expect.session import Session
 from conformance.expect.tally import meaning
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -25,35 +26,8 @@ DENIED = (
 """What to do about a name that is denied because it has no records of one type."""
 
 
-class Told(Protocol):
-    """Where decisions go (``conformance.expect.traffic.Context``)."""
-
-    @property
-    def claims(self) -> tuple[str, ...]: ...
-
-    @property
-    def decided(self) -> Callable[[Workload, Target | None, ClaimVerdict, str, Literal["behaviour"]], None]:
-        """Says what was decided about one source, and one server where it was named."""
-
-    @property
-    def dns(self) -> Callable[[], Servers | None]:
-        """The cluster's DNS, for messages; None: not known."""
-
-
-class Asks(Polling, Protocol):
-    """What asking for names needs of a test's expectations."""
-
-    @property
-    def context(self) -> Told: ...
-
-    def excused(
-        self, text: str, attempt: Attempt, seen: Sequence[Observation], *, want: bool
-    ) -> EnvironmentBroken | None:
-        """What takes the place of a message where a policy of others could give what was seen."""
-
-
 def resolves(
-    expect: Asks,
+    expect: Session,
     sources: Sequence[Workload],
     name: str,
     to: Sequence[str],
@@ -142,7 +116,7 @@ def resolves(
             observed=observed,
             so=f"{name} has an A record, which NXDOMAIN denies" if exists and _denied(seen[-1]) else "",
         )
-        said: Exception = expect.excused(text, attempt, seen, want=True) or Nonconformance(text, seen=seen)
+        said: Exception = excused(expect, text, attempt, seen, want=True) or Nonconformance(text, seen=seen)
         why = reason if isinstance(said, Nonconformance) else first_line(said)
         expect.context.decided(attempt.source, attempt.target, meaning(said), why, "behaviour")
         wrong.append(said)

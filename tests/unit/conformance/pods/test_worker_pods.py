@@ -394,3 +394,23 @@ def test_a_node_that_died_is_left_and_what_it_would_have_decided_is_undecided(mo
     deployer.dead["w2"] = "node w2 was lost during the run: Ready Unknown"
     with pytest.raises(EnvironmentBroken, match=r"no Windows node is left: node w1 was lost.*; node w2 was lost"):
         pods.clients("windows")
+
+
+def test_a_test_of_linux_alone_starts_no_windows_pods_of_the_demo() -> None:
+    deployer = Deployer()
+    pods = worker_pods(deployer)
+    pods.systems = ("linux",)
+    pods.start_demo()
+    assert pods.clients("linux")
+    pods.close()
+    assert sorted(named(deployer)) == ["linux-client-1", "linux-client-2", "linux-server-1", "linux-server-2"]
+
+
+def test_what_cannot_start_before_a_test_is_told_to_who_asks_for_it() -> None:
+    deployer = Deployer(broken={"linux-server-1": EnvironmentBroken("no image")})
+    pods = worker_pods(deployer)
+    pods.start_demo()
+    assert len(named(deployer)) == 8
+    assert not pods.used, "nobody has asked for one yet"
+    with pytest.raises(EnvironmentBroken, match="no image"):
+        pods.server("linux")
