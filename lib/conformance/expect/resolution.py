@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conformance.errors import Nonconformance
+from conformance.errors import Nonconformance, first_line
 from conformance.expect.engine.answered import DNS_UNTOLD
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import COMPARE, SEARCHED, Heard, listen, telling_otherwise
+from conformance.expect.guard import excused
 from conformance.expect.poll import poll
 from conformance.expect.session import Session
+from conformance.expect.tally import meaning
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
@@ -86,7 +88,7 @@ def resolves(
     late = [any(_unanswered(each) or (told(each) and not right(each)) for each in seen) for seen in answers]
     doubtful = [attempt for attempt, sound, late_ in zip(attempts, held, late, strict=True) if late_ and not sound]
     heard = listen(expect, doubtful, expect.context.dns)
-    wrong: list[Nonconformance] = []
+    wrong: list[Exception] = []
     over = " over TCP" if over_tcp else ""
     for attempt, seen, sound in zip(attempts, answers, held, strict=True):
         if sound:
@@ -99,7 +101,6 @@ def resolves(
         observed = f"{message.summary(seen)}{_named(seen[-1] if too_late else None, cause)}"
         observed += f", and DNS pod {', '.join(otherwise)} tells otherwise than the rest" if otherwise else ""
         reason = f"{attempt.label}  observed {observed}{over}"
-        expect.context.decided(attempt.source, attempt.target, ClaimVerdict.VIOLATED, reason, "behaviour")
         nothing = f"an empty answer (NOERROR, no {record})" if exists else str(Verdict.NO_SUCH_NAME)
         right_answer = f"RESOLVED to {', '.join(wanted)}" if wanted else nothing
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
@@ -115,9 +116,12 @@ def resolves(
             observed=observed,
             so=f"{name} has an A record, which NXDOMAIN denies" if exists and _denied(seen[-1]) else "",
         )
-        wrong.append(Nonconformance(text, seen=seen))
+        said: Exception = excused(expect, text, attempt, seen, want=True) or Nonconformance(text, seen=seen)
+        why = reason if isinstance(said, Nonconformance) else first_line(said)
+        expect.context.decided(attempt.source, attempt.target, meaning(said), why, "behaviour")
+        wrong.append(said)
     if wrong:
-        raise wrong[0]
+        raise min(wrong, key=lambda error: not isinstance(error, Nonconformance))
 
 
 def _unanswered(seen: Observation) -> bool:
