@@ -14,7 +14,7 @@ import pytest
 from conformance.errors import ClusterUnusable, EnvironmentBroken, UsageProblem
 from conformance.model.change import PutBack
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Half, Seen
+from conformance.model.decision import Decision, Half
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.installed import Installed
 from conformance.plugin.judge import PLANNED, recorder
@@ -51,7 +51,8 @@ def facts(**changes: object) -> Facts:
     windows = [node(f"win-{number}", "windows", (20348, 2762), dsr) for number in range(count)]
     values: dict[str, object] = {
         "kubernetes_version": "v1.34.1", "calico_version": "v3.31.2", "mode": "vxlan", "datastore": "kubernetes",
-        "install": "operator", "platform": "kubernetes", "cni": "Calico", "kube_proxy_mode": "iptables",
+        "install": "operator", "platform": "kubernetes", "cni": "Calico", "ipam": "calico-ipam",
+        "kube_proxy_mode": "iptables",
         "calico_apis": ("projectcalico.org/v3", "crd.projectcalico.org/v1"),
     }  # fmt: skip
     values |= {key: value for key, value in changes.items() if key in values}
@@ -164,7 +165,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         halves: tuple[Half, ...] = ("behaviour", "closed", "open")
         about = ("20348",)
         recorder(pyfuncitem).decided(
-            Seen(
+            Decision(
                 source="linux-1", target="win-0", builds=about, about=about, verdict=ClaimVerdict.CONFIRMED,
                 reason="decided by the stand-in", halves=halves,
             )

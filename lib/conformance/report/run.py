@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conformance.catalog import applicability
+from conformance.catalog import NotApplicable, applicability
 from conformance.model import SCHEMA_VERSION
 from conformance.model.claim import PRECEDENCE, ClaimVerdict
 from conformance.model.codec import to_plain
@@ -70,6 +70,8 @@ class RunReport:
     """Why the run did not get to its end; empty: it did."""
     continues: Continued | None = None
     """The earlier run whose verdicts this report holds too."""
+    exit_cause: str = ""
+    """The option that the exit code comes from, and what it met; empty: it comes from the tests alone."""
     gates: tuple[Gate, ...] = ()
     """What ``--require`` asked, one for each set and Windows build."""
     waived: Mapping[str, str] = field(default_factory=dict)
@@ -129,6 +131,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             "started": report.started,
             "seconds": round(report.seconds, 3),
             "exit_code": report.exit_code,
+            **({"exit_cause": report.exit_cause} if report.exit_cause else {}),
             "command": report.command,
             "evidence": report.evidence or None,
             "cluster": dict(report.cluster),
@@ -178,6 +181,7 @@ def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
         "applies": str(applicability(claim, report.facts)) if report.facts else "",
         "decided_parts": list(outcome.decided),
         "missing_parts": list(outcome.missing),
+        "inapplicable_parts": inapplicable(outcome, report),
         "builds": {build: str(verdict) for build, verdict in outcome.builds.items()},
         "half": half(claim, outcome.results),
         "evidence": _evidence(outcome, report),
@@ -185,6 +189,14 @@ def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
         "flaky": any(test.flaky for test in mine),
         "results": [to_plain(result) for result in outcome.results],
     }
+
+
+def inapplicable(outcome: ClaimOutcome, report: RunReport) -> dict[str, str]:
+    """Part to why it is not about this cluster, of a claim that is about it."""
+    if not report.facts or isinstance(applicability(outcome.claim, report.facts), NotApplicable):
+        return {}
+    elsewhere = [result for result in outcome.results if result.verdict is ClaimVerdict.NOT_APPLICABLE]
+    return {result.part: result.reason for result in elsewhere if result.part}
 
 
 def _evidence(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any] | None:

@@ -46,7 +46,9 @@ _TOLD = (
     ClaimVerdict.NOT_RUN,
     ClaimVerdict.NOT_OBSERVED,
     ClaimVerdict.CONFIRMED,
+    ClaimVerdict.NOT_APPLICABLE,
 )
+"""Verdicts that are told, in this order; NOT_APPLICABLE where that is so of the parts of a claim alone."""
 _WITH_REASON = frozenset(_TOLD) - {ClaimVerdict.CONFIRMED}
 
 
@@ -58,7 +60,8 @@ def summary(plain: Mapping[str, Any], where: Path) -> Iterator[tuple[str, Tone]]
     run = plain["run"]
     for verdict in _TOLD:
         for claim in plain["claims"]:
-            if claim["results"] and claim["verdict"] == verdict:
+            told = claim.get("inapplicable_parts") if verdict is ClaimVerdict.NOT_APPLICABLE else claim["results"]
+            if told and claim["verdict"] == verdict:
                 yield from _claim(claim, verdict)
     figures = [*lines(_statistics(plain)), *probing.lines(_probing(plain))]
     for several in (render(plain.get("matrix") or {}), figures):
@@ -109,11 +112,11 @@ def _probing(plain: Mapping[str, Any]) -> ProbingCost:
 
 
 def _meaning(plain: Mapping[str, Any]) -> str:
-    code, verdicts = plain["run"]["exit_code"], {test["verdict"] for test in plain.get("tests") or ()}
-    if code == 1 and ClaimVerdict.VIOLATED not in verdicts:
-        return "what was asked of the run (--require, --fail-on, --baseline, --attest) fails"
-    if code == 6 and ClaimVerdict.INCONCLUSIVE not in verdicts:
-        return "nothing violated; what was asked of the run (--require, --baseline) could not be decided"
+    code, waived = plain["run"]["exit_code"], plain.get("waived") or {}
+    if cause := plain["run"].get("exit_cause"):
+        return str(cause)
+    if code == 0 and waived:
+        return f"nothing violated but what is waived: {', '.join(waived)}"
     return EXIT_MEANINGS.get(code, "")
 
 
@@ -127,6 +130,8 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict) -> Iterator[tuple[st
     if claim["missing_parts"]:
         decided = ", ".join(claim["decided_parts"]) or "none"
         yield f"{'':22} decided: {decided}; without verdict: {', '.join(claim['missing_parts'])}", tone
+    for part, why in (claim.get("inapplicable_parts") or {}).items():
+        yield f"{'':22} part {part} is not about this cluster: {why}", tone
     if (passive := claim.get("half") or "") and passive not in text:
         yield f"{'':22} {passive}", tone
     if subnets := underlay(result["measured"] for result in claim["results"]):
