@@ -178,9 +178,9 @@ def test_pods_interfaces_have_the_prefix_of_their_node_and_policy_holds_there(ba
 @pytest.mark.parametrize("node", ["l1", "w1"])
 def test_a_pod_that_is_open_at_first_takes_anything_until_it_is_programmed(bare: BareLab, node: str) -> None:
     bare.lay(**{name: bare.direct(name) for name in bare.nodes})
-    number, stem = list(bare.nodes).index(node), {"id": "first", "name": "first", "namespace": "default"}
+    address = f"192.168.1.{64 * list(bare.nodes).index(node) + 40}"
     for port, outcome in ((PodPort(), "timed out"), (PodPort(initial="open"), "open")):
-        spec = PodSpec(**stem, node=node, address=f"192.168.1.{64 * number + 40}", port=port)
+        spec = PodSpec(id="first", name="first", namespace="default", node=node, address=address, port=port)
         bare.run(bare.plane.add_pod(spec))
         bare.pods[spec.id] = spec
         assert bare.outcomes(spec.id, "l2a") == [outcome]
