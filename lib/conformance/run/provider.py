@@ -55,6 +55,8 @@ class Inspection:
     """Rights that the user does not have, by what needs them (``conformance.facts.rights.NEEDS``)."""
     room: dict[str, Room] = field(default_factory=dict)
     """Windows nodes with what they have left for pods; those of which it is not known are not there."""
+    token_ends: float | None = None
+    """Seconds since 1970 at which the user's token ends, where nothing renews it; None: not known, or never."""
     installed: Installed = field(default_factory=Installed)
     """Which cluster it is and which versions run on it."""
 
