@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from hybridlab.api.contract import ApiError
+from hybridlab.calico.address_wishes import wish_of
 from hybridlab.calico.ipam import IPAM, IPAMError
 from hybridlab.calico.ipam_objects import IPAMWriter
 from hybridlab.calico.windows_node import WindowsNode
@@ -62,10 +63,12 @@ class CNI:
         *,
         endpoint_up: EndpointUp,
         endpoint_down: EndpointDown,
+        annotations: Callable[[str], Mapping[str, str]],
     ) -> None:
+        """``annotations``: of a namespace."""
         self._profile, self._nodes, self._dataplane = profile, nodes, dataplane
         self._ipam, self._writer, self._windows = ipam, writer, windows
-        self._endpoint_up, self._endpoint_down = endpoint_up, endpoint_down
+        self._endpoint_up, self._endpoint_down, self._annotations = endpoint_up, endpoint_down, annotations
         self._wired: dict[str, _Wired] = {}
         self.wrong_searches: dict[str, tuple[SearchList, frozenset[str]]] = {}
         """What search lists are instead, by fault, and on which nodes."""
@@ -92,7 +95,8 @@ class CNI:
         sandbox_id = secrets.token_hex(32)
         handle = f"{NETWORK_NAME[machine.os]}.{sandbox_id}"
         try:
-            address = self._ipam.assign(node, handle, _attributes(pod, node))
+            wish = wish_of(pod["metadata"].get("annotations") or {}, self._annotations(pod["metadata"]["namespace"]))
+            address = self._ipam.assign(node, handle, _attributes(pod, node), wish)
         except IPAMError as error:
             raise _failed(error) from error
         attachment = self._attachment(machine, address, sandbox_id)
