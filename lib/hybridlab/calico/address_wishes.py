@@ -9,25 +9,25 @@ import ipaddress
 import json
 from collections.abc import Mapping
 
-from hybridlab.calico.ipam import IPAMError, Wish
+from hybridlab.networks.contract.addresses import AddressError, Wish
 
 PREFIX = "cni.projectcalico.org/"
 
 
 def wish_of(pod: Mapping[str, str], namespace: Mapping[str, str]) -> Wish:
-    """The wish of these annotations; a pod's pools go before its namespace's.  Raises IPAMError."""
+    """The wish of these annotations; a pod's pools go before its namespace's.  Raises AddressError."""
     if f"{PREFIX}ipAddrsNoIpam" in pod:
-        raise IPAMError("requested feature is not enabled: ip_addrs_no_ipam")
+        raise AddressError("requested feature is not enabled: ip_addrs_no_ipam")
     name = f"{PREFIX}ipv4pools"
     pools = _strings(name, pod.get(name) or namespace.get(name) or "[]")
     name = f"{PREFIX}ipAddrs"
     addresses = _strings(name, pod.get(name) or "[]")
     if len(addresses) > 1:
-        raise IPAMError(f"not emulated: {name} with {len(addresses)} addresses")
+        raise AddressError(f"not emulated: {name} with {len(addresses)} addresses")
     try:
         return Wish(pools=pools, address=str(ipaddress.IPv4Address(addresses[0])) if addresses else "")
     except ValueError as error:
-        raise IPAMError(f"{name}: {error}") from None
+        raise AddressError(f"{name}: {error}") from None
 
 
 def _strings(name: str, text: str) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def _strings(name: str, text: str) -> tuple[str, ...]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise IPAMError(f"{name}: {error}") from None
+        raise AddressError(f"{name}: {error}") from None
     if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-        raise IPAMError(f"{name}: {text} is no list of strings")
+        raise AddressError(f"{name}: {text} is no list of strings")
     return tuple(found)

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from hybridlab.calico.address_wishes import wish_of
-from hybridlab.calico.ipam import BLOCK_LIMIT, EXHAUSTED, IPAM, NO_POOL, STRICT_AFFINITY, IPAMError, Pool, Wish
 from hybridlab.calico.ipam_objects import affinity_object, block_object, handle_object
 from hybridlab.calico.resources import CalicoResources
+from hybridlab.networks.contract.addresses import AddressError, Wish
+from hybridlab.networks.ipam.ipam import BLOCK_LIMIT, EXHAUSTED, IPAM, NO_POOL, STRICT_AFFINITY, IPAMError, Pool
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import NodeGroup
@@ -263,5 +264,5 @@ def test_annotations_are_wishes_and_a_pods_go_before_its_namespaces() -> None:
     ],
 )
 def test_annotations_that_cannot_be_read_are_refused(name: str, text: str, refusal: str) -> None:
-    with pytest.raises(IPAMError, match=refusal):
+    with pytest.raises(AddressError, match=refusal):
         wish_of({f"cni.projectcalico.org/{name}": text}, {})
