@@ -15,6 +15,9 @@ from conformance.settings import load_timings
 from tests.unit.conformance.kube import fake_api
 
 
+LISTED = ("nodes", "ippools", "pods", "events", "daemonsets", "blockaffinities")
+
+
 class World:
     """Objects by path, served with lists."""
 
@@ -39,7 +42,7 @@ class World:
         known = fake_api.discovery(request.path)
         if known:
             return known
-        if request.path.rpartition("/")[2] in ("nodes", "ippools", "pods", "events"):
+        if request.path.rpartition("/")[2] in LISTED:
             return fake_api.listing(
                 *(one for path, one in self.objects.items() if path.rpartition("/")[0] == request.path)
             )

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from conformance.catalog import Applies, Undecided, applicability, catalog
+from conformance.catalog.claims import Conditions
 from conformance.facts.detect import detect
 from conformance.model.facts import Fact, Facts
 from tests.unit.conformance.facts.platforms.served import Cluster, clusters, served
@@ -52,13 +54,20 @@ def told(facts: Facts) -> Iterator[tuple[str, Fact[Any]]]:
     yield from ((name, getattr(facts, name)) for name in COLUMNS)
     yield "calico_version", facts.calico_version
     yield "calico_edition", facts.calico_edition
+    yield from ((f"plane of {node.name}", node.plane) for node in facts.by_os("windows"))
     yield from ((f"Calico on {node}", fact) for node, fact in facts.calico_on_nodes.items())
 
 
 def values(facts: Facts) -> dict[str, Any]:
-    """Fact to value, as the files have them."""
+    """Fact to value, as the files have them; and which of the claims that are not about every cluster apply."""
     found: dict[str, Any] = {name: "unknown" if fact.value is None else fact.value for name, fact in told(facts)}
     found["calico_on_nodes"] = {node: fact.value or "unknown" for node, fact in facts.calico_on_nodes.items()}
+    found["plane"] = {node.name: node.plane.value or "unknown" for node in facts.by_os("windows")}
+    found["pod_network"] = facts.pod_network.value
+    answers = {ident: applicability(catalog()[ident], facts) for ident in catalog()}
+    conditional = {ident for ident in answers if catalog()[ident].applies != Conditions()}
+    for name, kind in (("applies", Applies), ("undecided", Undecided)):
+        found[name] = " ".join(sorted(ident for ident in conditional if isinstance(answers[ident], kind)))
     found["builds"] = {node.name: node.kernel_version for node in facts.by_os("windows")}
     return found
 
