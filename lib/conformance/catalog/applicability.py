@@ -13,6 +13,11 @@ from conformance.catalog.claims import Claim
 from conformance.catalog.versions import NEWEST, Range, Version
 from conformance.model.facts import Fact, Facts, NodeFacts
 
+LOOKED = frozenset({"CNI", "IPAM", "plane", "installation by"})
+"""Conditions on facts that a look into Windows nodes may tell."""
+VERSION_REMEDY = "allow HostProcess pods, which read it on the node, or name it by --windows-calico-version VERSION"
+"""How Calico's version on Windows nodes gets known."""
+
 
 @dataclass(frozen=True)
 class Applies:
@@ -47,6 +52,9 @@ class Undecided:
 
     condition: str
     fact: str
+    look: bool = False
+    """Whether a look into the Windows nodes may tell."""
+    remedy: str = "give the run the right to read it"
 
     def __str__(self) -> str:
         """``it is about mode vxlan; that could not be found out: ...``."""
@@ -109,7 +117,7 @@ def _check(claim: Claim, facts: Facts) -> Iterator[Applicability]:
 def _word(name: str, wanted: tuple[str, ...], fact: Fact[Any]) -> Applicability:
     condition = f"{name} {' or '.join(wanted)}"
     if fact.value is None:
-        return Undecided(condition, fact.source)
+        return Undecided(condition, fact.source, look=name in LOOKED)
     here = f"{name} {fact.value} ({fact.source})"
     if str(fact.value).casefold() in {word.casefold() for word in wanted}:
         return Applies(shown=(here,))
@@ -120,8 +128,18 @@ def _calico(claim: Claim, wanted: Range, facts: Facts) -> Applicability:
     """By the version on the nodes that the claim is about, where nodes differ: one in the range is enough."""
     nodes = facts.by_os("windows") if claim.needs.windows else facts.nodes
     told = [facts.calico_on(node.name) for node in nodes] or [facts.calico_version]
-    answers = [_version("Calico", wanted, fact) for fact in dict.fromkeys(told)]
-    return next((answer for answer in answers if isinstance(answer, Applies)), answers[0])
+    answers = [
+        _version("Calico", wanted, fact) if fact.known or not claim.needs.windows else _unknown(wanted, fact)
+        for fact in dict.fromkeys(told)
+    ]
+    return next(
+        answer for kind in (Applies, Undecided, NotApplicable) for answer in answers if isinstance(answer, kind)
+    )
+
+
+def _unknown(wanted: Range, fact: Fact[str]) -> Undecided:
+    told = f"Calico's version on Windows nodes is not known ({fact.source.removeprefix('not known: ')})"
+    return Undecided(f"Calico {wanted}", told, look=True, remedy=VERSION_REMEDY)
 
 
 def _version(name: str, wanted: Range, fact: Fact[str]) -> Applicability:

@@ -111,31 +111,39 @@ class CalicoReading:
     def install(self, platform: str | None) -> Fact[Install]:
         """How Calico came onto the Windows nodes; where there are none, onto Linux'."""
         windows = [node for node in self._nodes if node.os == "windows"]
-        if not windows:
-            if self._installation is not None:
-                return Fact("operator", "Installation default")
-            if self._linux is not None:
-                return Fact("manifest", described(self._linux))
-            return self._unknown("Installation default", "DaemonSet")
-        network = ((self._installation or {}).get("spec") or {}).get("calicoNetwork") or {}
-        keeps = network.get("windowsDataplane") == "HNS"
-        if self._windows is not None:
-            owned = self.workloads.of_the_operator
-            ours = keeps and self._windows["metadata"]["namespace"] == "calico-system"
-            where = described(self._windows)
-            if owned or ours:
-                return Fact("operator", f"Installation default{' owns' if owned else ' .windowsDataplane HNS,'} {where}")
-            return Fact("manifest", where)
-        if keeps:
+        if self._windows is None:
+            return self._without_daemonset(windows, platform) if windows else self._on_linux()
+        where = described(self._windows)
+        if self.workloads.of_the_operator:
+            return Fact("operator", f"Installation default owns {where}")
+        if self._for_windows and self._windows["metadata"]["namespace"] == "calico-system":
+            return Fact("operator", f"Installation default .spec.calicoNetwork.windowsDataplane HNS, {where}")
+        return Fact("manifest", where)
+
+    def _on_linux(self) -> Fact[Install]:
+        if self._installation is not None:
+            return Fact("operator", "Installation default")
+        return Fact("manifest", described(self._linux)) if self._linux else self._unknown("DaemonSet")
+
+    def _without_daemonset(self, windows: Sequence[NodeFacts], platform: str | None) -> Fact[Install]:
+        """Services, the agent's processes, or an operator whose DaemonSet is missing."""
+        if self._for_windows:
             return Fact("operator", "Installation default .spec.calicoNetwork.windowsDataplane HNS")
-        without = "without a DaemonSet of Calico on Windows nodes"
+        without = "without a DaemonSet of Calico for Windows nodes"
         if platform == "rke2":
             return Fact("agent", f"RKE2's agent runs Calico on Windows: platform rke2 {without}")
         if platform == "aks" and self.mode().value == "policy-only":
             return Fact("platform", f"AKS starts Calico as services of the node's image: platform aks {without}")
         if annotated := next((node for node in windows if ADDRESS in node.annotations), None):
             return Fact("manual", f"node {annotated.name} is Calico's (annotation), {without}")
-        return self._unknown("Installation default", "DaemonSet")
+        why = self._reading.reason("Installation default", "DaemonSet")
+        return Fact(None, f"not known: {why}; {without}, and with no annotation of Calico's on Windows nodes")
+
+    @property
+    def _for_windows(self) -> bool:
+        """Whether the operator was told to install Calico on Windows."""
+        network = ((self._installation or {}).get("spec") or {}).get("calicoNetwork") or {}
+        return bool(network.get("windowsDataplane") == "HNS")
 
     def network(self) -> WindowsNetwork:
         """What carries Windows pods."""

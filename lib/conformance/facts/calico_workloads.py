@@ -1,7 +1,7 @@
 """Calico's own DaemonSets, whoever installed them: found by owner, selector and command, not by one name alone.
 
-On Linux ``calico-node``, or ``canal`` where flannel carries pods.  On Windows the operator's and Calico's manifests call
-it ``calico-node-windows`` and label it alike; SIG-Windows' (cluster-api-provider-azure,
+On Linux ``calico-node``, or ``canal`` where flannel carries pods.  On Windows the operator's and Calico's manifests
+call it ``calico-node-windows`` and label it alike; SIG-Windows' (cluster-api-provider-azure,
 templates/addons/windows/calico) has the name, other labels and other containers, beside an operator that knows nothing
 of it.
 """
@@ -40,6 +40,13 @@ class CalicoWorkloads:
         """Whether the DaemonSet on Windows is one that Calico's operator keeps."""
         meta = (self.windows or {}).get("metadata") or {}
         return any(owner.get("kind") == "Installation" for owner in meta.get("ownerReferences") or [])
+
+    @property
+    def felix_pods(self) -> str:
+        """Label selector of the pods on Windows: that of the DaemonSet, else of those that the operator makes."""
+        selector = ((self.windows or {}).get("spec") or {}).get("selector") or {}
+        labels = selector.get("matchLabels") or {"k8s-app": WINDOWS}
+        return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
 def workloads(reading: Reading) -> CalicoWorkloads:

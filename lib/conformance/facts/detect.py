@@ -46,6 +46,7 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
         ipam=ipam,
         calico_edition=calico_nodes.edition(reading),
         calico_on_nodes=calico_nodes.versions(reading, nodes, calico.workloads, calico_version),
+        felix_pods=calico.workloads.felix_pods,
         pod_network=network.pod_network(),
         tigera_status=tigera_status(reading),
         kube_proxy_mode=kube_proxy_mode(reading),

@@ -1,4 +1,4 @@
-"""What carries the pods of Windows nodes, node by node, as far as the API says it: CNI plugin, IPAM, overlay or l2bridge.
+"""What carries the pods of each Windows node, as far as the API says it: CNI plugin, IPAM, overlay or l2bridge.
 
 What Linux' DaemonSet is told says nothing of Windows: beside win-bridge, flannel or a cloud's plugin on Windows, Linux
 may have any other.  A pool proves no IPAM either, since every start of Calico without NO_DEFAULT_POOLS makes one
@@ -122,6 +122,10 @@ class WindowsNetwork:
 
     def _silent(self, node: NodeFacts) -> str:
         """Why the API says nothing of a node."""
-        unread = [self._reading.why[kind] for kind in ("DaemonSet", "Installation default") if kind in self._reading.why]
-        told = described(self._found.windows) if self._found.windows else f"no annotation of node {node.name}"
-        return ", ".join([*dict.fromkeys(unread), f"{told} names its CNI plugin"])
+        unread = [
+            self._reading.why[kind] for kind in ("DaemonSet", "Installation default") if kind in self._reading.why
+        ]
+        told = f"no DaemonSet and no annotation of node {node.name} says it"
+        if self._found.windows:
+            told = f"neither {described(self._found.windows)} nor an annotation of node {node.name} says it"
+        return ", ".join([*dict.fromkeys(unread), told])

@@ -63,6 +63,10 @@ class NodeFacts:
     plane: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
     """What carries this Windows node's pods: ``overlay`` or ``l2bridge``, the type of their HNS network."""
 
+    differences: Fact[dict[str, str]] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
+    """What may tell this Windows node from others of its build: switches of HNS and VFP, .NET, LanguageMode,
+    culture."""
+
     @property
     def worker(self) -> bool:
         """Whether it is there for ordinary pods: no node of the control plane that a taint keeps for itself."""
@@ -112,6 +116,8 @@ class Facts:
     """Node to the version of Calico there: that of its pod, or what a look into the host has shown."""
     pod_network: Fact[str] = Fact(None, "not known: not read")
     """Regular expression (Felix' KUBE_NETWORK) that names the HNS network of Windows pods."""
+    felix_pods: str = "k8s-app=calico-node-windows"
+    """Label selector of Felix' pods on Windows nodes, where it runs in some."""
     tigera_status: Fact[str] = Fact(None, "not known: not read")
     """What Calico's operator says of its components: ``all 4 available``, or those that are not."""
     single_network: Fact[bool] = Fact(None, "not known: not read")
@@ -144,6 +150,16 @@ class Facts:
             cni=_together([node.cni for node in windows if node.cni], self.cni),
             ipam=_together([node.ipam for node in windows if node.ipam], self.ipam),
         )
+
+    def learnt(self, name: str, node: str, fact: Fact[Any]) -> Facts:
+        """With what a look into a node has shown: a field of its NodeFacts, ``calico`` (its version) or ``install``."""
+        if name == "install":
+            return replace(self, install=fact)
+        if name == "calico":
+            return replace(self, calico_on_nodes={**self.calico_on_nodes, node: fact})
+        changed: dict[str, Any] = {name: fact}
+        nodes = tuple(item if item.name != node else replace(item, **changed) for item in self.nodes)
+        return replace(self, nodes=nodes).summed_up()
 
     def by_os(self, os: OS) -> tuple[NodeFacts, ...]:
         """Nodes of one OS."""

@@ -82,6 +82,8 @@ class Prospect:
     inapplicable: Mapping[str, str] = field(default_factory=dict)
     """Claim to why it says nothing about this cluster; the others of the test are decided."""
     assumed: tuple[str, ...] = ()
+    look: bool = False
+    """It runs if a look into the Windows nodes, which its set-up takes, tells what is not known of them."""
 
 
 def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolation, ...]:
@@ -95,10 +97,15 @@ def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolatio
     return tuple(found)
 
 
-def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings) -> Prospect:
-    """Applicability first, then permission, then what the cluster has."""
+def prospect_of(
+    test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings, *, looks: bool = True
+) -> Prospect:
+    """Applicability first, then permission, then what the cluster has.
+
+    ``looks``: Windows nodes can still be looked into for what is not known of them.
+    """
     inapplicable: dict[str, str] = {}
-    undecided: dict[str, str] = {}
+    undecided: dict[str, Undecided] = {}
     assumed: list[str] = []
     claims = test.claims(catalog)
     for claim in claims:
@@ -106,18 +113,19 @@ def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Set
         if isinstance(answer, NotApplicable):
             inapplicable[claim.id] = str(answer)
         elif isinstance(answer, Undecided):
-            undecided[claim.id] = str(answer)
+            undecided[claim.id] = answer
         elif isinstance(answer, Applies):
             assumed += answer.assumed
     if claims and len(inapplicable) == len(claims):
         claim_id, why = next(iter(inapplicable.items()))
         return Prospect(verdict=ClaimVerdict.NOT_APPLICABLE, reason=f"{claim_id}: {why}", inapplicable=inapplicable)
-    if undecided:
-        claim_id, why = next(iter(undecided.items()))
+    look = all(answer.look for answer in undecided.values()) and looks and not settings.dry_run
+    if undecided and not look:
+        claim_id, answer = next(iter(undecided.items()))
         return Prospect(
             verdict=ClaimVerdict.NOT_RUN,
-            reason=f"{claim_id}: {why}",
-            remedy="give the run the right to read it",
+            reason=f"{claim_id}: {answer}",
+            remedy=answer.remedy,
             inapplicable=inapplicable,
         )
     lacking = _forbidden(test, settings)
@@ -138,7 +146,8 @@ def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Set
     lack = _lack(test.needs, facts, settings, otherwise=test.otherwise)
     if lack:
         return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=lack[0], remedy=lack[1], inapplicable=inapplicable)
-    return Prospect(inapplicable=inapplicable, assumed=tuple(dict.fromkeys(assumed)))
+    assumed += [f"{answer.condition}, which a look into the Windows nodes has to tell" for answer in undecided.values()]
+    return Prospect(inapplicable=inapplicable, assumed=tuple(dict.fromkeys(assumed)), look=bool(undecided))
 
 
 def _not_allowed(changing: Sequence[Isolation], settings: Settings) -> tuple[str, str] | None:
@@ -237,10 +246,10 @@ def _lack(needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool) ->
         return f"it writes Calico policies, and {CALICO_V3} is not served ({facts.calico_apis.source})", (
             "install Calico's API server, or name a calicoctl by --calicoctl=PATH"
         )
-    if needs.vni_delivery and facts.install.value == "manual":
+    if needs.vni_delivery and facts.install.value in ("manual", "platform", "agent"):
         return (
-            f"nothing in the cluster carries a VNI to Windows nodes: installation by manual ({facts.install.source}), "
-            "where each host has its own configuration of Calico",
+            "nothing in the cluster carries a VNI to Windows nodes: installation by "
+            f"{facts.install.value} ({facts.install.source}), where each host has its own configuration of Calico",
             "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
         )
     if needs.external_target and settings.external_target is None:

@@ -238,12 +238,20 @@ def test_a_denial_names_condition_and_fact() -> None:
     assert str(outcome("BGP-1")) == "it is about mode bgp; here: mode vxlan (stand-in)"
 
 
-@pytest.mark.parametrize("version", [None, "master"])
-def test_an_unknown_version_is_judged_as_the_newest_and_that_is_said(version: str | None) -> None:
-    applies = outcome("XOP-1", calico_version=version)
+def test_a_version_that_cannot_be_told_is_judged_as_the_newest_and_that_is_said() -> None:
+    applies = outcome("XOP-1", calico_version="master")
     assert isinstance(applies, Applies)
     assert "judged as the newest" in applies.assumed[0]
-    assert "judged as the newest" in str(outcome("INST-2", calico_version=version))
+    assert "judged as the newest" in str(outcome("INST-2", calico_version="master"))
+    assert "judged as the newest" in str(outcome("INST-2", calico_version=None))
+
+
+def test_a_version_on_windows_nodes_that_is_not_known_decides_nothing_about_windows() -> None:
+    unknown = outcome("XOP-1", calico_version=None)
+    assert isinstance(unknown, Undecided)
+    assert unknown.look
+    assert "Calico's version on Windows nodes is not known" in str(unknown)
+    assert "--windows-calico-version" in unknown.remedy
 
 
 # --- loading ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from conformance.kube.client import Kube
 from conformance.settings import load_timings
 from tests.unit.conformance.kube import fake_api
 
-
 LISTED = ("nodes", "ippools", "pods", "events", "daemonsets", "blockaffinities")
 
 
@@ -81,6 +80,11 @@ class World:
             f"/apis/apps/v1/namespaces/{path.replace('/', '/daemonsets/')}",
             {"spec": {"template": {"spec": {"containers": [container]}}}},
         )
+
+    def block(self, node: str, cidr: str) -> None:
+        """A confirmed block of Calico's IPAM."""
+        spec = {"node": node, "cidr": cidr, "state": "confirmed", "deleted": "false"}
+        self.put(f"/apis/projectcalico.org/v3/blockaffinities/{node}", {"spec": spec})
 
 
 @pytest.fixture
