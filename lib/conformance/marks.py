@@ -13,9 +13,9 @@ from conformance.model.endpoint import OS
 from conformance.product import MANIFESTS
 
 ABOUT = {
-    "clusterip": "ways through a Service's ClusterIP",
-    "tcp": "ways by TCP, where UDP is tried too or the protocol is the point",
-    "udp": "ways by UDP",
+    "clusterip": "paths through a Service's ClusterIP",
+    "tcp": "TCP variants of tests that also exist for UDP, and tests about TCP itself",
+    "udp": "paths by UDP",
 }
 """Subjects that tests name themselves, since no claim is about them alone."""
 

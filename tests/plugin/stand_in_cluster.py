@@ -115,7 +115,7 @@ class StandIn:
             installed=Installed(cluster_uid=str(self.told.get("uid", ""))),
             reasons=tuple(self.told.get("reasons", ())),  # type: ignore[arg-type]
             no_lock=str(self.told.get("no_lock", "")),
-            strangers={node: tuple(pods) for node, pods in self.told.get("strangers", {}).items()},  # type: ignore[attr-defined]
+            third_party_pods={node: tuple(pods) for node, pods in self.told.get("third_party_pods", {}).items()},  # type: ignore[attr-defined]
             not_opted_in=str(self.told.get("not_opted_in", "")),
             room={"win-0": Room(addresses=int(str(free)), memory=None)} if free is not None else {},
         )

@@ -76,7 +76,7 @@ class VxlanFacts:
         networks, peers = self._networks(windows), self._peers(windows)
         return _merged(self._remote_subnets(windows, networks, peer) for peer in peers)
 
-    def otherwise(self, node: str, toward: str) -> dict[str, Fact[str]]:
+    def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         """What the overlay needs on a node for another one's pods, and is not as announced or configured."""
         peers = self._peers(node, [toward])
         if any(linux.name == node for linux in self._facts.by_os("linux")):

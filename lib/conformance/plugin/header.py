@@ -7,11 +7,14 @@ from collections import Counter
 from conformance.catalog import Version, catalog
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, Facts
-from conformance.pods.coverage import Covered
+from conformance.pods.coverage import Covered, unlike_covered
 from conformance.pods.placement import Placement
 from conformance.run import groups
 from conformance.run.run import Run
 from conformance.settings import Settings
+
+SHOWN = 3
+"""Kinds of nodes that are named where they are left out; the rest is counted."""
 
 
 def lines(run: Run) -> list[str]:
@@ -62,6 +65,13 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
     text = [f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}"]
     text += [f"         not {', '.join(others)}"] if others else []
     text += [f"note: no node of Windows build {', '.join(sorted(left_out))} is covered"] if left_out else []
+    usable = Placement(facts, settings.tolerations).usable("linux")
+    if unseen := unlike_covered(usable, [item.node for item in found if item.node.os == "linux"]):
+        more = f" and {len(unseen) - SHOWN} more" if len(unseen) > SHOWN else ""
+        text.append(
+            f"note: no Linux node with {'; '.join(unseen[:SHOWN])}{more} is covered; --max-nodes-per-os raises the "
+            f"bound, --nodes names them"
+        )
     return text
 
 

@@ -42,6 +42,8 @@ EARLIER = pytest.StashKey[list[TestOutcome]]()
 SECONDS = pytest.StashKey[float]()
 WAITED = pytest.StashKey[float]()
 """Seconds until the test's turn came."""
+LATER = "give the run more minutes, or go on where it ended by  calico-conformance rerun"
+"""What to do about a test that did not begin within ``--max-minutes``."""
 
 
 class Judge:
@@ -133,6 +135,9 @@ class Judge:
         statement = item.stash[STATEMENT] = Statement()
         item.stash[SECONDS] = 0.0
         self.decide(item)
+        if over := self.run.over:
+            statement.say(ClaimVerdict.NOT_RUN, over, LATER)
+            raise _skipped(f"{ClaimVerdict.NOT_RUN}: {over}; {LATER}")
         try:
             if gone := self.run.gone:
                 raise EnvironmentBroken(gone)

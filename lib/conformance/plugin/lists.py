@@ -84,7 +84,7 @@ def _costs(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
     yield f"  each Windows node is drained, one after the other: {', '.join(windows)}"
     if len(windows) == 1:
         yield "  it is the only one: what runs on Windows waits for it meanwhile"
-    for node, pods in run.inspection.strangers.items():
+    for node, pods in run.inspection.third_party_pods.items():
         yield f"  node {node}: pods of DaemonSets lose their network, and are deleted and made anew: {', '.join(pods)}"
 
 

@@ -67,7 +67,7 @@ NETWORK = "Calico"
 """HNS network of the pods of Calico's own plugin (one per node)."""
 VERSION = (
     "foreach ($name in 'calico-node.exe', 'calico.exe') { "
-    "Get-CimInstance Win32_Process -Filter ('Name='''' + $name + '''''') | Select-Object -First 1 | "
+    "Get-CimInstance Win32_Process -Filter ('Name=''' + $name + '''') | Select-Object -First 1 | "
     "ForEach-Object { if ($_.ExecutablePath) { $_.ExecutablePath + ' ' + (& $_.ExecutablePath -v) } } }"
 )
 """Where the program that runs as Calico's Felix lies, and which version it says it is."""

@@ -117,4 +117,4 @@ def _one(ask: Callable[[], T]) -> Fact[T]:
     try:
         return Fact(ask(), "a look into the node")
     except SuiteError as error:
-        return Fact(None, f"the node could not be asked: {first_line(error)}")
+        return Fact(None, f"the node could not be asked: {first_line(error)[:200]}")

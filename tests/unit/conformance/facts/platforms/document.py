@@ -23,8 +23,8 @@ HEAD = """\
 # What the suite finds out about platforms
 For users of a platform that nobody has run the suite on yet.
 Generated from [`tests/unit/conformance/facts/platforms/clusters`](../tests/unit/conformance/facts/platforms/clusters)
-by `python -m tests.unit.conformance.facts.platforms.document`; a test compares every fact, and which of the claims that
-are not about every cluster apply.
+by `python -m tests.unit.conformance.facts.platforms.document`; a test compares every fact, and which claims apply of
+those that are not about every cluster.
 
 Detection was run on objects as the platforms' manifests, charts and programs make them, **not on these platforms**. The
 objects were written for this suite after the sources that each section names; they have what detection can read, and
@@ -33,8 +33,8 @@ depends on it looks into the Windows nodes by a HostProcess pod, and is NOT_RUN 
 CNI and IPAM are those of the Windows nodes: what Linux is told says nothing of them.
 """
 NOTES = {
-    "aks": "AgentBaker installs Calico on Windows nodes as services with backend `none`, in the version of the node's "
-    "image; nothing in the API says which: a look into the node does. Calico's v3 API is not served unless "
+    "aks": "AgentBaker installs Calico on Windows nodes as services with backend `none`, in the version of the "
+    "node's image; nothing in the API says which: a look into the node does. Calico's v3 API is not served unless "
     "somebody applies an `APIServer`. Azure's Installation is not published; this one has the operator's form.",
     "eks-vpc-cni": "kube-proxy is a Windows service. The nodes' addresses bound the pods: "
     "`vpc.amazonaws.com/PrivateIPv4Address`.",
