@@ -24,7 +24,7 @@ def test_a_new_windows_pod_takes_nothing_and_may_send_before_its_policy(
     expect.controls(pod_startup.pairs(client, new, server.tcp(8080)), because="without its policy the pod is open")
 
 
-@verifies("POL-1", part="kubernetes: new pod, linux")
+@verifies("POL-1", part="kubernetes: new pod, linux", applies={"cnis": ["Calico"]})
 def test_a_new_linux_pod_takes_and_sends_nothing(
     pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup, expect: Expect
 ) -> None:

@@ -9,6 +9,7 @@ import ipaddress
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from conformance.catalog import Conditions
 from conformance.facts import vxlan_entries
 from conformance.facts.objects import CRD, V3, CalicoObjects
 from conformance.facts.vxlan_entries import ANNOUNCED, DEVICE, Peer, forwarding, listed
@@ -38,6 +39,9 @@ class Hosts(Protocol):
 
 class VxlanFacts:
     """Reads of one test."""
+
+    ABOUT = Conditions(modes=("vxlan",))
+    """On other clusters there is no such overlay, and nothing that was read of one would say anything."""
 
     def __init__(
         self, kube: Kube, facts: Facts, hosts: Hosts, calico: CalicoObjects, looked_into: Collection[str] = ()

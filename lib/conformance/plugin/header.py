@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from conformance.catalog import Version, catalog
+from conformance.catalog import Applies, NotApplicable, Version, applicability, catalog
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, Facts
 from conformance.pods.coverage import Covered, unlike_covered
 from conformance.pods.placement import Placement
+from conformance.qualify.sets import suite_parts
 from conformance.run import groups
 from conformance.run.run import Run
 from conformance.settings import Settings
@@ -25,6 +26,7 @@ def lines(run: Run) -> list[str]:
         text += facts_lines(run.facts)
         text += coverage_lines(run.facts, run.settings)
         text += groups.lines(catalog(), run.facts, run.settings)
+        text += parts_elsewhere(run.facts)
         text += [f"note: {line}" for line in assumptions(run.facts)]
     if run.workers:
         text.append(f"workers: {run.workers}")
@@ -54,6 +56,19 @@ def facts_lines(facts: Facts) -> list[str]:
         f"       {values}",
         *([f"       TigeraStatus: {facts.tigera_status.value}"] if facts.tigera_status.known else []),
     ]
+
+
+def parts_elsewhere(facts: Facts) -> list[str]:
+    """Parts that are not about this cluster or may not be, of claims that are, by the reason."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for ident, parts in suite_parts().items():
+        claim = catalog()[ident]
+        for part in parts if isinstance(applicability(claim, facts), Applies) else ():
+            answer = applicability(claim, facts, part.applies)
+            if not isinstance(answer, Applies):
+                word = "not about this cluster" if isinstance(answer, NotApplicable) else "not here"
+                found.setdefault((word, str(answer)), []).append(f"{ident} ({part.part})")
+    return [f"{word}: part {', '.join(parts)}: {why}" for (word, why), parts in found.items()]
 
 
 def coverage_lines(facts: Facts, settings: Settings) -> list[str]:

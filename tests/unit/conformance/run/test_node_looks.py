@@ -54,10 +54,10 @@ class Host:
     def differences(self, node: str) -> dict[str, str]:
         return {"hns\\State HnsAclUpdateChange": "1"}
 
-    def looked(self) -> Facts:
+    def looked(self, node: str = "win-0") -> Facts:
         looks = NodeLooks(lambda: self.known, self.learn)
         for _ in range(2):
-            looks.look("win-0", self)
+            looks.look(node, self)
         return self.known
 
     def learn(self, name: str, node: str, fact: Fact[Any]) -> None:
