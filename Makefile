@@ -6,7 +6,7 @@ BIN ?= $(VENV)/bin
 # Bytecode is kept even where the environment says otherwise, as container images like to: runs and tests start hundreds of
 # Python processes, and without it each compiles some hundreds of modules anew (0.2 s of a lab's start).
 export PYTHONDONTWRITEBYTECODE =
-.PHONY: help conformance test report new-claim check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-share check-roles check-reliability check-false-alarms check-wheel kube-binaries
+.PHONY: help conformance test report new-claim check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-share check-roles check-reliability check-false-alarms check-oracle check-wheel kube-binaries
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
@@ -92,6 +92,11 @@ check-reliability:
 # The first of the two alone, of the quick suites, which leaves the page as it is.
 check-false-alarms:
 	$(BIN)/python -m tests.reliability.clean_runs --runs $(RUNS) --no-page --suites suites/connectivity suites/services suites/dns
+
+# The oracle of policies against every probe of the golden tables; `make test` takes every fifth, from one that the commit
+# chooses.
+check-oracle:
+	$(BIN)/pytest tests/unit/conformance/policy/oracle --every-probe -p no:cacheprovider
 
 # On the cluster that KUBECONFIG names.
 check-cluster:

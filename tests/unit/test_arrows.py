@@ -68,7 +68,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "undo": {"disrupt", "journal", "expect", "probe", "pods", "facts", "kube"} | BASE,
     "disrupt": {"journal", "expect", "probe", "pods", "kube"} | BASE,
     "journal": {"facts", "kube"} | BASE,
-    "cli": {"qualify", "report", "catalog", "errors", "product"},
+    "cli": {"qualify", "report", "kube", "policy", "catalog", "errors", "product"},
     "qualify": {"verdicts", "catalog", "model", "errors"},
     "report": {"verdicts", "catalog", "model", "settings"},
     "verdicts": {"expect.figures", "catalog", "model", "errors"},
