@@ -20,6 +20,7 @@ from conformance.expect.known_issue import KnownIssue
 from conformance.expect.node_ports import NodePorts
 from conformance.expect.node_readings import NodeReadings
 from conformance.expect.overlay import Overlay
+from conformance.expect.own_node import OwnNode
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
 from conformance.expect.pod_startup import PodStartup
@@ -74,6 +75,7 @@ __all__ = [
     "NodePorts",
     "NodeReadings",
     "Overlay",
+    "OwnNode",
     "OwnService",
     "Pages",
     "Place",

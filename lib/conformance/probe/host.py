@@ -145,6 +145,11 @@ class Hosts:
         said = self._text(node, script, empty_is_broken=False).decode("utf-8-sig", errors="replace")
         return [line.strip() for line in said.splitlines() if line.strip()]
 
+    def file(self, node: str, path: str) -> str:
+        """Text of a file of a Windows node.  Raises as :meth:`hns_networks`; ProbeBroken also where there is none."""
+        script = f"{STOP}Get-Content -Raw -Path '{path}'"
+        return self._text(node, script, empty_is_broken=True).decode("utf-8-sig", errors="replace")
+
     def updates(self, node: str) -> list[str]:
         """KB numbers of the updates that a Windows node lists as installed, ``KB5044281``, none where it lists none.
 
