@@ -341,9 +341,14 @@ def one_peer_has_another_vni() -> None:
 
     true = FelixFaults.laid
 
-    def patched(self: Any, block: Any) -> Any:
-        wrong = self.node in {"linux-2", "windows-2019"} and block.node_address == "10.0.0.14"
-        return replace(true(self, block), vni=4999) if wrong else true(self, block)
+    def patched(self: Any, routes: Any) -> Any:
+        if self.node not in {"linux-2", "windows-2019"}:
+            return true(self, routes)
+        wrong = tuple(
+            replace(block, identifier=4999) if block.node_address == "10.0.0.14" else block
+            for block in routes.remote_blocks
+        )
+        return true(self, replace(routes, remote_blocks=wrong))
 
     FelixFaults.laid = patched  # type: ignore[method-assign]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conformance.catalog import catalog
-from hybridlab.faults.registry import FAULTS
+from hybridlab.networks.registry import fault_types
 from tests.detection import breaks, cluster_edits, document, runner, shard
 from tests.detection.patched_lab import PATCHES
 from tests.detection.table import RED, Row, read
@@ -102,7 +102,7 @@ def test_every_fault_of_the_lab_has_a_row() -> None:
     used = {fault.split()[0] for row in TABLE.rows for fault in row.faults}
     used |= {"service-backend-missing"} if any(row.on_service for row in TABLE.rows) else set()
     used |= {"api-unreachable"}  # tests/reliability/kills.py: while a run has the cluster changed
-    assert set(FAULTS) - used - breaks.FAULTS == set(), "faults without a row here or in the wrong-verdict table"
+    assert set(fault_types()) - used - breaks.FAULTS == set(), "faults without a row here or in the wrong-verdict table"
 
 
 def test_rows_name_only_edits_and_patches_that_exist() -> None:

@@ -7,7 +7,7 @@ whoever comes by ClusterIP without direct server return, or from outside by Node
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken
@@ -57,7 +57,7 @@ class OwnNode:
         self.expect.controls([admitted], because="the policy admits them still")
         tally.end()
 
-    def _poll(self, paths: Sequence[Pair], right: object, because: str) -> Polled:
+    def _poll(self, paths: Sequence[Pair], right: Callable[[Observation], bool], because: str) -> Polled:
         attempts = [
             Attempt(
                 source=source, target=target, kind=telling(target),
@@ -65,7 +65,7 @@ class OwnNode:
             )
             for source, target in paths
         ]  # fmt: skip
-        return poll(self.expect, attempts, lambda seen: all(map(right, seen)), because=because)  # type: ignore[arg-type]
+        return poll(self.expect, attempts, lambda seen: all(map(right, seen)), because=because)
 
 
 def _connected(seen: Observation) -> bool:
