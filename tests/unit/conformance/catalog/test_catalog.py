@@ -42,7 +42,7 @@ TAGS = {
     "dns": "CONN-6",
     "demo": "DEMO-1 DEMO-2 DEMO-3 DEMO-4 DEMO-5 DEMO-6 DEMO-7 DEMO-8 DEMO-9",
     "reset": "RST-1 RST-2 RST-3 RST-4 XPOL-16",
-    "snat": "SVC-1 SVC-2 VXLAN-6 EKS-3",
+    "snat": "SVC-1 SVC-2 VXLAN-6 EKS-3 XSVC-5",
 }  # fmt: skip
 """What these words select, by hand."""
 
