@@ -78,7 +78,9 @@ class ControlPlane:
         self._stopped: list[ContainerHook] = []
         self.caches = Caches(self._client)
         self.recorder = Recorder(self._client)
-        self._nodes = Nodes(self._client, self.caches, self.machines, profile, workloads.node_labels)
+        self._nodes = Nodes(
+            self._client, self.caches, self.machines, profile, workloads.node_labels, stalls=self._kubelet_stalls
+        )
         names = [machine.name for machine in self.machines]
         self.kube_proxies = KubeProxies(
             self.caches,
