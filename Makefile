@@ -6,7 +6,7 @@ BIN ?= $(VENV)/bin
 # Bytecode is kept even where the environment says otherwise, as container images like to: runs and tests start hundreds of
 # Python processes, and without it each compiles some hundreds of modules anew (0.2 s of a lab's start).
 export PYTHONDONTWRITEBYTECODE =
-.PHONY: help conformance test report new-claim check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-share check-roles check-reliability check-false-alarms check-wheel kube-binaries
+.PHONY: help conformance test report new-claim check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms check-wheel kube-binaries
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
@@ -59,9 +59,23 @@ check-conformance:
 	exit $$status
 
 # Runs of the suite on labs that are wrong on purpose, and a sample of the wrong-verdict table; docs/detection.md and
-# docs/wrong-verdicts.md say what comes out.
+# docs/wrong-verdicts.md say what comes out.  With CLAIM=ID only the rows that run this claim, it alone in each.
+DETECTION = $(BIN)/pytest tests/detection -m detection -p no:cacheprovider
+ROWS_ALONE = -k test_every_claim_says
 check-detection:
-	$(BIN)/pytest tests/detection -m detection -p no:cacheprovider
+	$(DETECTION) $(if $(CLAIM),$(ROWS_ALONE) --detection-claim $(CLAIM))
+
+# Every claim on the lab of each row, hours in all: a claim that changes and that the row does not name fails.
+check-detection-whole:
+	$(DETECTION) $(ROWS_ALONE) --detection-whole
+
+# What the gate runs: the rows that the change concerns (tests/detection/choice.py), as many as there are LABS and MINUTES
+# for; what was left out is printed.  A row that differs is run once more, and both are counted in the last line: its waits
+# are as short as the lab allows, so that a busy machine can miss them.
+LABS ?= 15
+MINUTES ?= 20
+check-detection-gate:
+	$(DETECTION) $(ROWS_ALONE) --detection-labs $(LABS) --detection-minutes $(MINUTES) --reruns 1
 
 # A wheel of this checkout in an environment of its own, and a run of the suite from another folder.
 check-wheel:
@@ -74,12 +88,6 @@ check-wheel:
 # it waiting.  How long each command took is printed.
 check-roles:
 	$(BIN)/pytest tests/lab/rbac -m slow -n 0 -rP -p no:cacheprovider
-
-# One share of those rows, chosen by the commit's id and printed in the run's header.  A row that differs is run once more,
-# and both are counted in the last line: its waits are as short as the lab allows, so that a busy machine can miss them.
-SHARES ?= 24
-check-detection-share:
-	$(BIN)/pytest tests/detection -m detection -k test_every_claim_says --detection-shares $(SHARES) --reruns 1 -p no:cacheprovider
 
 # How often healthy labs raise a false alarm, and what killed runs leave behind; docs/reliability.md. Both go on where
 # they were interrupted.
