@@ -6,10 +6,14 @@ BIN ?= $(VENV)/bin
 # Bytecode is kept even where the environment says otherwise, as container images like to: runs and tests start hundreds of
 # Python processes, and without it each compiles some hundreds of modules anew (0.2 s of a lab's start).
 export PYTHONDONTWRITEBYTECODE =
-.PHONY: help conformance test report new-claim check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms check-wheel kube-binaries
+.PHONY: help conformance check test report new-claim env nftables clean kube-binaries
+.PHONY: check-lint check-types check-unit check-selftest check-runs check-conformance check-cluster check-wheel
+.PHONY: check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms
+.PHONY: check-oracle
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
+	@echo 'make check         lint, types and unit tests: minutes, for every commit'
 	@echo 'make test          lint, types and the tests of the suite and the lab themselves'
 	@echo 'make report        the last run as one HTML file (needs Allure 3)'
 	@echo 'make new-claim     begin a claim: ID=CONN-8 writes its catalog entry and a test that is still skipped'
@@ -19,7 +23,10 @@ help:
 
 conformance: env nftables check-conformance
 
-test: env nftables check-lint check-types check-selftest
+# What to wait for while working: nothing in it starts a lab or another pytest.
+check: env nftables check-lint check-types check-unit
+
+test: env nftables check-lint check-types check-selftest check-runs
 
 # The last run's Allure results as one HTML file; needs Allure 3 (npm install allure).
 report: env
@@ -38,8 +45,16 @@ check-lint:
 check-types:
 	$(BIN)/mypy
 
+check-unit:
+	$(BIN)/pytest tests/unit -n auto
+
+# Everything but the tests that run the suite on a lab, which are a job of their own: they mostly wait.
 check-selftest:
-	$(BIN)/pytest tests -n auto --dist loadgroup
+	$(BIN)/pytest tests -n auto --dist loadgroup -m 'not whole_run'
+
+# Twice as many as there are cores, since such a run waits for most of its time.
+check-runs:
+	$(BIN)/pytest tests -n 4 --dist loadgroup -m whole_run
 
 # The whole suite on the default lab and, beside it, what other kinds of cluster do to source addresses: each a run with a
 # report of its own, whose output is shown when the first has ended. Any run that fails fails it all.
@@ -100,6 +115,11 @@ check-reliability:
 # The first of the two alone, of the quick suites, which leaves the page as it is.
 check-false-alarms:
 	$(BIN)/python -m tests.reliability.clean_runs --runs $(RUNS) --no-page --suites suites/connectivity suites/services suites/dns
+
+# The oracle of policies against every probe of the golden tables; `make test` takes every fifth, from one that the commit
+# chooses.
+check-oracle:
+	$(BIN)/pytest tests/unit/conformance/policy/oracle --every-probe -p no:cacheprovider
 
 # On the cluster that KUBECONFIG names.
 check-cluster:

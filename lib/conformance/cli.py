@@ -21,6 +21,8 @@ from pathlib import Path
 from conformance import product
 from conformance.catalog import catalog, digest
 from conformance.errors import UsageProblem
+from conformance.policy import reach_text
+from conformance.policy.reach import Reach
 from conformance.qualify import again, gate, waivers
 from conformance.qualify.compare import as_json, as_markdown, as_text, compare
 from conformance.qualify.sets import sets
@@ -80,6 +82,11 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run")
     one.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="the cluster, and other options of pytest")
     one.set_defaults(run=_rerun)
+
+    one = commands.add_parser("policy", help="who reaches whom under policies, as promised, on Windows and by release")
+    one.add_argument("files", type=Path, nargs="+", metavar="FILE", help="YAML: policies, tiers, namespaces, pods ...")
+    one.add_argument("--address", action="append", default=[], metavar="IPV4", help="an end that is no pod")
+    one.set_defaults(run=_policy)
     return parser
 
 
@@ -107,6 +114,16 @@ def _rerun(options: argparse.Namespace) -> int:
     """As ``run``, which leaves its report beside the others."""
     again.to_run_again(read(options.report), digest())
     return _run([f"--rerun-of={options.report}", *options.rest])
+
+
+def _policy(options: argparse.Namespace) -> int:
+    # imported here, because no other command needs a YAML parser
+    from conformance.kube import manifest
+
+    given = [obj for file in options.files for obj in manifest.load(file)]
+    objects = [obj for one in given for obj in (one.get("items") or [] if one["kind"] == "List" else [one])]
+    print("\n".join(reach_text.text(Reach(objects, options.address))))
+    return 0
 
 
 def _set_lines() -> list[str]:

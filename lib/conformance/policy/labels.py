@@ -1,0 +1,66 @@
+"""The labels that selectors see: an object's own, and those that Kubernetes and Calico add to them.
+
+Sources: Kubernetes' reference, "Well-known labels"; Calico's documents, "Calico automatic labels", and
+libcalico-go/lib/backend (k8s/conversion, syncersv1/updateprocessors).  Objects are as the API gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Labels = Mapping[str, str]
+
+NAME_LABEL = "projectcalico.org/name"
+"""Of namespaces and service accounts; each namespace has it."""
+NAMESPACE_LABEL = "projectcalico.org/namespace"
+"""Of whatever is in a namespace, for selectors of endpoints and network sets."""
+_LONGEST_ACCOUNT = 62
+"""characters.  Calico gives pods of a service account with a longer name no label for it."""
+
+
+def own(obj: Mapping[str, Any]) -> dict[str, str]:
+    """The labels that an object was given."""
+    given = (obj.get("metadata") or {}).get("labels") or {}
+    return {str(key): str(value) for key, value in given.items()}
+
+
+def of_namespace(namespace: Mapping[str, Any]) -> dict[str, str]:
+    """Of a Namespace, as namespaceSelectors of both kinds see it."""
+    name = namespace["metadata"]["name"]
+    return {**own(namespace), "kubernetes.io/metadata.name": name, NAME_LABEL: name}
+
+
+def of_service_account(account: Mapping[str, Any]) -> dict[str, str]:
+    """Of a ServiceAccount, as Calico's serviceAccountSelector sees it."""
+    return {**own(account), NAME_LABEL: account["metadata"]["name"]}
+
+
+def of_pod(pod: Mapping[str, Any], namespace: Labels, account: Labels) -> dict[str, str]:
+    """Of a Pod, as Calico's selectors see it.
+
+    ``namespace``, ``account``: the labels of its namespace and its service account by the functions above; the pod
+    has them too, with ``pcns.`` and ``pcsa.`` before their names.
+    """
+    name = account_of(pod)
+    added = {NAMESPACE_LABEL: pod["metadata"]["namespace"], "projectcalico.org/orchestrator": "k8s"}
+    if len(name) <= _LONGEST_ACCOUNT:
+        added["projectcalico.org/serviceaccount"] = name
+    return {**_prefixed("pcns.", namespace), **_prefixed("pcsa.", account), **own(pod), **added}
+
+
+def of_network_set(network_set: Mapping[str, Any], namespace: Labels | None) -> dict[str, str]:
+    """Of a NetworkSet, with its namespace's labels, or of a GlobalNetworkSet (None), as Calico's selectors see it."""
+    if namespace is None:
+        return own(network_set)
+    added = {NAMESPACE_LABEL: network_set["metadata"]["namespace"]}
+    return {**_prefixed("pcns.", namespace), **own(network_set), **added}
+
+
+def account_of(pod: Mapping[str, Any]) -> str:
+    """The name of a pod's service account; Kubernetes fills in ``default``."""
+    return str((pod.get("spec") or {}).get("serviceAccountName") or "default")
+
+
+def _prefixed(prefix: str, labels: Labels) -> dict[str, str]:
+    return {prefix + key: value for key, value in labels.items()}

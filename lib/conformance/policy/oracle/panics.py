@@ -1,0 +1,55 @@
+"""Policies that end Felix on Windows, from v3.29 on: it starts, meets them and ends again, for every pod of the node.
+
+A Pass with ports and a rule with ports in a tier behind it whose highest common port is the highest of both
+(felix/dataplane/windows/flattener.go, run at v3.31.7 and v3.32.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from conformance.policy.oracle.fields import Range
+from conformance.policy.oracle.oracle import InForce, Oracle
+from conformance.policy.oracle.policies import DIRECTIONS, Direction
+from conformance.policy.oracle.rules import Rule
+from conformance.policy.oracle.switches import WINDOWS
+from conformance.policy.oracle.world import Pod
+
+
+def panics(oracle: Oracle, pod: Pod) -> list[str]:
+    """``NetworkPolicy a/p, ingress rule 1, and ...``: what may end Felix on the node of a Windows pod.
+
+    Addresses are not looked at: rules that no packet can meet together are named, too.
+    """
+    found = []
+    for direction in DIRECTIONS:
+        order = oracle.in_force(pod, direction, WINDOWS)
+        for place, one in enumerate(order):
+            for named, passing in _rules(one, direction):
+                if passing.action == "Pass":
+                    found += [f"{named} and {other}" for other in _behind(passing, order[place + 1 :], direction)]
+    return found
+
+
+def _behind(passing: Rule, order: Sequence[InForce], direction: Direction) -> Iterator[str]:
+    for one in order:
+        for named, rule in _rules(one, direction):
+            protocols = {passing.protocol, rule.protocol} - {None}
+            if len(protocols) <= 1 and (
+                _ends_alike(passing.source.ports, rule.source.ports)
+                or _ends_alike(passing.destination.ports, rule.destination.ports)
+            ):
+                yield named
+
+
+def _rules(one: InForce, direction: Direction) -> Iterator[tuple[str, Rule]]:
+    for group in one.groups:
+        for policy in group:
+            for rule in policy.rules[direction]:
+                if rule.left_out_by.isdisjoint(WINDOWS):
+                    yield f"{policy.label}, {rule.where}", rule
+
+
+def _ends_alike(one: tuple[Range, ...], other: tuple[Range, ...]) -> bool:
+    highest = {max(last for _, last in ports) for ports in (one, other) if ports}
+    return bool(one and other) and len(highest) == 1

@@ -1,0 +1,26 @@
+"""The oracle and what it stands on ask no clock, no chance, no file and no cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.unit.test_arrows import ROOT, imports
+
+PURE = {"__future__", "collections", "copy", "dataclasses", "enum", "functools", "ipaddress", "itertools", "math", "re"}
+PURE |= {"typing", "conformance"}
+FILES = sorted((ROOT / "lib" / "conformance" / "policy").rglob("*.py"))
+MOST_LINES = 1500
+
+
+def test_it_imports_nothing_that_could_answer_otherwise_tomorrow() -> None:
+    found = [f"{path.name}:{line} {name}" for path in FILES for line, name in imports(path) if top(name) not in PURE]
+    assert found == []
+
+
+def top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def test_it_stays_small_enough_to_be_read() -> None:
+    folder: Path = ROOT / "lib" / "conformance" / "policy" / "oracle"
+    assert sum(len(path.read_text().splitlines()) for path in folder.glob("*.py")) <= MOST_LINES

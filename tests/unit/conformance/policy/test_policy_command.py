@@ -1,0 +1,181 @@
+"""``calico-conformance policy``: who reaches whom, and why; bad input is one line; the documented examples are true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.cli import main
+
+ROOT = Path(__file__).parents[4]
+EXAMPLES = ROOT / "docs" / "examples" / "policy"
+SHOP = str(EXAMPLES / "shop.yaml")
+DOCUMENTED = re.findall(
+    r"```console\n\$ calico-conformance (policy [^\n]*)\n(.*?)```", (ROOT / "docs/policy.md").read_text(), re.S
+)
+POD = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: shop}, spec: {containers: []}}"
+
+
+@pytest.mark.parametrize(("command", "expected"), DOCUMENTED)
+def test_the_documentations_examples_give_what_it_says(
+    command: Any, expected: Any, capsys: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(EXAMPLES)
+    assert main(command.split()) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_there_are_examples_in_the_documentation() -> None:
+    assert len(DOCUMENTED) == 2
+
+
+def told(capsys: Any, tmp_path: Path, *manifests: str, options: tuple[str, ...] = ()) -> str:
+    """What is printed for the shop and these manifests."""
+    files = [SHOP]
+    for number, manifest in enumerate(manifests):
+        (tmp_path / f"{number}.yaml").write_text(manifest)
+        files.append(str(tmp_path / f"{number}.yaml"))
+    assert main(["policy", *files, *options]) == 0
+    printed: str = capsys.readouterr().out
+    return printed
+
+
+def calico(spec: str, *, kind: str = "NetworkPolicy", name: str = "x") -> str:
+    space = "" if "Global" in kind else ", namespace: shop"
+    meta = f"metadata: {{name: {name}{space}}}"
+    return f"{{apiVersion: projectcalico.org/v3, kind: {kind}, {meta}, spec: {{{spec}}}}}\n---\n"
+
+
+def tier(name: str, spec: str) -> str:
+    return f"{{apiVersion: projectcalico.org/v3, kind: Tier, metadata: {{name: {name}}}, spec: {{{spec}}}}}\n---\n"
+
+
+def test_without_policies_everybody_reaches_everybody(capsys: Any) -> None:
+    assert main(["policy", SHOP]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("TCP, UDP  open     open     open   open") == 2
+    assert "closed" not in printed
+
+
+def test_an_address_that_is_no_pod(capsys: Any) -> None:
+    assert main(["policy", SHOP, str(EXAMPLES / "except.yaml"), "--address", "10.2.0.1", "--address=10.1.0.1"]) == 0
+    printed = capsys.readouterr().out
+    web = printed.partition("to shop/web")[2].partition("\n\n")[0]
+    assert re.search(r"10\.2\.0\.1 +TCP, UDP  open +closed +closed +closed +\[1\]", web)
+    assert re.search(r"shop/client \(linux\), 10\.1\.0\.1 +TCP, UDP  closed", web)
+    assert "negations (XPOL-1): a rule with a negated match" in printed
+
+
+def test_lists_as_kubectl_prints_them(capsys: Any, tmp_path: Path) -> None:
+    policy = calico("ingress: [{action: Deny}]").removesuffix("\n---\n")
+    printed = told(capsys, tmp_path, f"{{apiVersion: v1, kind: List, metadata: {{}}, items: [{policy}]}}")
+    assert printed.count("closed") == 8
+
+
+def test_ports_between_the_named_ones_are_told(capsys: Any, tmp_path: Path) -> None:
+    rules = "ingress: [{action: Deny, protocol: TCP, destination: {ports: ['81:90']}}, {action: Allow}]"
+    printed = told(capsys, tmp_path, calico(f"selector: app == 'web', {rules}"))
+    assert re.search(r"shop/client \(linux\)  TCP 81-90 +closed +closed", printed)
+    assert re.search(r"shop/client \(linux\)  TCP 1-80,91-65535, UDP +open +open", printed)
+
+
+def test_protocols_that_a_rule_names(capsys: Any, tmp_path: Path) -> None:
+    printed = told(capsys, tmp_path, calico("ingress: [{action: Allow, protocol: SCTP}, {action: Allow, protocol: 1}]"))
+    assert re.search(r"ICMP echo, SCTP +open", printed)
+    assert re.search(r"TCP, UDP +closed", printed)
+
+
+def test_policies_that_end_felix_are_told_first_hand(capsys: Any, tmp_path: Path) -> None:
+    same = (EXAMPLES / "tiers.yaml").read_text().replace("443", "80")
+    printed = told(capsys, tmp_path, same)
+    assert (
+        "DANGER: these end Felix on the node of shop/web, again and again, from v3.29 on: "
+        "GlobalNetworkPolicy platform.web, ingress rule 1 and NetworkPolicy shop/web, ingress rule 1\n"
+    ) in printed
+
+
+def test_ties_are_not_said(capsys: Any, tmp_path: Path) -> None:
+    printed = told(
+        capsys, tmp_path, calico("ingress: [{action: Deny}]"), calico("ingress: [{action: Allow}]", name="y")
+    )
+    assert printed.count("not said") == 8
+
+
+def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) -> None:
+    other = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: shop}, spec: {}}"
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: else}, spec: {containers: []}}"
+    printed = told(capsys, tmp_path, other, pod)
+    assert "assumed: no file describes namespace else: it has no labels but its name" in printed
+    assert "assumed: pod else/p says no address: it is in no network but 0.0.0.0/0" in printed
+    assert "passed over, no pod and no policy: Deployment shop/d" in printed
+
+
+@pytest.mark.parametrize(
+    ("manifest", "said"),
+    [
+        ("a: [", "manifest {file}:2: "),
+        ("kind: Pod", "manifest {file}: a document is no Kubernetes object"),
+        (
+            calico("selector: a = 'b'"),
+            "NetworkPolicy shop/x selector: selector \"a = 'b'\" cannot be read: an operator",
+        ),
+        (calico("ingress: [{action: Allow, from: []}]"), "NetworkPolicy shop/x ingress rule 1: unknown field from"),
+        (calico("ingress: [{action: allow}]"), "NetworkPolicy shop/x ingress rule 1 action: one of Allow, Deny"),
+        (calico("ingress: {action: Allow}"), "NetworkPolicy shop/x ingress: a list is expected, not"),
+        (calico("egres: []"), "NetworkPolicy shop/x: unknown field egres"),
+        (calico("types: [ingress]"), "NetworkPolicy shop/x types: one of Egress, Ingress is expected, not 'ingress'"),
+        (calico("order: first"), "NetworkPolicy shop/x order: a number is expected, not 'first'"),
+        (
+            calico("ingress: [{action: Allow, source: {nets: [10.0.0.0/33]}}]"),
+            "NetworkPolicy shop/x ingress rule 1 source: '10.0.0.0/33' is no network",
+        ),
+        (
+            calico("ingress: [{action: Allow, protocol: TCP, destination: {ports: ['90:80']}}]"),
+            "NetworkPolicy shop/x ingress rule 1 destination: '90:80' is no range of ports",
+        ),
+        (
+            calico("ingress: [{action: Allow, protocol: tpc}]"),
+            "NetworkPolicy shop/x ingress rule 1: unknown protocol 'tpc'",
+        ),
+        (calico("tier: mine"), "NetworkPolicy shop/x is in tier mine, which no file describes"),
+        (tier("mine", "defaultAction: Allow"), "Tier mine defaultAction: one of Deny, Pass is expected, not 'Allow'"),
+        (calico("", kind="AdminNetworkPolicy"), "AdminNetworkPolicy shop/x: policies of this kind are not read"),
+        (
+            "{apiVersion: v2, kind: NetworkPolicy, metadata: {name: x, namespace: shop}}",
+            "NetworkPolicy shop/x: apiVersion 'v2' has no such policy",
+        ),
+        (
+            "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: x, namespace: shop}, "
+            "spec: {podSelector: {}, ingress: [{from: [{}]}]}}",
+            "Kubernetes NetworkPolicy shop/x ingress rule 1: a peer without podSelector, namespaceSelector and ipBlock",
+        ),
+        (POD + "\n---\n" + POD, "Pod shop/p is there twice"),
+        ("{apiVersion: v1, kind: Pod, metadata: {namespace: shop}}", "an object without kind or name: "),
+        ("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: [a]}", "Pod p: cannot be read: "),
+        ("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {}, status: {podIP: x}}", "'x' is no IPv4 address"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_4(manifest: str, said: str, capsys: Any, tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(manifest)
+    assert main(["policy", SHOP, str(file)]) == 4
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert printed.err.startswith(f"ERROR: {said.replace('{file}', str(file))}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.yaml"], "manifest nowhere.yaml cannot be read: No such file or directory"),
+        ([SHOP, "--address", "there"], "'there' is no IPv4 address"),
+        ([str(EXAMPLES / "tiers.yaml")], "no pod in these files: there is nobody to reach"),
+    ],
+)
+def test_arguments_that_cannot_be_used(arguments: list[str], said: str, capsys: Any) -> None:
+    assert main(["policy", *arguments]) == 4
+    assert capsys.readouterr().err == f"ERROR: {said}\n"

@@ -1,0 +1,574 @@
+"""Wrong readings of policy: the oracle with one of its rules switched off or confused.
+
+A wrong reading is told by what it makes of objects: who ignores ``notNets`` decides as if they were not there.  The
+few that no object can tell are told by what they make of Windows' departures.  Each is named by what it gets wrong.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.policy.oracle.oracle import Oracle
+from conformance.policy.oracle.switches import Switch, Switches
+from conformance.policy.oracle.world import World
+
+Obj = dict[str, Any]
+Edit = Callable[[Obj], Obj | None]
+"""From an object, a copy of its own, to what a wrong reading makes of it; None: it is lost."""
+
+SIDES = ("source", "destination")
+DIRECTIONS = ("ingress", "egress")
+WORLD = ("Namespace", "ServiceAccount", "Pod", "Node", "EndpointSlice", "NetworkSet", "GlobalNetworkSet")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One wrong reading."""
+
+    name: str
+    edit: Edit
+    switches: Callable[[Switches], Switches] = lambda given: given
+
+    @property
+    def of_objects(self) -> bool:
+        """Whether it is told by what it makes of objects."""
+        return self.edit is not _same
+
+    def objects(self, given: Sequence[Obj]) -> list[Obj]:
+        """What it takes the objects to be."""
+        read = (self.edit(copy.deepcopy(obj)) for obj in given)
+        return [obj for obj in read if obj is not None]
+
+
+def policies_of(kind: Callable[[Obj], bool], edit: Callable[[Obj], object]) -> Edit:
+    """Edits the spec of policies of a kind in place."""
+
+    def edited(obj: Obj) -> Obj:
+        if obj["kind"].endswith("NetworkPolicy") and kind(obj):
+            edit(obj["spec"])
+        return obj
+
+    return edited
+
+
+def is_kubernetes(obj: Obj) -> bool:
+    return str(obj["apiVersion"]).startswith("networking.k8s.io") or obj["kind"] == "StagedKubernetesNetworkPolicy"
+
+
+def is_calico(obj: Obj) -> bool:
+    return not is_kubernetes(obj)
+
+
+def is_global(obj: Obj) -> bool:
+    return str(obj["kind"]).endswith("GlobalNetworkPolicy")
+
+
+def each_rule(edit: Callable[[Obj, str], Obj | None]) -> Edit:
+    """Edits each rule of Calico's policies; None: the rule is lost."""
+
+    def edited(spec: Obj) -> None:
+        for direction in DIRECTIONS:
+            if spec.get(direction):
+                read = (edit(rule, direction) for rule in spec[direction])
+                spec[direction] = [rule for rule in read if rule is not None]
+
+    return policies_of(is_calico, edited)
+
+
+def without(*keys: str) -> Edit:
+    """Each rule of Calico's without some fields of its own."""
+    return each_rule(lambda rule, _: {key: value for key, value in rule.items() if key not in keys})
+
+
+def each_end(edit: Callable[[Obj], object], sides: Sequence[str] = SIDES) -> Edit:
+    """Edits in place what Calico's rules say of ends."""
+
+    def edited(rule: Obj, _: str) -> Obj:
+        for side in sides:
+            if rule.get(side):
+                edit(rule[side])
+        return rule
+
+    return each_rule(edited)
+
+
+def end_without(*keys: str) -> Edit:
+    """The ends of Calico's rules without some fields."""
+
+    def edited(end: Obj) -> None:
+        for key in keys:
+            end.pop(key, None)
+
+    return each_end(edited)
+
+
+def end_first(key: str) -> Edit:
+    """The ends of Calico's rules with the first entry of a list alone."""
+    return each_end(lambda end: end.update({key: end[key][:1]}) if end.get(key) else None)
+
+
+def action(given: str, taken: str | None) -> Edit:
+    """An action taken for another; None: its rules are lost."""
+
+    def edited(rule: Obj, _: str) -> Obj | None:
+        if rule["action"] != given:
+            return rule
+        return {**rule, "action": taken} if taken else None
+
+    return each_rule(edited)
+
+
+def each_list(edit: Callable[[list[Any]], list[Any]]) -> Edit:
+    """The rules of a direction, of every policy, as a list."""
+
+    def edited(spec: Obj) -> None:
+        for direction in DIRECTIONS:
+            if spec.get(direction):
+                spec[direction] = edit(spec[direction])
+
+    return policies_of(lambda _: True, edited)
+
+
+def spec_of(kind: Callable[[Obj], bool], **values: Any) -> Edit:
+    """Fields of policies' specs that are taken for others where they are said."""
+
+    def edited(spec: Obj) -> None:
+        spec.update({key: value for key, value in values.items() if key in spec})
+
+    return policies_of(kind, edited)
+
+
+def of_kind(kind: str, edit: Callable[[Obj], Obj | None]) -> Edit:
+    """Edits objects of one kind."""
+    return lambda obj: edit(obj) if obj["kind"] == kind else obj
+
+
+def kubernetes_entries(what: str, edit: Callable[[Obj], object]) -> Edit:
+    """Edits in place the ``peers`` or the ``ports`` of Kubernetes' rules."""
+    keys = {"peers": {"ingress": "from", "egress": "to"}, "ports": {"ingress": "ports", "egress": "ports"}}[what]
+
+    def edited(spec: Obj) -> None:
+        for direction in DIRECTIONS:
+            for rule in spec.get(direction) or []:
+                for entry in rule.get(keys[direction]) or []:
+                    edit(entry)
+
+    return policies_of(is_kubernetes, edited)
+
+
+def selectors(edit: Callable[[str], str]) -> Edit:
+    """Edits the texts of Calico's selectors."""
+
+    def walk(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {inner: walk(one, inner) for inner, one in value.items()}
+        if isinstance(value, list):
+            return [walk(one) for one in value]
+        return edit(value) if isinstance(value, str) and key.lower().endswith("selector") else value
+
+    def edited(obj: Obj) -> Obj:
+        return obj if obj["kind"] in WORLD else {**obj, "spec": walk(obj.get("spec") or {})}
+
+    return edited
+
+
+def replaced(pattern: str, by: str) -> Edit:
+    """A form of Calico's selectors taken for another."""
+    return selectors(lambda text: re.sub(pattern, by, text))
+
+
+def lost(kind: Callable[[Obj], bool]) -> Edit:
+    """Objects that are not looked at."""
+    return lambda obj: None if kind(obj) else obj
+
+
+def unlabelled(kind: str) -> Edit:
+    """Objects of one kind whose own labels are not looked at."""
+
+    def edited(obj: Obj) -> Obj:
+        obj["metadata"].pop("labels", None)
+        return obj
+
+    return of_kind(kind, edited)
+
+
+def _reverse_tiers(obj: Obj) -> Obj:
+    if "order" in obj["spec"]:
+        obj["spec"]["order"] = 2e6 - obj["spec"]["order"]
+    return obj
+
+
+def _tier_end(end: str) -> Edit:
+    return of_kind("Tier", lambda obj: {**obj, "spec": {**obj["spec"], "defaultAction": end}})
+
+
+def _staged_enforced(obj: Obj) -> Obj:
+    kind = obj["kind"].removeprefix("Staged")
+    if kind == "KubernetesNetworkPolicy":
+        return {**obj, "kind": "NetworkPolicy", "apiVersion": "networking.k8s.io/v1"}
+    return {**obj, "kind": kind}
+
+
+def _namespaced_is_global(obj: Obj) -> Obj:
+    return {**obj, "kind": "GlobalNetworkPolicy"} if obj["kind"] == "NetworkPolicy" and is_calico(obj) else obj
+
+
+def _global_is_local(obj: Obj) -> Obj:
+    """A peer of a GlobalNetworkPolicy without namespaceSelector is looked for among global things alone."""
+    if obj["kind"] != "GlobalNetworkPolicy":
+        return obj
+
+    def edit(end: Obj) -> None:
+        if end.get("selector") and not end.get("namespaceSelector"):
+            end["namespaceSelector"] = "global()"
+
+    read = each_end(edit)(obj)
+    assert read is not None
+    return read
+
+
+def _any_namespace(end: Obj) -> None:
+    if any(end.get(key) for key in ("selector", "serviceAccounts", "notSelector")):
+        end.setdefault("namespaceSelector", "all()")
+
+
+def _not_selector_alone(end: Obj) -> None:
+    """A notSelector beside something positive is taken to speak of any address by itself."""
+    if end.get("notSelector"):
+        for key in ("selector", "namespaceSelector", "serviceAccounts"):
+            end.pop(key, None)
+
+
+def _protocol_number_any(rule: Obj, _: str) -> Obj:
+    return {key: value for key, value in rule.items() if not (key == "protocol" and str(value).isdigit())}
+
+
+def _ranges(edit: Callable[[int, int], str]) -> Edit:
+    def edited(end: Obj) -> None:
+        for key in ("ports", "notPorts"):
+            if end.get(key):
+                end[key] = [
+                    edit(*map(int, port.split(":"))) if re.fullmatch(r"\d+:\d+", str(port)) else port
+                    for port in end[key]
+                ]
+
+    return each_end(edited)
+
+
+def _host_only(end: Obj) -> None:
+    for key in ("nets", "notNets"):
+        if end.get(key):
+            end[key] = [net.partition("/")[0] + ("/128" if ":" in net else "/32") for net in end[key]]
+
+
+def _swap(end_of_rule: Obj, _: str) -> Obj:
+    swapped = {key: value for key, value in end_of_rule.items() if key not in SIDES}
+    for side, other in (("source", "destination"), ("destination", "source")):
+        if end_of_rule.get(side):
+            swapped[other] = end_of_rule[side]
+    return swapped
+
+
+def _peer_only(key: str) -> Callable[[Obj], object]:
+    """Of a peer with both selectors, the one alone."""
+    return lambda peer: peer.pop(key, None) if {"podSelector", "namespaceSelector"} <= peer.keys() else None
+
+
+def _peer_any_namespace(peer: Obj) -> None:
+    if "podSelector" in peer:
+        peer.setdefault("namespaceSelector", {})
+
+
+def _peer_own_namespace(peer: Obj) -> None:
+    if "namespaceSelector" in peer:
+        peer.pop("namespaceSelector")
+        peer.setdefault("podSelector", {})
+
+
+def _either_selector(obj: Obj) -> Obj:
+    """Of a peer with both selectors, either is taken to be enough."""
+    if obj["kind"] != "NetworkPolicy" or not is_kubernetes(obj):
+        return obj
+    for direction, key in (("ingress", "from"), ("egress", "to")):
+        for rule in obj["spec"].get(direction) or []:
+            rule[key] = [one for peer in rule.get(key) or [] for one in _apart(peer)]
+    return obj
+
+
+def _apart(peer: Obj) -> Iterator[Obj]:
+    if {"podSelector", "namespaceSelector"} <= peer.keys():
+        yield {"podSelector": peer["podSelector"]}
+        yield {"namespaceSelector": peer["namespaceSelector"]}
+    else:
+        yield peer
+
+
+def _kubernetes_first(key: str) -> Edit:
+    def edited(spec: Obj) -> None:
+        for direction, peers in (("ingress", "from"), ("egress", "to")):
+            for rule in spec.get(direction) or []:
+                name = peers if key == "peers" else key
+                if rule.get(name):
+                    rule[name] = rule[name][:1]
+
+    return policies_of(is_kubernetes, edited)
+
+
+def _kubernetes_ports_lost(spec: Obj) -> None:
+    for direction in DIRECTIONS:
+        for rule in spec.get(direction) or []:
+            rule.pop("ports", None)
+
+
+def _kubernetes_named_lost(entry: Obj) -> None:
+    if isinstance(entry.get("port"), str):
+        entry.pop("port")
+
+
+def _expressions(edit: Callable[[Obj], object]) -> Edit:
+    """Edits in place each matchExpression of Kubernetes' selectors."""
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            for one in value.get("matchExpressions") or []:
+                edit(one)
+            for inner in value.values():
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    return policies_of(is_kubernetes, walk)
+
+
+def _operator(given: str, taken: str) -> Edit:
+    return _expressions(lambda one: one.update(operator=taken) if one["operator"] == given else None)
+
+
+def _labels_first(spec: Any) -> None:
+    """Of matchLabels, the first alone."""
+    if isinstance(spec, dict):
+        labels = spec.get("matchLabels")
+        if labels:
+            spec["matchLabels"] = dict(list(labels.items())[:1])
+        for inner in spec.values():
+            _labels_first(inner)
+    elif isinstance(spec, list):
+        for inner in spec:
+            _labels_first(inner)
+
+
+def _matchless(spec: Any) -> None:
+    """matchExpressions are not looked at."""
+    if isinstance(spec, dict):
+        spec.pop("matchExpressions", None)
+        for inner in spec.values():
+            _matchless(inner)
+    elif isinstance(spec, list):
+        for inner in spec:
+            _matchless(inner)
+
+
+def _named_any_protocol(pod: Obj) -> Obj:
+    """A port's name is taken for the number, whatever the protocol."""
+    for container in pod["spec"].get("containers") or []:
+        ports = container.get("ports") or []
+        container["ports"] = [
+            {**port, "protocol": protocol} for port in ports for protocol in ("TCP", "UDP") if port.get("name")
+        ]
+    return pod
+
+
+def _slice_ports_lost(obj: Obj) -> Obj:
+    """A Service's backends at any port: at all that a probe asks for."""
+    return {**obj, "ports": [{"port": port, "protocol": p} for p in ("TCP", "UDP") for port in (53, 80, 81, 443, 8080)]}
+
+
+def _first_address(obj: Obj) -> Obj:
+    return {**obj, "endpoints": obj["endpoints"][:1]}
+
+
+def _set_first_net(obj: Obj) -> Obj:
+    return {**obj, "spec": {**obj["spec"], "nets": obj["spec"]["nets"][:1]}}
+
+
+def _turned(switch: Switch) -> Callable[[Switches], Switches]:
+    """On Windows the switch is the other way; the promise has none."""
+    return lambda given: given ^ {switch} if given else given
+
+
+def _same(obj: Obj) -> Obj:
+    return obj
+
+
+def _hosts_lost(obj: Obj) -> Obj:
+    return {**obj, "status": {}}
+
+
+def _for_hosts_at_pods(spec: Obj) -> None:
+    for key in ("doNotTrack", "preDNAT"):
+        spec.pop(key, None)
+
+
+_EDITS: dict[str, Edit] = {
+    # rules of Calico's policies
+    "protocol ignored": without("protocol"),
+    "notProtocol ignored": without("notProtocol"),
+    "a protocol by number is any": each_rule(_protocol_number_any),
+    "ICMP types ignored": without("icmp"),
+    "notICMP ignored": without("notICMP"),
+    "ipVersion ignored": without("ipVersion"),
+    "source ignored": without("source"),
+    "destination ignored": without("destination"),
+    "source of egress ignored": each_rule(lambda r, d: {k: v for k, v in r.items() if (d, k) != ("egress", "source")}),
+    "destination of ingress ignored": each_rule(
+        lambda r, d: {k: v for k, v in r.items() if (d, k) != ("ingress", "destination")}
+    ),
+    "source and destination swapped": each_rule(_swap),
+    "ports ignored": end_without("ports"),
+    "source ports ignored": each_end(lambda end: end.pop("ports", None), ["source"]),
+    "notPorts ignored": end_without("notPorts"),
+    "first port only": end_first("ports"),
+    "a range is its first port": _ranges(lambda first, last: str(first)),
+    "a range lacks its last port": _ranges(lambda first, last: f"{first}:{max(first, last - 1)}"),
+    "nets ignored": end_without("nets"),
+    "first net only": end_first("nets"),
+    "masks of nets ignored": each_end(_host_only),
+    "notNets ignored": end_without("notNets"),
+    "nets beside a selector ignored": each_end(lambda end: end.pop("nets", None) if end.get("selector") else None),
+    "selectors of ends ignored": end_without("selector"),
+    "notSelector ignored": end_without("notSelector"),
+    "notSelector beside a selector speaks of all": each_end(_not_selector_alone),
+    "namespaceSelector of ends ignored": end_without("namespaceSelector"),
+    "ends are in any namespace": each_end(_any_namespace),
+    "service accounts of ends ignored": end_without("serviceAccounts"),
+    "selectors of service accounts ignored": each_end(
+        lambda end: (end.get("serviceAccounts") or {}).pop("selector", 0)
+    ),
+    "names of service accounts ignored": each_end(lambda end: (end.get("serviceAccounts") or {}).pop("names", 0)),
+    "services ignored": end_without("services"),
+    # actions and their order
+    "Pass allows": action("Pass", "Allow"),
+    "Pass denies": action("Pass", "Deny"),
+    "Pass lost": action("Pass", None),
+    "Log allows": action("Log", "Allow"),
+    "Log denies": action("Log", "Deny"),
+    "Deny lost": action("Deny", None),
+    "Deny passes": action("Deny", "Pass"),
+    "first rule only": each_list(lambda rules: rules[:1]),
+    "third rule lost": each_list(lambda rules: rules[:2]),
+    "last rule first": each_list(lambda rules: rules[::-1]),
+    "Allow before Deny": each_list(lambda rules: sorted(rules, key=lambda rule: rule.get("action") == "Deny")),
+    # policies and tiers
+    "order reversed": policies_of(is_calico, lambda spec: spec.update(order=-spec["order"]) if "order" in spec else 0),
+    "no order is the first": policies_of(is_calico, lambda spec: spec.setdefault("order", -1)),
+    "Kubernetes' policies come last": policies_of(
+        is_calico, lambda spec: spec.update(order=spec["order"] - 1e6) if "order" in spec else 0
+    ),
+    "Kubernetes' policies come first": policies_of(
+        is_calico, lambda spec: spec.update(order=spec.get("order", 1e9) + 2000)
+    ),
+    "tiers reversed": of_kind("Tier", _reverse_tiers),
+    "tiers' ends always deny": _tier_end("Deny"),
+    "tiers' ends always pass": _tier_end("Pass"),
+    "all policies are in the default tier": policies_of(is_calico, lambda spec: spec.pop("tier", None)),
+    "staged policies enforced": _staged_enforced,
+    "policies for hosts enforced at pods": policies_of(is_global, _for_hosts_at_pods),
+    "applyOnForward policies lost": lost(lambda obj: bool((obj.get("spec") or {}).get("applyOnForward"))),
+    "egress of global policies lost": policies_of(is_global, lambda spec: spec.pop("egress", None)),
+    "namespaceSelector of policies ignored": policies_of(is_global, lambda spec: spec.pop("namespaceSelector", None)),
+    "serviceAccountSelector of policies ignored": policies_of(is_calico, lambda s: s.pop("serviceAccountSelector", 0)),
+    "selector of policies ignored": policies_of(is_calico, lambda spec: spec.pop("selector", None)),
+    "types are always both": policies_of(is_calico, lambda spec: spec.update(types=["Ingress", "Egress"])),
+    "types are always ingress": policies_of(is_calico, lambda spec: spec.update(types=["Ingress"])),
+    "types not said are both": policies_of(is_calico, lambda spec: spec.setdefault("types", ["Ingress", "Egress"])),
+    "types not said are ingress": policies_of(is_calico, lambda spec: spec.setdefault("types", ["Ingress"])),
+    "policies of a namespace are global": _namespaced_is_global,
+    "selectors of global policies see global things only": _global_is_local,
+    # Kubernetes' policies
+    "podSelector of policies ignored": policies_of(is_kubernetes, lambda spec: spec.update(podSelector={})),
+    "Kubernetes' policies lost": lost(lambda obj: obj["kind"] == "NetworkPolicy" and is_kubernetes(obj)),
+    "Kubernetes' egress lost": policies_of(is_kubernetes, lambda spec: spec.update(policyTypes=["Ingress"])),
+    "Kubernetes' types not said are ingress": policies_of(
+        is_kubernetes, lambda spec: spec.setdefault("policyTypes", ["Ingress"])
+    ),
+    "Kubernetes' types are always both": policies_of(
+        is_kubernetes, lambda spec: spec.update(policyTypes=["Ingress", "Egress"])
+    ),
+    "Kubernetes' ports ignored": policies_of(is_kubernetes, _kubernetes_ports_lost),
+    "Kubernetes' first port only": _kubernetes_first("ports"),
+    "Kubernetes' first peer only": _kubernetes_first("peers"),
+    "endPort ignored": kubernetes_entries("ports", lambda entry: entry.pop("endPort", None)),
+    "Kubernetes' protocol is always TCP": kubernetes_entries("ports", lambda entry: entry.update(protocol="TCP")),
+    "Kubernetes' port names ignored": kubernetes_entries("ports", _kubernetes_named_lost),
+    "except ignored": kubernetes_entries("peers", lambda peer: (peer.get("ipBlock") or {}).pop("except", None)),
+    "pods of a peer with both selectors ignored": kubernetes_entries("peers", _peer_only("podSelector")),
+    "namespaces of a peer with both selectors ignored": kubernetes_entries("peers", _peer_only("namespaceSelector")),
+    "either selector of a peer is enough": _either_selector,
+    "podSelector of a peer sees any namespace": kubernetes_entries("peers", _peer_any_namespace),
+    "namespaceSelector of a peer ignored": kubernetes_entries("peers", _peer_own_namespace),
+    "matchExpressions ignored": policies_of(is_kubernetes, _matchless),
+    "first of matchLabels only": policies_of(is_kubernetes, _labels_first),
+    "NotIn as In": _operator("NotIn", "In"),
+    "DoesNotExist as Exists": _operator("DoesNotExist", "Exists"),
+    "In: first value only": _expressions(lambda one: one.update(values=one["values"][:1]) if one.get("values") else 0),
+    # Calico's selectors
+    "|| as &&": replaced(r"\|\|", "&&"),
+    "&& as ||": replaced(r"&&", "||"),
+    "!= as ==": replaced(r"!=", "=="),
+    "!has as has": replaced(r"!\s*has", "has"),
+    "not in as in": replaced(r"not\s+in", "in"),
+    "in: first value only": replaced(r"(?<!not )in\s*\{\s*('[^']*'|\"[^\"]*\")[^}]*\}", r"in {\1}"),
+    "starts with as ==": replaced(r"starts\s+with", "=="),
+    "ends with as ==": replaced(r"ends\s+with", "=="),
+    "contains as ==": replaced(r"contains", "=="),
+    "!= needs the label": replaced(r"([\w./-]+)\s*!=\s*('[^']*'|\"[^\"]*\")", r"(has(\1) && \1 != \2)"),
+    "not in needs the label": replaced(r"([\w./-]+)\s+not\s+in\s*(\{[^}]*\})", r"(has(\1) && \1 not in \2)"),
+    "all() as none": replaced(r"^all\(\)$", "!all()"),
+    "global() as all()": replaced(r"global\(\)", "all()"),
+    # the world
+    "labels of namespaces ignored": unlabelled("Namespace"),
+    "labels of service accounts ignored": unlabelled("ServiceAccount"),
+    "NetworkSets lost": lost(lambda obj: obj["kind"] == "NetworkSet"),
+    "GlobalNetworkSets lost": lost(lambda obj: obj["kind"] == "GlobalNetworkSet"),
+    "first net of a NetworkSet only": of_kind("NetworkSet", _set_first_net),
+    "ports' names are any protocol's": of_kind("Pod", _named_any_protocol),
+    "first backend of a Service only": of_kind("EndpointSlice", _first_address),
+    "ports of Services ignored": of_kind("EndpointSlice", _slice_ports_lost),
+    "nodes do not reach their own pods": of_kind("Node", _hosts_lost),
+}
+
+_SWITCHES = {f"Windows: {switch.name.lower().replace('_', ' ')} the other way": switch for switch in Switch}
+
+MUTANTS: dict[str, Mutant] = {name: Mutant(name, edit) for name, edit in _EDITS.items()} | {
+    name: Mutant(name, _same, _turned(switch)) for name, switch in _SWITCHES.items()
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Misread:
+    """Some objects that many sets of policies share, as a wrong reading has them."""
+
+    mutant: Mutant
+    objects: list[Obj]
+    rightly: bool
+    """Whether it reads all of them as they are."""
+    world: World
+
+    @classmethod
+    def of(cls, mutant: Mutant, given: Sequence[Obj]) -> Misread:
+        """From the objects as they are: the world's, and tiers."""
+        read = mutant.objects(given)
+        world = World(obj for obj in read if obj["kind"] in WORLD)
+        return cls(mutant, read, mutant.of_objects and read == list(given), world)
+
+    def oracle(self, policies: Sequence[Obj]) -> Oracle | None:
+        """The oracle that reads policies so; None: it is the right one."""
+        read = self.mutant.objects(policies)
+        if self.rightly and read == list(policies):
+            return None
+        return Oracle(self.world, [*self.objects, *read])
