@@ -51,13 +51,23 @@ class Choice:
     """Why these, in one line."""
 
 
+def commit() -> str:
+    """The id of the commit that is checked out: hexadecimal digits.  Raises CalledProcessError where there is no git."""
+    return _git("rev-parse", "HEAD")
+
+
+def turn(of: int, commit_id: str) -> int:
+    """Which of so many a commit gets, from 0: the same tomorrow as today."""
+    return int(commit_id, 16) % of
+
+
 def change() -> Change:
     """The change that is checked out.  Raises CalledProcessError where there is no git."""
-    commit = _git("rev-parse", "HEAD")
-    base = _base(commit)
+    own = commit()
+    base = _base(own)
     if not base:
-        return Change(commit=commit, base="")
-    files = tuple(_git("diff", "--name-only", base, commit).splitlines())
+        return Change(commit=own, base="")
+    files = tuple(_git("diff", "--name-only", base, own).splitlines())
     here = f"{ROWS.relative_to(ROOT).as_posix()}/"
     before: dict[str, Any] = {}
     now: dict[str, Any] = {}
@@ -66,19 +76,19 @@ def change() -> Change:
             before |= _rows_in(_git("show", f"{base}:{path}", missing=""))
             now |= _rows_in((ROOT / path).read_text(encoding="utf-8") if (ROOT / path).is_file() else "")
     return Change(
-        commit=commit,
+        commit=own,
         base=base,
         files=files,
         rows=frozenset(name for name, given in now.items() if before.get(name) != given),
     )
 
 
-def _base(commit: str) -> str:
+def _base(own: str) -> str:
     named = os.environ.get("DETECTION_BASE", "").strip("0")  # a forge names the first push's base 0000...
     if named:
         return _git("rev-parse", "--verify", "--quiet", f"{named}^{{commit}}", missing="")
     forked = _git("merge-base", "HEAD", "origin/main", missing="")
-    return forked if forked not in {"", commit} else _git("rev-parse", "--verify", "--quiet", "HEAD^1", missing="")
+    return forked if forked not in {"", own} else _git("rev-parse", "--verify", "--quiet", "HEAD^1", missing="")
 
 
 def _git(*arguments: str, missing: str | None = None) -> str:
