@@ -52,7 +52,7 @@ class Choice:
 
 
 def commit() -> str:
-    """The id of the commit that is checked out: hexadecimal digits.  Raises CalledProcessError where there is no git."""
+    """The id of the commit that is checked out, hexadecimal.  Raises CalledProcessError where there is no git."""
     return _git("rev-parse", "HEAD")
 
 
