@@ -275,6 +275,64 @@ def calico_node_on_the_control_plane_alone(api: Api) -> Iterator[None]:
         settle(before)
 
 
+INSTALLATION = "/apis/operator.tigera.io/v1/installations/default"
+POOL = "/apis/projectcalico.org/v3/ippools/default-ipv4-ippool"
+
+
+def _encapsulation(api: Api, named: str, modes: dict[str, str]) -> Iterator[None]:
+    """The pool, and the Installation that names it, say another encapsulation than the one that packets have."""
+    pools, pool = api("GET", INSTALLATION)["spec"]["calicoNetwork"]["ipPools"], api("GET", POOL)["spec"]
+
+    def write(pools: list[Any], modes: dict[str, str]) -> None:
+        api.merge(INSTALLATION, {"spec": {"calicoNetwork": {"ipPools": pools}}})
+        api.merge(POOL, {"spec": modes})
+
+    write([{**pools[0], "encapsulation": named}], modes)
+    yield
+    write(pools, {field: pool[field] for field in modes})
+
+
+@contextmanager
+def pool_says_ipip(api: Api) -> Iterator[None]:
+    """The pool is one of IPIP."""
+    yield from _encapsulation(api, "IPIP", {"ipipMode": "Always", "vxlanMode": "Never"})
+
+
+@contextmanager
+def pool_says_vxlan_between_subnets(api: Api) -> Iterator[None]:
+    """The pool has VXLAN between subnets only."""
+    yield from _encapsulation(api, "VXLANCrossSubnet", {"vxlanMode": "CrossSubnet"})
+
+
+@contextmanager
+def bgp_under_vxlan(api: Api) -> Iterator[None]:
+    """BGP is enabled in the Installation, and the operator gives calico-node its backend."""
+    path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node-windows"
+
+    def settle(backend: str) -> None:
+        deadline = time.monotonic() + ANSWER_WITHIN
+        while not _rolled_out(api("GET", path), backend):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the operator does not get calico-node-windows to backend {backend}")
+            time.sleep(0.1)
+
+    api.merge(INSTALLATION, {"spec": {"calicoNetwork": {"bgp": "Enabled"}}})
+    settle("windows-bgp")
+    yield
+    api.merge(INSTALLATION, {"spec": {"calicoNetwork": {"bgp": "Disabled"}}})
+    settle("vxlan")
+
+
+def _rolled_out(daemons: Any, backend: str) -> bool:
+    """Whether all pods of calico-node-windows are of the template that has this backend."""
+    container, status = daemons["spec"]["template"]["spec"]["containers"][0], daemons["status"]
+    told = next(item["value"] for item in container["env"] if item["name"] == "CALICO_NETWORKING_BACKEND")
+    current = status.get("observedGeneration") == daemons["metadata"]["generation"]
+    wanted = status["desiredNumberScheduled"]
+    ready = wanted == status.get("updatedNumberScheduled", 0) == status.get("numberReady", 0)
+    return bool(told == backend and current and ready)
+
+
 def _felix(api: Api, spec: dict[str, Any]) -> Iterator[None]:
     """FelixConfiguration default with these fields."""
     path = "/apis/projectcalico.org/v3/felixconfigurations/default"
@@ -365,6 +423,9 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         affinity_gone,
         scheduler_on_windows,
         etcd_under_the_operator,
+        pool_says_ipip,
+        pool_says_vxlan_between_subnets,
+        bgp_under_vxlan,
         another_vxlan_port,
         vni_below_4096,
         tunnel_of_another_block,

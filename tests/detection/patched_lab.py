@@ -179,6 +179,24 @@ def policies_keep_to_first_labels() -> None:
     Graph._apply_policy = patched  # type: ignore[method-assign]
 
 
+def one_peer_has_another_vni() -> None:
+    """linux-2 and windows-2019 send to windows-2022 alone with another VNI than their own."""
+    from hybridlab.calico.felix_faults import FelixFaults
+
+    true = FelixFaults.laid
+
+    def patched(self: Any, routes: Any) -> Any:
+        if self.node not in {"linux-2", "windows-2019"}:
+            return true(self, routes)
+        wrong = tuple(
+            replace(block, identifier=4999) if block.node_address == "10.0.0.14" else block
+            for block in routes.remote_blocks
+        )
+        return true(self, replace(routes, remote_blocks=wrong))
+
+    FelixFaults.laid = patched  # type: ignore[method-assign]
+
+
 def policies_stay_on_one_node() -> None:
     """On linux-2 what a policy closed stays closed once no policy applies any more."""
     from hybridlab.calico.felix_faults import FelixFaults
@@ -227,19 +245,6 @@ def new_pods_are_members_whatever_their_labels() -> None:
                 self._set_due(name)
 
     Graph._refresh = patched  # type: ignore[method-assign]
-
-
-def one_peer_has_another_vni() -> None:
-    """linux-2 and windows-2019 send to windows-2022 alone with another VNI than their own."""
-    from hybridlab.calico.felix_faults import FelixFaults
-
-    true = FelixFaults.laid
-
-    def patched(self: Any, block: Any) -> Any:
-        wrong = self.node in {"linux-2", "windows-2019"} and block.node_address == "10.0.0.14"
-        return replace(true(self, block), vni=4999) if wrong else true(self, block)
-
-    FelixFaults.laid = patched  # type: ignore[method-assign]
 
 
 PATCHES: dict[str, Callable[[], None]] = {

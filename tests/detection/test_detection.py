@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conformance.catalog import catalog
-from hybridlab.faults.registry import FAULTS
+from hybridlab.networks.registry import fault_types
 from tests.detection import breaks, cluster_edits, document, runner
 from tests.detection.patched_lab import PATCHES
 from tests.detection.table import RED, Row, read
@@ -21,6 +21,7 @@ from tests.plugin import parts
 
 ROOT = Path(__file__).parents[2]
 TABLE = read()
+FAULTS = fault_types()
 
 
 class Labs:

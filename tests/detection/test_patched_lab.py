@@ -14,7 +14,7 @@ import pytest
 
 from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults
-from hybridlab.dataplane.model import Acl, RemoteBlock
+from hybridlab.dataplane.model import Acl, NodeRoutes, TunnelRoute
 from hybridlab.policy.ipsets import SelectorSet
 from hybridlab.policy.kubernetes_policy import from_kubernetes
 from hybridlab.policy.policy import Policy, from_calico
@@ -140,13 +140,15 @@ def _of_nodes() -> Answers:
     acl = Acl(action="Allow", direction="In", priority=1000, id="a")
     lists.replaced({"endpoint": (acl, replace(acl, id="b"))}, ())
     lists.give({"endpoint": (acl, replace(acl, id="b"))})
-    block = RemoteBlock(cidr="192.168.1.0/26", node_address="10.0.0.14", tunnel_address="192.168.1.2", tunnel_mac="aa")
+    block = TunnelRoute(cidr="192.168.1.0/26", node_address="10.0.0.14", tunnel_address="192.168.1.2", tunnel_mac="aa")
     return {
         "what is left of a removed policy": felix.read(()),
         "whom a node knows of a selector's new members": selected,
         "whom a selector has that does not select a new pod": "192.168.0.10" in world.graph.members(name),
         "entries that HNS shows": len(lists.shown()["endpoint"]),
-        "the VNI to one node": felix.laid(block).vni,
+        "the VNI to one node": felix.laid(NodeRoutes(own_blocks=(), remote_blocks=(block,)))
+        .remote_blocks[0]
+        .identifier,
     }
 
 

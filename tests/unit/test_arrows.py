@@ -13,8 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 ALL_LAB = {
-    "faults", "controllers", "calico", "policy", "labd", "windows", "powershell", "probe_programs", "dataplane",
-    "runtime", "api", "kernel", "profiles",
+    "profiles.load", "networks", "faults", "controllers", "calico", "networks.ipam", "networks.contract", "policy",
+    "labd", "windows", "powershell", "probe_programs", "dataplane", "runtime", "api", "kernel", "profiles",
 }  # fmt: skip
 API_SEAM = {"api.contract", "api.informer"}
 
@@ -22,9 +22,15 @@ LAB_ARROWS: dict[str, set[str]] = {
     "cli": ALL_LAB | {"cluster"},
     "cluster": ALL_LAB,
     "labd": {"kernel", "dataplane", "runtime", "windows", "powershell"},
+    "profiles.load": {"networks", "profiles"},
+    "networks": {"faults", "networks.contract", "calico", "windows", "dataplane", "profiles"},
     "faults": {"dataplane", "runtime", "calico", "policy", "windows", "api"},
     "controllers": {"dataplane", "runtime", "profiles"} | API_SEAM,
-    "calico": {"policy", "dataplane", "runtime", "windows", "profiles"} | API_SEAM,
+    "calico": {
+        "networks.ipam", "networks.contract", "policy", "dataplane", "runtime", "windows", "profiles",
+    } | API_SEAM,
+    "networks.ipam": {"networks.contract", "windows", "profiles"},
+    "networks.contract": {"windows", "dataplane.model", "profiles", "api.contract"},
     "policy": {"dataplane.model", "profiles.model"},
     "windows": {"dataplane", "runtime", "profiles"} | API_SEAM,
     "powershell": {"probe_programs", "runtime"},
@@ -34,7 +40,7 @@ LAB_ARROWS: dict[str, set[str]] = {
     "api": set(),
     "kernel": set(),
     "profiles": set(),
-}
+}  # fmt: skip
 """Package of hybridlab to what else of hybridlab it may import (``a.b``: that module only)."""
 
 BASE = {"timing", "settings", "errors", "model", "product"}

@@ -70,6 +70,8 @@ class RunReport:
     """Why the run did not get to its end; empty: it did."""
     continues: Continued | None = None
     """The earlier run whose verdicts this report holds too."""
+    exit_cause: str = ""
+    """The option that the exit code comes from, and what it met; empty: it comes from the tests alone."""
     gates: tuple[Gate, ...] = ()
     """What ``--require`` asked, one for each set and Windows build."""
     waived: Mapping[str, str] = field(default_factory=dict)
@@ -129,6 +131,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             "started": report.started,
             "seconds": round(report.seconds, 3),
             "exit_code": report.exit_code,
+            **({"exit_cause": report.exit_cause} if report.exit_cause else {}),
             "command": report.command,
             "evidence": report.evidence or None,
             "cluster": dict(report.cluster),

@@ -12,6 +12,7 @@ from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.kube.reach import Reach
 from conformance.model.codec import to_plain
 from conformance.model.facts import Fact, Facts
+from conformance.pods.coverage import matches
 from conformance.run.choice import Choice
 from conformance.run.directory import RunDirectory
 from conformance.run.progress import Progress
@@ -70,6 +71,7 @@ class Run:
                 raise ClusterUnusable(self.inspection.reasons)
             check_nodes("--disruptive-node", [self.settings.disruptive_node], self.inspection.facts)
             check_nodes("--nodes", self.settings.cover.nodes, self.inspection.facts)
+            check_selector(self.settings.cover.selector, self.inspection.facts)
             self.settings = permitted(self.settings, self.inspection)
         except SuiteError as error:
             self._error = error
@@ -213,3 +215,12 @@ def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
         if name and name not in {node.name for node in facts.nodes}:
             there = ", ".join(f"{node.name} ({node.os})" for node in facts.nodes)
             raise UsageProblem(f"{option} {name}: this cluster has no such node, it has {there}")
+
+
+def check_selector(selector: str, facts: Facts) -> None:
+    """Raises UsageProblem when no node has the labels that ``--node-selector`` names; empty: none were named."""
+    if selector and not any(matches(selector, node) for node in facts.nodes):
+        keys = {wanted.partition("=")[0] for wanted in selector.split(",")}
+        alike = sorted({f"{key}={value}" for node in facts.nodes for key, value in node.labels.items() if key in keys})
+        known = f"of these keys nodes have {', '.join(alike)}" if alike else "no node has a label of these keys"
+        raise UsageProblem(f"--node-selector {selector}: no node of this cluster has these labels; {known}")

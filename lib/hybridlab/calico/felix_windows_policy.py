@@ -8,7 +8,7 @@ where the release has these defects only in an endpoint's first tier, and after 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -45,7 +45,7 @@ class WindowsNodePolicy(DueMarks):
     def __init__(  # noqa: PLR0917
         self,
         node: str,
-        address: str,
+        host_addresses: Callable[[], Sequence[str]],
         graph: Graph,
         release: Release,
         lists: AclLists,
@@ -55,7 +55,8 @@ class WindowsNodePolicy(DueMarks):
     ) -> None:
         self._node, self._graph, self._defects, self._lists = node, graph, release.defects, lists
         self._faults, self._on_due, self._log = faults, on_due, log
-        self._builder = AclListBuilder(release, partial(faults.members, graph), (f"{address}/32",))
+        self._host_addresses = host_addresses
+        self._builder = AclListBuilder(release, partial(faults.members, graph), ())
         self._active: dict[str, Tiers] = {}
         """Endpoint to its tiers, as they were when its list was computed last."""
         self._sets: frozenset[str] = frozenset()
@@ -130,6 +131,7 @@ class WindowsNodePolicy(DueMarks):
         """The lists of endpoints, shared by those of a namespace to which the same policies apply."""
         shared: dict[tuple[frozenset[PolicyKey], str], tuple[Tiers, tuple[Acl, ...]]] = {}
         computed = {}
+        self._builder.hosts = tuple(f"{address}/32" for address in self._host_addresses())
         for uid in uids:
             keys, namespace = self._graph.keys_for(uid), self._graph.pod(uid).namespace
             if (keys, namespace) not in shared:

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import ipaddress
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Client, Obj
@@ -48,8 +48,8 @@ PRESSURES = (
 )
 
 
-def node_object(machine: Machine, profile: Profile) -> Obj:
-    """The whole Node, status included."""
+def node_object(machine: Machine, profile: Profile, labels: Mapping[str, str]) -> Obj:
+    """The whole Node, status included; ``labels``: besides those that every kubelet gives it."""
     spec: dict[str, Any] = {}
     cidr = _pod_cidr(machine, profile)
     if cidr:
@@ -63,7 +63,7 @@ def node_object(machine: Machine, profile: Profile) -> Obj:
         "kind": "Node",
         "metadata": {
             "name": machine.name,
-            "labels": _labels(machine, profile),
+            "labels": {**_labels(machine), **labels, **machine.group.labels},
             "annotations": {
                 "node.alpha.kubernetes.io/ttl": "0",
                 "volumes.kubernetes.io/controller-managed-attach-detach": "true",
@@ -81,7 +81,7 @@ def taint_of(text: str) -> dict[str, str]:
     return {"key": key, **({"value": value} if equals else {}), "effect": effect}
 
 
-def _labels(machine: Machine, profile: Profile) -> dict[str, str]:
+def _labels(machine: Machine) -> dict[str, str]:
     labels = {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": machine.os,
@@ -92,10 +92,7 @@ def _labels(machine: Machine, profile: Profile) -> dict[str, str]:
     }
     if machine.os == "windows":
         labels["node.kubernetes.io/windows-build"] = machine.group.windows_build.rpartition(".")[0]
-    if machine.group.control_plane and profile.kubernetes.provider != "EKS":  # whose control plane is out of sight
-        labels["node-role.kubernetes.io/control-plane"] = ""
-        labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
-    return labels | machine.group.labels
+    return labels
 
 
 def _pod_cidr(machine: Machine, profile: Profile) -> str:
@@ -178,17 +175,24 @@ def _node_info(machine: Machine, profile: Profile) -> dict[str, str]:
 class Nodes:
     """Registers the machines, renews their leases, and keeps the taint of cordoned nodes."""
 
-    def __init__(self, client: Client, caches: Caches, machines: Sequence[Machine], profile: Profile) -> None:
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        machines: Sequence[Machine],
+        profile: Profile,
+        labels: Callable[[Machine], Mapping[str, str]],
+    ) -> None:
         self._client = client
         self._machines = machines
-        self._profile = profile
+        self._profile, self._labels = profile, labels
         self._tasks: set[asyncio.Task[None]] = set()
         caches.of("nodes").subscribe(self._on_node)
 
     async def register(self) -> None:
         """Create all Node objects and leases (their namespace must exist)."""
         for machine in self._machines:
-            node = await self._client.create("nodes", node_object(machine, self._profile))
+            node = await self._client.create("nodes", node_object(machine, self._profile, self._labels(machine)))
             await self._client.create("leases.coordination.k8s.io", _lease(node), LEASE_NAMESPACE)
 
     def start(self) -> None:

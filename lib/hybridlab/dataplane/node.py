@@ -1,4 +1,4 @@
-"""One machine of the lab: a network namespace with ``eth0``, the VXLAN device and routes as Felix lays them.
+"""One machine of the lab: a network namespace with ``eth0``, the tunnel and routes as Felix lays them.
 
 Holds the node's sockets to the kernel (rtnetlink, nftables, conntrack) and what is programmed through them; every
 method runs on the programming thread.  Pods' own namespaces: ``dataplane.pod``.
@@ -13,7 +13,7 @@ from typing import Any
 
 from hybridlab.dataplane.fabric import Fabric
 from hybridlab.dataplane.injection import NODE_CHAINS, NODE_TABLE, Injections
-from hybridlab.dataplane.model import Entry, NodeRoutes, NodeSpec, PolicyUpdate, RemoteBlock, ServiceTable, VxlanSpec
+from hybridlab.dataplane.model import Entry, NodeRoutes, NodeSpec, PolicyUpdate, ServiceTable, Tunnel, TunnelRoute
 from hybridlab.dataplane.policy import PolicyTable, base_table
 from hybridlab.dataplane.resets import Resets, ResetTarget
 from hybridlab.dataplane.services import BASE_TABLE, Services
@@ -23,7 +23,6 @@ from hybridlab.kernel.nft import Nft
 from hybridlab.kernel.rtnetlink import LO_INDEX, PROTO_BOOT, RouteSocket
 from hybridlab.kernel.wire import Refused
 
-VXLAN_DEVICE = "vxlan.calico"
 _ETH0_INDEX = 2
 _FIRST_FREE_INDEX = 10
 _NOBODY_MAC = "02:00:00:ff:ff:ff"
@@ -53,8 +52,8 @@ table ip overlay {
   chain x_out { type filter hook output priority raw; policy accept; jump untracked; }
 }
 """
-"""Felix has VXLAN's own packets not tracked, since their two directions never meet: the source ports differ (Calico's
-felix/rules/static.go).  Every connection between nodes would leave two entries that nobody looks at."""
+"""Felix has the tunnel's own packets not tracked, since their two directions never meet: the source ports differ
+(Calico's felix/rules/static.go).  Every connection between nodes would leave two entries that nobody looks at."""
 
 
 class Node:
@@ -65,7 +64,7 @@ class Node:
         self.netns = namespaces.new_netns()
         """Descriptor, owned here."""
         self._next_index = _FIRST_FREE_INDEX
-        self._vxlan_index: int | None = None
+        self._tunnel_index: int | None = None
         self._routes = NodeRoutes(own_blocks=(), remote_blocks=())
         self._departed: set[str] = set()
         self._ends: dict[str, tuple[str, str, str]] = {}
@@ -88,8 +87,8 @@ class Node:
         self.policy = PolicyTable(self._nft, spec.os)
         self.services = Services(self._nft, self._conntrack)
         self.injections = Injections(self._nft, NODE_CHAINS)
-        if spec.vxlan is not None:
-            self.set_vxlan(spec.vxlan)
+        if spec.tunnel is not None:
+            self.set_tunnel(spec.tunnel)
 
     def _bring_up(self) -> None:
         gateway = _gateway(self.spec)
@@ -122,47 +121,49 @@ class Node:
         self._next_index += 1
         return self._next_index
 
-    # -- VXLAN and routes ------------------------------------------------------------------------------------
+    # -- tunnel and routes -----------------------------------------------------------------------------------
 
-    def set_vxlan(self, spec: VxlanSpec | None) -> None:
-        """Replace the VXLAN device; its routes, neighbours and forwarding entries go with the old one."""
-        if self._vxlan_index is not None:
-            self.route.delete_link(self._vxlan_index, VXLAN_DEVICE)
+    def set_tunnel(self, spec: Tunnel | None) -> None:
+        """Replace the tunnel; its routes, neighbours and forwarding entries go with the old one."""
+        if self._tunnel_index is not None:
+            self.route.delete_link(self._tunnel_index, "the tunnel")
             self.route.flush()
-            self._vxlan_index = None
+            self._tunnel_index = None
             self._routes = NodeRoutes(own_blocks=self._routes.own_blocks, remote_blocks=())
         if spec is None:
             return
         index = self.new_index()
-        self.route.add_vxlan(
-            VXLAN_DEVICE,
+        self.route.add_tunnel(
+            spec.device,
             index=index,
-            vni=spec.vni,
+            identifier=spec.identifier,
             port=spec.port,
             mtu=spec.mtu,
-            mac=spec.tunnel_mac,
+            mac=spec.mac,
             local=self.spec.address,
             device=_ETH0_INDEX,
         )
         self._nft.run(f"flush chain ip overlay untracked\nadd rule ip overlay untracked udp dport {spec.port} notrack")
-        self.route.add_address(index, spec.tunnel_address, 32)
+        self.route.add_address(index, spec.address, 32)
         self.route.flush()
-        self._vxlan_index = index
+        self._tunnel_index = index
 
     def set_routes(self, routes: NodeRoutes) -> None:
         """Lay all pod routing of the node as Felix does, and take away what is no longer wanted."""
-        if routes.remote_blocks and self._vxlan_index is None:
-            raise Refused(f"node {self.spec.name} has no VXLAN device to route {routes.remote_blocks[0].cidr} over")
+        if routes.remote_blocks and self._tunnel_index is None:
+            raise Refused(f"node {self.spec.name} has no tunnel to route {routes.remote_blocks[0].cidr} over")
         self._remove_stale(routes)
         for block in routes.own_blocks:
             self.route.set_route(block, blackhole=True)
-        if self._vxlan_index is not None:
-            for mac, node, vni in {(b.tunnel_mac, b.node_address, b.vni) for b in _having(routes, "forwarding")}:
-                self.route.set_forwarding(self._vxlan_index, mac, node, vni)
+        if self._tunnel_index is not None:
+            for mac, node, number in {
+                (b.tunnel_mac, b.node_address, b.identifier) for b in _having(routes, "forwarding")
+            }:
+                self.route.set_forwarding(self._tunnel_index, mac, node, number)
             for address, mac in {(b.tunnel_address, b.tunnel_mac) for b in _having(routes, "neighbour")}:
-                self.route.set_neighbour(self._vxlan_index, address, mac)
+                self.route.set_neighbour(self._tunnel_index, address, mac)
             for remote in _having(routes, "route"):
-                self.route.set_route(remote.cidr, via=remote.tunnel_address, index=self._vxlan_index, onlink=True)
+                self.route.set_route(remote.cidr, via=remote.tunnel_address, index=self._tunnel_index, onlink=True)
         self.route.flush()
         self._set_outgoing(routes)
         self.services.set_pools(routes.pools, routes.own_blocks)
@@ -174,15 +175,15 @@ class Node:
         for cidr in (*before.own_blocks, *(block.cidr for block in before.remote_blocks)):
             if cidr not in cidrs:
                 self.route.delete_route(cidr, tolerated=_GONE)
-        if self._vxlan_index is None:
+        if self._tunnel_index is None:
             return
         tunnels = {block.tunnel_address for block in _having(routes, "neighbour")}
         for address in {block.tunnel_address for block in before.remote_blocks} - tunnels:
-            self.route.delete_neighbour(self._vxlan_index, address, tolerated=_GONE)
+            self.route.delete_neighbour(self._tunnel_index, address, tolerated=_GONE)
         macs = {block.tunnel_mac for block in _having(routes, "forwarding")}
-        for mac, node, vni in {(block.tunnel_mac, block.node_address, block.vni) for block in before.remote_blocks}:
+        for mac, node, number in {(b.tunnel_mac, b.node_address, b.identifier) for b in before.remote_blocks}:
             if mac not in macs:
-                self.route.delete_forwarding(self._vxlan_index, mac, node, vni, tolerated=_GONE)
+                self.route.delete_forwarding(self._tunnel_index, mac, node, number, tolerated=_GONE)
 
     def _set_outgoing(self, routes: NodeRoutes) -> None:
         """natOutgoing: what a pod sends to an address outside the pools carries the node's address.
@@ -287,7 +288,7 @@ class Node:
         os.close(self.netns)
 
 
-def _having(routes: NodeRoutes, entry: Entry) -> list[RemoteBlock]:
+def _having(routes: NodeRoutes, entry: Entry) -> list[TunnelRoute]:
     """Blocks of other nodes for which this entry is laid."""
     return [block for block in routes.remote_blocks if entry not in block.lacks]
 

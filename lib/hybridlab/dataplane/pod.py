@@ -54,7 +54,7 @@ def add_pod(node: Node, spec: PodSpec, address: str) -> Pod:
             netns=netns,
             interface=interface_name(spec.namespace, spec.name),
             index=node.new_index(),
-            mac=spec.mac or _pod_mac(address),
+            mac=spec.port.mac or _pod_mac(address),
         )
         _add_veth(node, pod)
         with namespaces.entered(netns):
@@ -64,9 +64,9 @@ def add_pod(node: Node, spec: PodSpec, address: str) -> Pod:
             route.set_link(LO_INDEX, what="lo")
             route.set_link(_ETH0_INDEX, what="eth0")
             route.add_address(_ETH0_INDEX, address, 32)
-            route.set_neighbour(_ETH0_INDEX, spec.gateway, HOST_MAC)
-            route.set_route(f"{spec.gateway}/32", index=_ETH0_INDEX)
-            route.set_route("0.0.0.0/0", via=spec.gateway, index=_ETH0_INDEX)
+            route.set_neighbour(_ETH0_INDEX, spec.port.gateway, HOST_MAC)
+            route.set_route(f"{spec.port.gateway}/32", index=_ETH0_INDEX)
+            route.set_route("0.0.0.0/0", via=spec.port.gateway, index=_ETH0_INDEX)
             route.flush()
         node.add_endpoint(spec.id, pod.interface, address, pod.mac)
         node.add_pod_route(pod.index, address, pod.mac)
@@ -82,7 +82,7 @@ def _add_veth(node: Node, pod: Pod) -> None:
         node.route.add_veth(
             pod.interface,
             mac=HOST_MAC,
-            mtu=pod.spec.mtu,
+            mtu=pod.spec.port.mtu,
             index=pod.index,
             peer="eth0",
             peer_index=_ETH0_INDEX,

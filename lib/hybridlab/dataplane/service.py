@@ -24,7 +24,7 @@ from hybridlab.dataplane.model import (
     PodSpec,
     PolicyUpdate,
     ServiceTable,
-    VxlanSpec,
+    Tunnel,
     Zone,
 )
 from hybridlab.dataplane.node import Node
@@ -106,9 +106,9 @@ class DataplaneService:
         sandbox = self._sandboxes.get(OUTSIDE)
         self._outside_server = await outside.serve(lambda: sandbox.socket(socket.AF_INET, socket.SOCK_STREAM))
 
-    async def set_vxlan(self, node: str, spec: VxlanSpec | None) -> None:
+    async def set_tunnel(self, node: str, spec: Tunnel | None) -> None:
         changed = self._node(node)
-        await self._program(lambda: changed.set_vxlan(spec))
+        await self._program(lambda: changed.set_tunnel(spec))
 
     async def set_routes(self, node: str, routes: NodeRoutes) -> None:
         changed = self._node(node)

@@ -1,21 +1,15 @@
-"""Every fault that a lab offers, by name."""
+"""Every fault that a lab has on any plane; those of one plane are in that plane's folder of ``networks``."""
 
 from __future__ import annotations
 
-from hybridlab.faults import api, exec, kubelet, routes
+from hybridlab.faults import api, exec, kubelet
 from hybridlab.faults.backends import ServicesWrong
 from hybridlab.faults.dns_pods import DnsPodSilent
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.felix_crash_loop import FelixCrashLoops
 from hybridlab.faults.flows import flows_dropped
 from hybridlab.faults.hairpin import hairpin_dropped
-from hybridlab.faults.hns import (
-    HnsFails,
-    VsidDiffers,
-    procedure_does_not_heal,
-    services_lost_with_network,
-    vni_followed_live,
-)
+from hybridlab.faults.hns import HnsFails, services_lost_with_network
 from hybridlab.faults.model import FaultType, Parameter
 from hybridlab.faults.path_slow import PathSlow
 from hybridlab.faults.ping import ping_dropped, ping_natted
@@ -34,13 +28,10 @@ from hybridlab.faults.rules import (
     REFUSALS,
     ServiceBackendMissing,
     dns_silent,
-    fragments_dropped,
-    mtu_black_hole,
     pods_swapped,
     policy_not_enforced,
     policy_refuses,
     snat_pod_to_pod,
-    udp4789_dropped,
 )
 from hybridlab.faults.search_list import SEARCH_LISTS, SearchListWrong
 from hybridlab.faults.service_source import dsr_despite_build, snat_despite_dsr, wrong_snat_address
@@ -55,40 +46,7 @@ _WINDOWS = Parameter(name="node", meaning="name of a Windows node")
 _PROTOCOL = Parameter(name="protocol", meaning="all, tcp or udp", default="all", choices=("all", "tcp", "udp"))
 _LINUX_OR_ALL = Parameter(name="node", meaning="name of a Linux node, or all", default="all")
 
-_TYPES = (
-    FaultType(
-        name="udp4789-dropped",
-        layer="underlay",
-        scope="all, node, pair",
-        description="the underlay drops VXLAN (UDP 4789), both ways",
-        parameters=(
-            Parameter(name="scope", meaning="all, node or pair", default="all", choices=("all", "node", "pair")),
-            Parameter(name="node", meaning="for scope node and pair: name of a node", default=""),
-            Parameter(name="peer", meaning="for scope pair: name of the other node", default=""),
-        ),
-        make=udp4789_dropped,
-    ),
-    FaultType(
-        name="mtu-black-hole",
-        layer="underlay",
-        scope="all",
-        description="the underlay loses large VXLAN packets without a word, and lets small ones pass",
-        parameters=(Parameter(name="bytes", meaning="largest outer packet that passes", default="1400"),),
-        make=mtu_black_hole,
-    ),
-    FaultType(
-        name="fragments-dropped",
-        layer="underlay",
-        scope="node",
-        description="datagrams that are cut up lose their pieces between a node and the others",
-        parameters=(
-            _NODE,
-            Parameter(
-                name="way", meaning="in, out or both, seen from the node", default="both", choices=("in", "out", "both")
-            ),
-        ),
-        make=fragments_dropped,
-    ),
+TYPES = (
     FaultType(
         name="flows-dropped",
         layer="underlay",
@@ -97,7 +55,6 @@ _TYPES = (
         parameters=(_NODE, Parameter(name="every", meaning="which share is lost: one flow in so many", default="5")),
         make=flows_dropped,
     ),
-    *routes.TYPES,
     FaultType(
         name="path-slow",
         layer="underlay",
@@ -417,33 +374,6 @@ _TYPES = (
         make=ReservedNotReserved,
     ),
     FaultType(
-        name="vni-followed-live",
-        layer="hns",
-        scope="all, Windows node",
-        description="a VNI that is delivered to Windows becomes the VSID of the HNS network that is there",
-        parameters=(_WINDOWS_OR_ALL,),
-        make=vni_followed_live,
-    ),
-    FaultType(
-        name="vsid-differs",
-        layer="hns",
-        scope="Windows node",
-        description="a node's HNS network has another VSID than the configured VNI",
-        parameters=(
-            _WINDOWS,
-            Parameter(name="vsid", meaning="the VSID", default="4999"),
-        ),
-        make=VsidDiffers,
-    ),
-    FaultType(
-        name="procedure-does-not-heal",
-        layer="hns",
-        scope="all, Windows node",
-        description="an HNS network that was removed comes back with its old VSID",
-        parameters=(_WINDOWS_OR_ALL,),
-        make=procedure_does_not_heal,
-    ),
-    FaultType(
         name="services-lost-with-network",
         layer="hns",
         scope="all, Windows node",
@@ -535,6 +465,4 @@ _TYPES = (
         make=PodRestarts,
     ),
 )
-
-FAULTS: dict[str, FaultType] = {kind.name: kind for kind in _TYPES}
-"""What can be injected."""
+"""What can be injected everywhere."""

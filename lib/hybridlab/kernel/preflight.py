@@ -149,7 +149,7 @@ def _bridge() -> None:
 
 def _vxlan() -> None:
     with RouteSocket() as route:
-        route.add_vxlan("probe3", index=103, vni=4096, port=4789, mtu=1450, mac="02:00:00:00:00:02")
+        route.add_tunnel("probe3", index=103, identifier=4096, port=4789, mtu=1450, mac="02:00:00:00:00:02")
         route.flush()
 
 

@@ -179,21 +179,21 @@ class RouteSocket:
         body = _link_header(index, up=True) + attribute(_IFLA_IFNAME, _name(name)) + _link_info("bridge")
         self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add bridge {name}")
 
-    def add_vxlan(
+    def add_tunnel(
         self,
         name: str,
         *,
         index: int,
-        vni: int,
+        identifier: int,
         port: int,
         mtu: int,
         mac: str,
         local: str | None = None,
         device: int | None = None,
     ) -> None:
-        """A VXLAN device, up, that learns nothing: its forwarding entries are static."""
+        """A VXLAN device, up, that learns nothing: its forwarding entries are static; ``identifier``: its VNI."""
         data = (
-            attribute(_VXLAN_ID, _u32(vni))
+            attribute(_VXLAN_ID, _u32(identifier))
             + attribute(_VXLAN_LEARNING, b"\0")
             + attribute(_VXLAN_PORT, struct.pack("!H", port))
             + attribute(_VXLAN_UDP_CSUM, b"\0")
@@ -209,7 +209,7 @@ class RouteSocket:
             + attribute(_IFLA_MTU, _u32(mtu))
             + _link_info("vxlan", data)
         )
-        self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add vxlan {name} with VNI {vni}")
+        self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add vxlan {name} with VNI {identifier}")
 
     def set_link(self, index: int, *, up: bool = True, master: int | None = None, what: str = "") -> None:
         """Bring a link up or down, and put it into a bridge."""
@@ -254,17 +254,23 @@ class RouteSocket:
         """Remove an ARP entry."""
         self._add(RTM_DELNEIGH, _neighbour(index, address), 0, f"delete neighbour {address}", tolerated=tolerated)
 
-    def set_forwarding(self, index: int, mac: str, destination: str, vni: int | None = None) -> None:
+    def set_forwarding(self, index: int, mac: str, destination: str, identifier: int | None = None) -> None:
         """A static VXLAN forwarding entry: frames to ``mac`` go to the VTEP at ``destination``, with the device's VNI
         or another one."""
-        body = _forwarding(index, mac, destination, vni)
+        body = _forwarding(index, mac, destination, identifier)
         self._add(RTM_NEWNEIGH, body, NLM_F_CREATE | NLM_F_REPLACE, f"set forwarding entry {mac} to {destination}")
 
     def delete_forwarding(
-        self, index: int, mac: str, destination: str, vni: int | None = None, *, tolerated: frozenset[int] = frozenset()
+        self,
+        index: int,
+        mac: str,
+        destination: str,
+        identifier: int | None = None,
+        *,
+        tolerated: frozenset[int] = frozenset(),
     ) -> None:
-        """Remove a VXLAN forwarding entry; ``vni`` as it was set."""
-        body = _forwarding(index, mac, destination, vni)
+        """Remove a VXLAN forwarding entry; ``identifier`` as it was set."""
+        body = _forwarding(index, mac, destination, identifier)
         what = f"delete forwarding entry {mac} to {destination}"
         self._add(RTM_DELNEIGH, body, 0, what, tolerated=tolerated)
 

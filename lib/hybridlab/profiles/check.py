@@ -95,14 +95,15 @@ def _check_ranges(profile: Profile, where: Where) -> None:
     ranges = {
         "block_size": (network.block_size, 20, 32),
         "underlay_mtu": (network.underlay_mtu, 576, 65535),
-        "vxlan_vni": (network.vxlan_vni, 1, 2**24 - 1),
-        "vxlan_port": (network.vxlan_port, 1, 65535),
         "calico_mtu": (network.calico_mtu or 1450, 576, 65535),
         "windows_mtu": (network.windows_mtu or 1450, 576, 65535),
     }
     for key, (value, low, high) in ranges.items():
         if not low <= value <= high:
             raise ProfileError(f"{where.of(('network', key))}: network.{key} is {value}, expected {low} to {high}")
+    if problem := network.plane.problem(profile):
+        path = ("network", "plane", *filter(None, problem[:1]))
+        raise ProfileError(f"{where.of(path)}: {'.'.join(path)} {problem[1]}")
     first, dash, last = profile.kube_proxy.node_port_range.partition("-")
     if not (dash and first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last) <= 65535):
         raise ProfileError(

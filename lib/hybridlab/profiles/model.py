@@ -1,7 +1,7 @@
 """What kind of cluster a lab is: neutral facts, no behaviour and no expectation.
 
 A profile is a YAML file whose keys are the fields below; an unknown key is an error that names file and line.
-``hybridlab up --set network.vxlan_vni=4097`` overrides one field by its dotted path.
+``hybridlab up --set network.pod_cidr=10.244.0.0/16`` overrides one field by its dotted path.
 """
 
 from __future__ import annotations
@@ -62,25 +62,34 @@ class CalicoSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlaneSettings:
+    """How pods' packets get to other nodes.
+
+    Each kind of plane has fields of its own, a subclass that stands with what it does in ``networks``.
+    """
+
+    kind: str
+
+    def problem(self, profile: Profile) -> tuple[str, str] | None:
+        """A field of this shape that is well-formed and still impossible, and why; an empty name: the whole plane."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Network:
     """Pod and service networking."""
 
+    plane: PlaneSettings
+    """``kind`` first, then what that kind of plane can be told."""
     pod_cidr: str = "192.168.0.0/16"
     block_size: int = 26
     service_cidr: str = "10.96.0.0/12"
     node_cidr: str = "10.0.0.0/24"
     underlay_mtu: int = 1500
-    vxlan_vni: int = 4096
-    vxlan_port: int = 4789
     calico_mtu: int | None = None
-    """Installation .spec.calicoNetwork.mtu, bytes, for Linux pods and VXLAN devices.  None: Calico takes
-    underlay - 50."""
+    """Installation .spec.calicoNetwork.mtu, bytes, for Linux pods and tunnels.  None: what the underlay leaves."""
     windows_mtu: int | None = None
-    """Inside Windows pods, bytes.  None: underlay - 50 (deduced: Calico's Windows CNI sets no MTU)."""
-    encapsulation: Literal["VXLAN", "VXLANCrossSubnet", "IPIP", "None"] = "VXLAN"
-    """What the IP pool says."""
-    ipip_mode: Literal["Never", "Always", "CrossSubnet"] = "Never"
-    bgp: Literal["Disabled", "Enabled"] = "Disabled"
+    """Inside Windows pods, bytes.  None: what the underlay leaves (deduced: Calico's Windows CNI sets no MTU)."""
     nat_outgoing: bool = True
     strict_affinity: bool = True
     dns_domain: str = "cluster.local"
@@ -172,7 +181,7 @@ class Profile:
     description: str
     kubernetes: Kubernetes = Kubernetes()
     calico: CalicoSettings = CalicoSettings()
-    network: Network = Network()
+    network: Network
     kube_proxy: KubeProxy = KubeProxy()
     windows: Windows = Windows()
     timing: Timing = Timing()

@@ -20,8 +20,6 @@ from hybridlab.windows.dsr import uses_dsr
 from hybridlab.windows.hns_networks import POD_NETWORK, Hns
 
 ALWAYS_RUNNING = ("containerd", "hns", "kubelet", "vmcompute")
-CALICO_SERVICES = ("CalicoFelix", "CalicoNode")
-"""Services of an installation without operator; an operator runs the same scripts in HostProcess containers."""
 FELIX_SERVICE = "CalicoFelix"
 HNS_QUESTIONS = frozenset(("networks", "endpoints", "policy-lists", "remove-network"))
 HNS_FAILURES = {
@@ -51,7 +49,7 @@ class HostState:
     pod_policies: Callable[[], list[dict[str, Any]]]
     """What the CNI plugin gives every endpoint of a pod besides its ACLs."""
     remote_routes: Callable[[], list[dict[str, Any]]]
-    """RemoteSubnetRoute policies that Felix has put on the pod network."""
+    """Policies that lead to other nodes, which Felix has put on the pod network."""
     services: Callable[[], ServiceTable | None]
     """What kube-proxy has programmed on the node."""
     files: Callable[[], Mapping[str, str]]
@@ -63,6 +61,10 @@ class HostState:
     restart_felix: Callable[[], Awaitable[None]]
     remove_network: Callable[[str], Awaitable[None]]
     """Remove a network by id, with everything that this cuts off."""
+    calico_services: tuple[str, ...] = ()
+    """Windows services that Calico runs as; none where it runs in pods alone."""
+    kube_proxy_service: str = ""
+    """Windows service that kube-proxy is; empty: it is none."""
 
 
 class WindowsHost:
@@ -112,21 +114,17 @@ class WindowsHost:
             raise HostRefused(f"hns-{how}", f"HNS failed with error : {HNS_FAILURES[how]}")
 
     def _networks(self) -> list[dict[str, Any]]:
-        hns, address = self._state.hns, self._machine.address
+        address, routes = self._machine.address, self._state.remote_routes()
         return [
-            hns_objects.network(
-                network, address, hns.router_mac, self._state.remote_routes() if network.name == POD_NETWORK else ()
-            )
-            for network in hns.networks
+            hns_objects.network(network, address, routes if network.name == POD_NETWORK else ())
+            for network in self._state.hns.networks
         ]
 
     def _endpoints(self) -> list[dict[str, Any]]:
         hns, acls, policies = self._state.hns, self._state.acls(), self._state.pod_policies()
         networks = {network.id: network for network in hns.networks}
         return [
-            hns_objects.endpoint(
-                endpoint, networks[endpoint.network], self._machine.address, policies, acls.get(endpoint.pod, ())
-            )
+            hns_objects.endpoint(endpoint, networks[endpoint.network], policies, acls.get(endpoint.pod, ()))
             for endpoint in hns.endpoints
         ]
 
@@ -146,10 +144,9 @@ class WindowsHost:
 
     def _services(self) -> dict[str, str]:
         services = dict.fromkeys(ALWAYS_RUNNING, RUNNING)
-        if self._profile.calico.install != "operator":
-            up = RUNNING if self._state.felix_process() is not None else STOPPED
-            services |= dict.fromkeys(CALICO_SERVICES, up)
-        if name := kube_proxy.service_name(self._profile):
+        up = RUNNING if self._state.felix_process() is not None else STOPPED
+        services |= dict.fromkeys(self._state.calico_services, up)
+        if name := self._state.kube_proxy_service:
             services[name] = RUNNING if self._state.kube_proxy_process() is not None else STOPPED
         return services
 

@@ -14,7 +14,7 @@ from hybridlab.dataplane.model import (
     PodSpec,
     PolicyUpdate,
     ServiceTable,
-    VxlanSpec,
+    Tunnel,
     Zone,
 )
 
@@ -49,7 +49,7 @@ class RecordingDataplane(Recorder):
         super().__init__()
         self.plane = remote_dataplane(self)
         self.nodes: dict[str, NodeSpec] = {}
-        self.vxlan: dict[str, VxlanSpec | None] = {}
+        self.tunnels: dict[str, Tunnel | None] = {}
         self.routes: dict[str, NodeRoutes] = {}
         self.pods: dict[str, PodSpec] = {}
         self.updates: list[tuple[str, PolicyUpdate]] = []
@@ -66,10 +66,10 @@ class RecordingDataplane(Recorder):
         """When set, fault rules are accepted and lost."""
 
     async def add_node(self, spec: NodeSpec) -> None:
-        self.nodes[spec.name], self.vxlan[spec.name] = spec, spec.vxlan
+        self.nodes[spec.name], self.tunnels[spec.name] = spec, spec.tunnel
 
-    async def set_vxlan(self, node: str, spec: VxlanSpec | None) -> None:
-        self.vxlan[node] = spec
+    async def set_tunnel(self, node: str, spec: Tunnel | None) -> None:
+        self.tunnels[node] = spec
         self.routes.pop(node, None)
 
     async def set_routes(self, node: str, routes: NodeRoutes) -> None:

@@ -12,7 +12,9 @@ from hybridlab.api.contract import Client, Obj
 from hybridlab.api.core import Core, Settings
 from hybridlab.calico.cluster import Calico
 from hybridlab.calico.felix_queue import GATHER_SECONDS
+from hybridlab.cluster.installs.installed import Installed
 from hybridlab.dataplane.pod_network import PodAttachment
+from hybridlab.networks.registry import plane_of
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
 from tests.unit.hybridlab.recording import RecordingDataplane
@@ -83,7 +85,11 @@ async def harness(*overrides: str, profile: str = "default", felix: bool = True)
     for machine in machines(loaded):
         await client.create("nodes", {"metadata": {"name": machine.name}})
     dataplane, logged = RecordingDataplane(), []
-    calico = Calico(core.client, dataplane.plane, loaded, log=lambda node, line: logged.append((node, line)))
+    plane = plane_of(loaded)
+    calico = Calico(
+        core.client, dataplane.plane, loaded, plane, Installed(loaded, plane),
+        log=lambda node, line: logged.append((node, line)),
+    )  # fmt: skip
     await calico.start()
     if felix:
         for node in calico.nodes:

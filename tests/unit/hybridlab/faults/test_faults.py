@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hybridlab.faults.errors import BadFault
-from hybridlab.faults.registry import FAULTS
+from hybridlab.networks.registry import fault_types
 from tests.unit.hybridlab.faults.fault_lab import lab
 
 NAMES = {
@@ -155,7 +155,7 @@ SAMPLES = {
 
 
 def test_every_fault_has_a_sample() -> None:
-    assert set(FAULTS) == NAMES
+    assert set(fault_types()) == NAMES
     assert set(SAMPLES) == NAMES
 
 
@@ -207,7 +207,7 @@ def test_an_mtu_black_hole_s_parameter_is_the_largest_packet_that_passes() -> No
         async with lab() as made:
             await made.injector.inject("mtu-black-hole", {"bytes": "1200"})
             assert made.rules("fabric") == ["f_fwd: udp dport 4789 ip length > 1200 drop"]
-            listed = {item["name"]: item["parameters"] for item in made.injector.catalogue()}
+            listed = {item["name"]: item["parameters"] for item in made.injector.catalogue(fault_types().values())}
             assert listed["mtu-black-hole"]["bytes"].startswith("largest outer packet that passes")
 
     asyncio.run(run())
@@ -269,13 +269,13 @@ def test_a_device_that_differs_is_made_anew_and_its_routes_with_it() -> None:
     async def run() -> None:
         async with lab() as made:
             await made.calico.calico.felixes["linux-1"].routing.done()
-            before = made.dataplane.vxlan["linux-1"]
+            before = made.dataplane.tunnels["linux-1"]
             assert before is not None
             identity = await made.injector.inject("vxlan-differs", {"node": "linux-1", "port": "4790"})
-            assert made.dataplane.vxlan["linux-1"] == replace(before, port=4790)
+            assert made.dataplane.tunnels["linux-1"] == replace(before, port=4790)
             assert made.dataplane.routes["linux-1"].remote_blocks
             await made.injector.heal(identity)
-            assert made.dataplane.vxlan["linux-1"] == before
+            assert made.dataplane.tunnels["linux-1"] == before
 
     asyncio.run(run())
 

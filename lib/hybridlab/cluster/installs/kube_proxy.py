@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.controllers.system.shapes import (
+from hybridlab.cluster.installs.axes import provider_of
+from hybridlab.cluster.installs.shapes import (
     EVERYWHERE,
     config_map,
     container,
@@ -14,6 +15,7 @@ from hybridlab.controllers.system.shapes import (
     pod_spec,
     service_account,
 )
+from hybridlab.networks.contract.plane import Plane
 from hybridlab.profiles.machines import machines, told_to_use_dsr
 from hybridlab.profiles.model import Profile
 
@@ -29,19 +31,19 @@ COMMON: dict[str, Any] = {
 }
 
 
-def objects(profile: Profile) -> list[tuple[str, Obj]]:
+def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
     """(resource, object) in order."""
     return [
         service_account("kube-proxy", NAMESPACE),
         *_configuration(profile),
         ("daemonsets.apps", _linux(profile)),
-        *(("daemonsets.apps", found) for found in _on_windows(profile)),
+        *(("daemonsets.apps", found) for found in _on_windows(profile, plane)),
     ]
 
 
 def _configuration(profile: Profile) -> list[tuple[str, Obj]]:
     """kubeadm's ConfigMap.  It is that of Linux: what it says of DSR holds on Windows only for who reads it there."""
-    if profile.kubernetes.provider not in {"none", "OpenShift"} and profile.kube_proxy.windows == "service":
+    if not provider_of(profile).kube_proxy_configured and profile.kube_proxy.windows == "service":
         return []
     dsr = profile.kube_proxy.windows_dsr and profile.kube_proxy.windows == "arguments"
     text = (
@@ -63,7 +65,7 @@ def _linux(profile: Profile) -> Obj:
     return daemon_set("kube-proxy", NAMESPACE, {"k8s-app": "kube-proxy"}, spec)
 
 
-def _on_windows(profile: Profile) -> list[Obj]:
+def _on_windows(profile: Profile, plane: Plane) -> list[Obj]:
     match profile.kube_proxy.windows:
         case "service":
             return []
@@ -76,25 +78,25 @@ def _on_windows(profile: Profile) -> list[Obj]:
     }
     if not (by_flag[True] and by_flag[False]):
         dsr = bool(by_flag[True]) or (profile.kube_proxy.windows_dsr and not windows)
-        return [daemon_set(WINDOWS, NAMESPACE, {"k8s-app": WINDOWS}, _with_arguments(profile, dsr=dsr))]
-    return [_for_nodes(profile, nodes, dsr=dsr) for dsr, nodes in by_flag.items()]
+        return [daemon_set(WINDOWS, NAMESPACE, {"k8s-app": WINDOWS}, _with_arguments(profile, plane, dsr=dsr))]
+    return [_for_nodes(profile, plane, nodes, dsr=dsr) for dsr, nodes in by_flag.items()]
 
 
-def _for_nodes(profile: Profile, nodes: list[str], *, dsr: bool) -> Obj:
+def _for_nodes(profile: Profile, plane: Plane, nodes: list[str], *, dsr: bool) -> Obj:
     """One of two DaemonSets, whose pods run on these nodes: a template has one list of arguments."""
     labels = {"k8s-app": WINDOWS, "dsr": "on" if dsr else "off"}
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
-    spec = {**_with_arguments(profile, dsr=dsr), "affinity": affinity}
+    spec = {**_with_arguments(profile, plane, dsr=dsr), "affinity": affinity}
     return daemon_set(WINDOWS if dsr else f"{WINDOWS}-no-dsr", NAMESPACE, labels, spec)
 
 
-def _with_arguments(profile: Profile, *, dsr: bool) -> Obj:
+def _with_arguments(profile: Profile, plane: Plane, *, dsr: bool) -> Obj:
     made = container(
         "kube-proxy", _windows_image(profile),
         command=["kube-proxy.exe"],
         args=["--config=/var/lib/kube-proxy/config.conf", "--hostname-override=$(NODE_NAME)",
-              "--proxy-mode=kernelspace", "--source-vip=$(SOURCE_VIP)",
+              "--proxy-mode=kernelspace", *plane.kube_proxy("$(SOURCE_VIP)").flags,
               *(["--enable-dsr=true", "--feature-gates=WinDSR=true"] if dsr else [])],
         env={"NODE_NAME": "field:spec.nodeName", "POD_IP": "field:status.podIP", "KUBE_NETWORK": "Calico.*",
              "SOURCE_VIP": "Calico_ep"},

@@ -1,4 +1,4 @@
-"""Calico IPAM: which block a node has, and which address a pod gets.
+"""Calico IPAM: which block a node has, and which address a pod gets; an ``AddressSource``.
 
 Decides as libcalico does, and refuses in its words.  Pure and synchronous; the API objects that say the same are
 written by ``ipam_objects``.  Not here: IPv6, IP reservations, host-local IPAM.
@@ -10,12 +10,13 @@ import ipaddress
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from hybridlab.calico.block import Attribute, Block
+from hybridlab.networks.contract.addresses import AddressError
+from hybridlab.networks.ipam.block import Attribute, Block
 from hybridlab.profiles.machines import Machine
 from hybridlab.windows.reserved import SMALLEST_BLOCK
 
 
-class IPAMError(Exception):
+class IPAMError(AddressError):
     """No address could be given; the message is libcalico's."""
 
 
@@ -71,8 +72,13 @@ class IPAM:
         """A node's own blocks, the first one claimed first."""
         return tuple(block for block in self._blocks.values() if block.node == node)
 
-    def block_of(self, address: str) -> str:
-        """The network of the block that an assigned address belongs to."""
+    def own_network(self, node: str) -> str:
+        return str(self.ensure_block(node).cidr)
+
+    def networks_of(self, node: str) -> tuple[str, ...]:
+        return tuple(str(block.cidr) for block in self.blocks_of(node))
+
+    def network_of(self, address: str) -> str:
         wanted = ipaddress.IPv4Address(address)
         return next(str(cidr) for cidr in self._blocks if wanted in cidr)
 

@@ -7,7 +7,8 @@ Windows nodes run Calico as services of the host, there is nothing of it for the
 from __future__ import annotations
 
 from hybridlab.api.contract import Obj
-from hybridlab.controllers.system.shapes import (
+from hybridlab.cluster.installs.axes import install_of
+from hybridlab.cluster.installs.shapes import (
     CONTROL_PLANE,
     CRITICAL,
     EVERYWHERE,
@@ -18,23 +19,20 @@ from hybridlab.controllers.system.shapes import (
     pod_spec,
     service_account,
 )
+from hybridlab.networks.contract.plane import Declared, Plane
 from hybridlab.profiles.model import Profile
 
 OPERATOR_VERSION = "v1.40.1"
+BACKEND = "CALICO_NETWORKING_BACKEND"
+"""What Felix needs to know of the network and ``install-cni`` does not."""
 
 
-def namespaces(profile: Profile) -> list[str]:
-    """Namespaces that the way of installing makes; manifests put everything but the API server into kube-system."""
-    found = ["tigera-operator", "calico-system"] if profile.calico.install == "operator" else []
-    return [*found, "calico-apiserver"] if profile.calico.v3_api else found
-
-
-def objects(profile: Profile) -> list[tuple[str, Obj]]:
-    """(resource, object) in order."""
-    by_operator = profile.calico.install == "operator"
-    namespace = "calico-system" if by_operator else "kube-system"
-    made = [*_accounts(namespace), *_nodes(profile, namespace), *_controllers(profile, namespace)]
-    if by_operator:
+def objects(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[str, Obj]]:
+    """(resource, object) in order, by what Calico's objects declare of the network."""
+    install = install_of(profile)
+    namespace = install.namespace
+    made = [*_accounts(namespace), *_nodes(profile, plane, declared), *_controllers(profile, namespace)]
+    if install.operator:
         made = [*_operator(), *made, *_typha(profile)]
     if profile.calico.v3_api:
         made += _api_server(profile)
@@ -63,13 +61,11 @@ def _operator() -> list[tuple[str, Obj]]:
     ]
 
 
-def _node_environment(profile: Profile) -> dict[str, str]:
-    network = profile.network
-    backend = "bird" if network.bgp == "Enabled" else "vxlan" if network.encapsulation != "None" else "none"
+def _node_environment(profile: Profile, network: dict[str, str]) -> dict[str, str]:
     return {
         "DATASTORE_TYPE": "kubernetes",
-        "CALICO_NETWORKING_BACKEND": backend,
-        "CLUSTER_TYPE": "k8s,operator" if profile.calico.install == "operator" else "k8s",
+        **network,
+        "CLUSTER_TYPE": "k8s,operator" if install_of(profile).operator else "k8s",
         "NODENAME": "field:spec.nodeName",
         "FELIX_DEFAULTENDPOINTTOHOSTACTION": "ACCEPT",
         "FELIX_HEALTHENABLED": "true",
@@ -77,39 +73,36 @@ def _node_environment(profile: Profile) -> dict[str, str]:
     }
 
 
-def _cni_environment(profile: Profile) -> dict[str, str]:
+def _cni_environment(profile: Profile, network: dict[str, str]) -> dict[str, str]:
     """What the operator tells ``install-cni`` on Windows; other installations fill in the image's own template."""
     return {
         "CNI_CONF_NAME": "10-calico.conflist",
         "CNI_NET_DIR": profile.windows.cni_config_dir,
-        "VXLAN_VNI": str(profile.network.vxlan_vni),
+        **{name: value for name, value in network.items() if name != BACKEND},
         "CNI_NETWORK_CONFIG": "configmap:cni-config-windows/config",
     }
 
 
-def _nodes(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
-    version, network = profile.calico.version, profile.network
+def _nodes(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[str, Obj]]:
+    version, install = profile.calico.version, install_of(profile)
     common = {
         "hostNetwork": True, "priorityClassName": "system-node-critical", "serviceAccountName": "calico-node",
         "tolerations": EVERYWHERE, "terminationGracePeriodSeconds": 5,
     }  # fmt: skip
-    environment = _node_environment(profile)
+    environment = _node_environment(profile, plane.environment("linux", declared))
     linux = pod_spec(
         "linux",
         [container("calico-node", f"quay.io/calico/node:{version}", env=environment)],
         initContainers=[container("install-cni", f"quay.io/calico/cni:{version}", command=["/opt/cni/bin/install"])],
         **common,
     )
-    windows_backend = {"bird": "windows-bgp"}.get(
-        environment["CALICO_NETWORKING_BACKEND"], environment["CALICO_NETWORKING_BACKEND"]
-    )
+    on_windows = plane.environment("windows", declared)
     windows_environment = {
         **environment,
-        "CALICO_NETWORKING_BACKEND": windows_backend,
-        "VXLAN_VNI": str(network.vxlan_vni),
+        **on_windows,
         "KUBE_NETWORK": "Calico.*",
         "CNI_IPAM_TYPE": "calico-ipam",
-        "SERVICE_CIDR": network.service_cidr,
+        "SERVICE_CIDR": profile.network.service_cidr,
     }
     image = f"quay.io/calico/node-windows:{version}"
     mount = "$env:CONTAINER_SANDBOX_MOUNT_POINT"
@@ -125,9 +118,13 @@ def _nodes(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
                 image,
                 command=[f"{mount}/CalicoWindows/felix-service.ps1"],
                 env=windows_environment,
-                readiness=ready if profile.calico.install == "operator" else None,
+                readiness=ready if install.operator else None,
             ),
             container("node", image, command=[f"{mount}/CalicoWindows/node-service.ps1"], env=windows_environment),
+            *(
+                container(name, image, command=[f"{mount}/CalicoWindows/{script}"], env=windows_environment)
+                for name, script in plane.windows_containers().items()
+            ),
         ],
         initContainers=[
             container("uninstall-calico", image, command=[f"{mount}/uninstall-calico.ps1"]),
@@ -135,15 +132,15 @@ def _nodes(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
                 "install-cni",
                 f"quay.io/calico/cni-windows:{version}",
                 command=["/opt/cni/bin/install.exe"],
-                env=_cni_environment(profile) if profile.calico.install == "operator" else None,
+                env=_cni_environment(profile, on_windows) if install.operator else None,
             ),
         ],
         **{key: value for key, value in common.items() if key != "hostNetwork"},
     )
-    on_linux = daemon_set("calico-node", namespace, {"k8s-app": "calico-node"}, linux)
-    on_windows = daemon_set("calico-node-windows", namespace, {"k8s-app": "calico-node-windows"}, windows)
-    by_pods = [] if profile.calico.install == "services" else [("daemonsets.apps", on_windows)]
-    return [("daemonsets.apps", on_linux), *by_pods]
+    on_linux = daemon_set("calico-node", install.namespace, {"k8s-app": "calico-node"}, linux)
+    by_pods = daemon_set("calico-node-windows", install.namespace, {"k8s-app": "calico-node-windows"}, windows)
+    made = [on_linux, by_pods] if install.windows_pods else [on_linux]
+    return [("daemonsets.apps", daemons) for daemons in made]
 
 
 def _typha(profile: Profile) -> list[tuple[str, Obj]]:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hybridlab.calico.felix import Felix
-from hybridlab.dataplane.model import Entry, RemoteBlock, VxlanSpec
+from hybridlab.dataplane.model import Entry, NodeRoutes, Tunnel, TunnelRoute
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault, FaultType, Parameter
+from hybridlab.faults.rules import NOWHERE
+from hybridlab.networks.vxlan.routes import DEVICE
 
-NOWHERE = "192.0.2.1"
-"""Nobody's address (RFC 5737): what is sent there vanishes."""
 PATIENCE = 10.0
 """s.  Felix programs its routes in milliseconds."""
 
@@ -47,7 +47,7 @@ class BlocksAstray(_OfFelix):
         lab: LabParts,
         identity: str,
         parameters: Mapping[str, str],
-        change: Callable[[RemoteBlock], RemoteBlock],
+        change: Callable[[TunnelRoute], TunnelRoute],
         words: str,
     ) -> None:
         """``change`` makes the way wrong; ``words`` say what is then wrong with it."""
@@ -62,21 +62,25 @@ class BlocksAstray(_OfFelix):
 
     async def inject(self) -> None:
         """Lay the ways wrongly from now on."""
-        self._felix.faults.blocks[self._identity] = self._made
+        self._felix.faults.routes[self._identity] = self._laid
         await self._programmed()
 
     async def heal(self) -> None:
         """Lay them as they should be."""
-        self._felix.faults.blocks.pop(self._identity, None)
+        self._felix.faults.routes.pop(self._identity, None)
         await self._programmed()
 
     async def evidence(self) -> list[str]:
         """The blocks whose ways were programmed as this fault makes them."""
-        wrong = self._wrong if self._identity in self._felix.faults.blocks else {}
-        there = {block.cidr for block in self._felix.routing.remote_blocks}
+        wrong = self._wrong if self._identity in self._felix.faults.routes else {}
+        routes = self._felix.routing.routes
+        there = {block.cidr for block in routes.remote_blocks} if routes else set()
         return [f"{self._node} {self._words} {cidr} of {node}" for cidr, node in wrong.items() if cidr in there]
 
-    def _made(self, block: RemoteBlock) -> RemoteBlock:
+    def _laid(self, routes: NodeRoutes) -> NodeRoutes:
+        return replace(routes, remote_blocks=tuple(map(self._made, routes.remote_blocks)))
+
+    def _made(self, block: TunnelRoute) -> TunnelRoute:
         if block.node_address not in self._addresses:
             return block
         self._wrong[block.cidr] = self._addresses[block.node_address]
@@ -113,27 +117,27 @@ class DeviceDiffers(_OfFelix):
 
     async def inject(self) -> None:
         """Make the device anew."""
-        self._felix.faults.devices[self._identity] = self._made
+        self._felix.faults.tunnels[self._identity] = self._made
         await self._programmed()
 
     async def heal(self) -> None:
         """Make it as it should be."""
-        self._felix.faults.devices.pop(self._identity, None)
+        self._felix.faults.tunnels.pop(self._identity, None)
         await self._programmed()
 
     async def evidence(self) -> list[str]:
         """The device as it was programmed."""
-        spec = self._felix.routing.vxlan
-        if self._identity not in self._felix.faults.devices or spec is None or self._made(spec) != spec:
+        spec = self._felix.routing.tunnel
+        if self._identity not in self._felix.faults.tunnels or spec is None or self._made(spec) != spec:
             return []
-        return [f"vxlan.calico of {self._node} has VNI {spec.vni} and port {spec.port}"]
+        return [f"{DEVICE} of {self._node} has VNI {spec.identifier} and port {spec.port}"]
 
-    def _made(self, spec: VxlanSpec) -> VxlanSpec:
-        spec = spec if self._vni is None else replace(spec, vni=self._vni)
+    def _made(self, spec: Tunnel) -> Tunnel:
+        spec = spec if self._vni is None else replace(spec, identifier=self._vni)
         return spec if self._port is None else replace(spec, port=self._port)
 
 
-def _without(entry: Entry) -> Callable[[RemoteBlock], RemoteBlock]:
+def _without(entry: Entry) -> Callable[[TunnelRoute], TunnelRoute]:
     return lambda block: replace(block, lacks=(*block.lacks, entry))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hybridlab.calico.routes import BlockFacts, PoolFacts, RoutingFacts, node_routes, vtep
-from hybridlab.calico.routing_facts import block_facts
+from hybridlab.networks.contract.routing import BlockFacts, PoolFacts, RoutingFacts, block_facts
+from hybridlab.networks.vxlan.routes import node_routes, vtep
 
 
 def facts() -> RoutingFacts:
@@ -17,7 +17,7 @@ def facts() -> RoutingFacts:
         )
         for number, name in ((1, "a"), (2, "b"), (3, "c"))
     }
-    made = RoutingFacts(vteps={name: end for name, end in ends.items() if end})
+    made = RoutingFacts(ends={name: end for name, end in ends.items() if end})
     for number, name in ((1, "a"), (2, "b"), (3, "c")):
         cidr = f"192.168.{number}.0/26"
         made.blocks[cidr] = BlockFacts(cidr=cidr, node=name)
@@ -53,7 +53,7 @@ def test_who_borrows_is_read_from_the_block() -> None:
 
 def test_a_block_is_not_routed_before_its_nodes_tunnel_is_known() -> None:
     made = facts()
-    del made.vteps["b"]
+    del made.ends["b"]
     routes, unknown = node_routes(made, "a")
     assert [block.cidr for block in routes.remote_blocks] == ["192.168.3.0/26"]
     assert unknown == ("192.168.2.0/26",)
@@ -61,7 +61,7 @@ def test_a_block_is_not_routed_before_its_nodes_tunnel_is_known() -> None:
 
 def test_a_node_without_a_tunnel_of_its_own_routes_nothing_away() -> None:
     made = facts()
-    del made.vteps["a"]
+    del made.ends["a"]
     assert node_routes(made, "a")[0].remote_blocks == ()
     assert node_routes(made, "a")[0].own_blocks == ("192.168.1.0/26",)
 
@@ -74,5 +74,5 @@ def test_the_mac_of_the_annotation_wins() -> None:
     }
     found = vtep("w", annotations)
     assert found is not None
-    assert (found.node_address, found.tunnel_mac) == ("10.0.0.1", "00:15:5d:01:02:03")
+    assert (found.address, found.tunnel_mac) == ("10.0.0.1", "00:15:5d:01:02:03")
     assert vtep("w", {"projectcalico.org/IPv4Address": "10.0.0.1/24"}) is None

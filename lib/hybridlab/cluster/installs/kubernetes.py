@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hybridlab.api.contract import Obj
-from hybridlab.controllers.system import kube_proxy
-from hybridlab.controllers.system.shapes import (
+from hybridlab.cluster.installs import kube_proxy
+from hybridlab.cluster.installs.axes import provider_of
+from hybridlab.cluster.installs.shapes import (
     CONTROL_PLANE,
     CRITICAL,
     config_map,
@@ -13,7 +14,8 @@ from hybridlab.controllers.system.shapes import (
     pod_spec,
     service_account,
 )
-from hybridlab.profiles.machines import Machine, dns_address, machines
+from hybridlab.networks.contract.plane import Plane
+from hybridlab.profiles.machines import API_PORT, Machine, control_plane, dns_address, machines
 from hybridlab.profiles.model import Profile
 
 NAMESPACE = "kube-system"
@@ -32,13 +34,13 @@ COREFILE = """\
 """
 
 
-def objects(profile: Profile, api_address: str, api_port: int) -> list[tuple[str, Obj]]:
+def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
     """(resource, object) in order."""
     return [
-        *_kubernetes_endpoints(api_address, api_port),
-        *(_managed_by_eks() if profile.kubernetes.provider == "EKS" else _by_kubeadm(profile, api_port)),
+        *_kubernetes_endpoints(control_plane(profile).address, API_PORT),
+        *(_by_kubeadm(profile, API_PORT) if provider_of(profile).own_control_plane else _managed_by_eks()),
         *_coredns(profile),
-        *kube_proxy.objects(profile),
+        *kube_proxy.objects(profile, plane),
     ]
 
 
@@ -132,8 +134,7 @@ def _control_plane(profile: Profile, machine: Machine, api_port: int) -> list[Ob
 
 
 def _coredns(profile: Profile) -> list[tuple[str, Obj]]:
-    labels = {"k8s-app": "kube-dns"}
-    of_eks = {"eks.amazonaws.com/component": "kube-dns"} if profile.kubernetes.provider == "EKS" else {}
+    labels, of_provider = {"k8s-app": "kube-dns"}, provider_of(profile).dns_labels
     ports = [
         {"name": "dns", "containerPort": 53, "protocol": "UDP"},
         {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
@@ -158,7 +159,9 @@ def _coredns(profile: Profile) -> list[tuple[str, Obj]]:
         "kind": "Service",
         "metadata": {
             "name": "kube-dns", "namespace": NAMESPACE,
-            "labels": {**labels, **of_eks, "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"},
+            "labels": {
+                **labels, **of_provider, "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS",
+            },
         },
         "spec": {
             "type": "ClusterIP",

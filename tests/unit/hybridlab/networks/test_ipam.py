@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hybridlab.calico.ipam import BLOCK_LIMIT, EXHAUSTED, IPAM, NO_POOL, STRICT_AFFINITY, IPAMError, Pool
 from hybridlab.calico.ipam_objects import affinity_object, block_object, handle_object
 from hybridlab.calico.resources import CalicoResources
+from hybridlab.networks.ipam.ipam import BLOCK_LIMIT, EXHAUSTED, IPAM, NO_POOL, STRICT_AFFINITY, IPAMError, Pool
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import NodeGroup

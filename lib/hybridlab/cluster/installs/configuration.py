@@ -1,7 +1,7 @@
 """Calico's own configuration objects: pools, tiers, Felix, BGP and IPAM settings, cluster information.
 
 Filled from the profile, so that they agree with what the data plane gets.  The operator's objects are in
-``installation``, IPAM's state in ``ipam_objects``.
+``installs.operator``, IPAM's state in ``ipam_objects``.
 """
 
 from __future__ import annotations
@@ -10,33 +10,35 @@ import uuid
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.calico.installation import has_windows
 from hybridlab.calico.resources import CalicoResources
+from hybridlab.cluster.installs.axes import install_of, provider_of
+from hybridlab.cluster.installs.operator import has_windows
+from hybridlab.networks.contract.plane import Declared, Plane
 from hybridlab.policy.release import Release
 from hybridlab.profiles.model import Profile
 
 POOL_NAME = "default-ipv4-ippool"
 
 
-def configuration(profile: Profile, resources: CalicoResources) -> list[tuple[str, Obj]]:
+def configuration(profile: Profile, plane: Plane, resources: CalicoResources) -> list[tuple[str, Obj]]:
     """(resource, object) of everything that Calico is configured with."""
-    network = profile.network
+    network, declared = profile.network, plane.declared()
     specs: list[tuple[str, str, str, dict[str, Any]]] = [
-        ("ippools", "IPPool", POOL_NAME, _pool(profile)),
+        ("ippools", "IPPool", POOL_NAME, _pool(profile, declared)),
         (
             "ipamconfigurations",
             "IPAMConfiguration",
             "default",
             {"strictAffinity": network.strict_affinity, "autoAllocateBlocks": True, "maxBlocksPerHost": 0},
         ),
-        ("felixconfigurations", "FelixConfiguration", "default", _felix(profile)),
+        ("felixconfigurations", "FelixConfiguration", "default", _felix(declared)),
         (
             "bgpconfigurations",
             "BGPConfiguration",
             "default",
-            {"nodeToNodeMeshEnabled": network.bgp == "Enabled", "asNumber": 64512, "logSeverityScreen": "Info"},
+            {"nodeToNodeMeshEnabled": declared.bgp == "Enabled", "asNumber": 64512, "logSeverityScreen": "Info"},
         ),
-        ("clusterinformations", "ClusterInformation", "default", _cluster(profile)),
+        ("clusterinformations", "ClusterInformation", "default", _cluster(profile, declared)),
         ("kubecontrollersconfigurations", "KubeControllersConfiguration", "default", _KUBE_CONTROLLERS),
     ]
     release = Release(profile.calico.version)
@@ -48,18 +50,12 @@ def configuration(profile: Profile, resources: CalicoResources) -> list[tuple[st
     ]
 
 
-_PROVIDER_IN_CLUSTER_TYPE = {"EKS": ["ecs"], "AKS": ["aks"], "OpenShift": ["openshift"]}
-
-
-def _pool(profile: Profile) -> dict[str, Any]:
+def _pool(profile: Profile, declared: Declared) -> dict[str, Any]:
     network = profile.network
-    vxlan = {"VXLAN": "Always", "VXLANCrossSubnet": "CrossSubnet"}.get(network.encapsulation, "Never")
-    ipip = "Always" if network.encapsulation == "IPIP" else network.ipip_mode
     return {
         "cidr": network.pod_cidr,
         "blockSize": network.block_size,
-        "ipipMode": ipip,
-        "vxlanMode": vxlan,
+        **declared.pool,
         "natOutgoing": network.nat_outgoing,
         "nodeSelector": "all()",
         "disableBGPExport": False,
@@ -68,31 +64,27 @@ def _pool(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _felix(profile: Profile) -> dict[str, Any]:
-    network = profile.network
-    spec: dict[str, Any] = {
+def _felix(declared: Declared) -> dict[str, Any]:
+    return {
         "bpfConnectTimeLoadBalancing": "TCP",
         "bpfHostNetworkedNATWithoutCTLB": "Enabled",
         "bpfEnabled": False,
         "floatingIPs": "Disabled",
         "healthPort": 9099,
-        "ipipEnabled": network.encapsulation == "IPIP" or network.ipip_mode != "Never",
+        "ipipEnabled": False,
         "logSeverityScreen": "Info",
         "nftablesMode": "Enabled",
         "reportingInterval": "0s",
-        "vxlanVNI": network.vxlan_vni,
+        **declared.felix,
     }
-    if network.vxlan_port != 4789:
-        spec["vxlanPort"] = network.vxlan_port
-    return spec
 
 
-def _cluster(profile: Profile) -> dict[str, Any]:
+def _cluster(profile: Profile, declared: Declared) -> dict[str, Any]:
     kind = ["typha", "kdd", "k8s"]
-    if profile.calico.install == "operator":
+    if install_of(profile).operator:
         kind.append("operator")
-    kind += _PROVIDER_IN_CLUSTER_TYPE.get(profile.kubernetes.provider, [])
-    if profile.network.bgp == "Enabled":
+    kind += provider_of(profile).cluster_type
+    if declared.bgp == "Enabled":
         kind.append("bgp")
     if has_windows(profile):
         kind.append("windows")

@@ -1,8 +1,4 @@
-"""What the operator says: Installation, TigeraStatus, APIServer, and the ConfigMaps it reads and renders.
-
-Filled from the profile.  A profile that the operator would not accept for Windows degrades TigeraStatus
-``calico-windows`` in the operator's words; what it then does not render is the controllers' business.
-"""
+"""What the operator says: Installation, TigeraStatus, APIServer, and the ConfigMaps it reads and renders."""
 
 from __future__ import annotations
 
@@ -11,7 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.profiles.machines import API_PORT, control_plane, dns_address
+from hybridlab.cluster.installs.axes import provider_of
+from hybridlab.networks.contract.cni_configuration import windows_cni
+from hybridlab.networks.contract.plane import Declared, Plane
+from hybridlab.profiles.machines import API_PORT, control_plane
 from hybridlab.profiles.model import Profile
 
 OPERATOR_VERSION = "operator.tigera.io/v1"
@@ -21,39 +20,34 @@ NOT_STRICT = (
 )
 
 
-def operator_encapsulation(profile: Profile) -> str:
-    """Encapsulation of the Installation's pool."""
-    network = profile.network
-    if network.ipip_mode == "Always":
-        return "IPIP"
-    return "IPIPCrossSubnet" if network.ipip_mode == "CrossSubnet" else network.encapsulation
-
-
 def has_windows(profile: Profile) -> bool:
     """The cluster has Windows nodes."""
     return any(group.os == "windows" for group in profile.nodes)
 
 
-def windows_degraded(profile: Profile, *, strict_affinity: bool) -> str:
-    """Why the operator does not render calico-node-windows; empty when it does."""
-    encapsulation = operator_encapsulation(profile)
-    if encapsulation not in {"VXLAN", "None"}:
-        return (
-            "Invalid Installation provided: "
-            f"IPv4 IPPool encapsulation {encapsulation} is not supported by Calico for Windows"
-        )
-    return "" if strict_affinity else NOT_STRICT
+def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
+    """(resource, object) of everything; a status that an object has is its subresource."""
+    made = [("configmaps", obj) for obj in config_maps(profile, plane)]
+    made.append(("installations.operator.tigera.io", installation(profile, plane)))
+    if profile.calico.v3_api:
+        made.append(("apiservers.operator.tigera.io", api_server()))
+    return [*made, *(("tigerastatuses.operator.tigera.io", obj) for obj in tigera_statuses(profile))]
 
 
-def installation(profile: Profile) -> Obj:
+def windows_status(*, strict_affinity: bool) -> Obj:
+    """The TigeraStatus ``calico-windows``, degraded where the operator does not render calico-node-windows."""
+    return tigera_status("calico-windows", "" if strict_affinity else NOT_STRICT)
+
+
+def installation(profile: Profile, plane: Plane) -> Obj:
     """The Installation ``default``, status included."""
-    network, calico = profile.network, profile.calico
+    network, calico, declared = profile.network, profile.calico, plane.declared()
     spec: dict[str, Any] = {
         "variant": "Calico",
-        "kubernetesProvider": "" if profile.kubernetes.provider == "none" else profile.kubernetes.provider,
+        "kubernetesProvider": provider_of(profile).name,
         "cni": {"type": "Calico", "ipam": {"type": "Calico"}},
         "calicoNetwork": {
-            "bgp": network.bgp,
+            "bgp": declared.bgp,
             "hostPorts": "Enabled",
             "linuxDataplane": "Nftables",
             "linuxPolicySetupTimeoutSeconds": 0,
@@ -66,7 +60,7 @@ def installation(profile: Profile) -> Obj:
                     "name": "default-ipv4-ippool",
                     "cidr": network.pod_cidr,
                     "blockSize": network.block_size,
-                    "encapsulation": operator_encapsulation(profile),
+                    "encapsulation": declared.encapsulation,
                     "natOutgoing": "Enabled" if network.nat_outgoing else "Disabled",
                     "nodeSelector": "all()",
                     "disableBGPExport": False,
@@ -87,7 +81,7 @@ def installation(profile: Profile) -> Obj:
             "cniBinDir": "/opt/cni/bin",
             "cniConfigDir": profile.windows.cni_config_dir,
             "cniLogDir": "/var/log/calico/cni",
-            "vxlanMACPrefix": "0E-2A",
+            **declared.windows_nodes,
         }
     return {
         "apiVersion": OPERATOR_VERSION,
@@ -98,7 +92,7 @@ def installation(profile: Profile) -> Obj:
             "calicoVersion": calico.version,
             "computed": spec,
             "imageSet": "",
-            "mtu": network.calico_mtu or network.underlay_mtu - 50,
+            "mtu": plane.mtu(network.calico_mtu),
             "variant": "Calico",
         },
     }
@@ -140,13 +134,13 @@ def tigera_status(name: str, problem: str = "") -> Obj:
     }
 
 
-def tigera_statuses(profile: Profile, *, strict_affinity: bool) -> list[Obj]:
+def tigera_statuses(profile: Profile) -> list[Obj]:
     """Every component the operator reports on."""
     statuses = [tigera_status("calico"), tigera_status("ippools")]
     if profile.calico.v3_api:
         statuses.append(tigera_status("apiserver"))
     if has_windows(profile):
-        statuses.append(tigera_status("calico-windows", windows_degraded(profile, strict_affinity=strict_affinity)))
+        statuses.append(windows_status(strict_affinity=profile.network.strict_affinity))
     return statuses
 
 
@@ -161,20 +155,22 @@ def api_server() -> Obj:
     }
 
 
-def config_maps(profile: Profile) -> list[Obj]:
+def config_maps(profile: Profile, plane: Plane) -> list[Obj]:
     """ConfigMaps by the operator, and the one it reads to reach the API server without kube-proxy."""
     reaching = {
         "KUBERNETES_SERVICE_HOST": control_plane(profile).address,
         "KUBERNETES_SERVICE_PORT": str(API_PORT),
     }
-    return [_config_map("tigera-operator", "kubernetes-services-endpoint", reaching), *cni_config_maps(profile)]
+    found = _config_map("tigera-operator", "kubernetes-services-endpoint", reaching)
+    return [found, *cni_config_maps(profile, plane, plane.declared())]
 
 
-def cni_config_maps(profile: Profile) -> list[Obj]:
+def cni_config_maps(profile: Profile, plane: Plane, declared: Declared) -> list[Obj]:
     """The CNI configurations that the operator renders and ``install-cni`` writes on the nodes."""
     maps = [_config_map("calico-system", "cni-config", {"config": json.dumps(_linux_cni(profile), indent=2)})]
     if has_windows(profile):
-        config = json.dumps(windows_cni(profile), indent=2)
+        plugin = plane.cni_plugin(plane.environment("windows", declared))
+        config = json.dumps(windows_cni(profile, plugin), indent=2)
         maps.append(_config_map("calico-system", "cni-config-windows", {"config": config}))
     return maps
 
@@ -204,39 +200,5 @@ def _linux_cni(profile: Profile) -> dict[str, Any]:
             },
             {"type": "bandwidth", "capabilities": {"bandwidth": True}},
             {"type": "portmap", "snat": True, "capabilities": {"portMappings": True}},
-        ],
-    }
-
-
-def windows_cni(profile: Profile) -> dict[str, Any]:
-    """The CNI configuration of Windows nodes, before anything was changed."""
-    network = profile.network
-    return {
-        "name": "Calico",
-        "cniVersion": "0.3.1",
-        "plugins": [
-            {
-                "type": "calico",
-                "mode": "vxlan",
-                "vxlan_mac_prefix": "0E-2A",
-                "vxlan_vni": network.vxlan_vni,
-                "windows_use_single_network": True,
-                "datastore_type": "kubernetes",
-                "nodename_file_optional": True,
-                "DNS": {"Nameservers": [dns_address(profile)], "Search": [f"svc.{network.dns_domain}"]},
-                "policies": [
-                    {
-                        "Name": "EndpointPolicy",
-                        "Value": {"Type": "OutBoundNAT", "ExceptionList": [network.service_cidr]},
-                    },
-                    {
-                        "Name": "EndpointPolicy",
-                        "Value": {"Type": "SDNROUTE", "DestinationPrefix": network.service_cidr, "NeedEncap": True},
-                    },
-                ],
-                "ipam": {"type": "calico-ipam"},
-                "policy": {"type": "k8s"},
-                "kubernetes": {"kubeconfig": f"{profile.windows.cni_config_dir}/calico-kubeconfig"},
-            }
         ],
     }
