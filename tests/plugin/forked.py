@@ -18,9 +18,6 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-REWRITTEN = ("conformance.plugin", "conformance", "xdist", "allure_pytest", "pytest_rerunfailures")
-"""Modules that pytest wants to import itself, and warns of where they are there already: forgotten, while what they
-have imported stays."""
 
 
 def run(arguments: list[str], folder: Path, environment: Mapping[str, str], out: Path, within: float) -> int:
@@ -61,8 +58,6 @@ def _pytest(arguments: list[str], folder: str, environment: dict[str, str], out:
     sys.path[:] = [folder, *environment["PYTHONPATH"].split(os.pathsep), *_of_python()]
     sys.argv[:] = ["pytest", *arguments]
     random.seed()
-    for name in REWRITTEN:
-        sys.modules.pop(name, None)
     import pytest
 
     sys.exit(pytest.console_main())

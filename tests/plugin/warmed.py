@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 
 import allure_pytest.listener
 import allure_pytest.plugin  # noqa: F401
@@ -21,3 +22,7 @@ for module in pkgutil.iter_modules(conformance.plugin.fixtures.__path__, "confor
 catalog()
 sets()
 _template()
+for name, loaded in list(sys.modules.items()):
+    if name.partition(".")[0] in {"conformance", "xdist", "allure_pytest", "pytest_rerunfailures"}:
+        # pytest wants to import its plugins itself, and warns of those that are there unless they say this
+        loaded.__doc__ = f"{loaded.__doc__ or ''}\nPYTEST_DONT_REWRITE"
