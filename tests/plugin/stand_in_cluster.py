@@ -14,7 +14,7 @@ import pytest
 from conformance.errors import ClusterUnusable, EnvironmentBroken, UsageProblem
 from conformance.model.change import PutBack
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Half, Seen
+from conformance.model.decision import Decision, Half
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.installed import Installed
 from conformance.plugin.judge import PLANNED, recorder
@@ -165,7 +165,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         halves: tuple[Half, ...] = ("behaviour", "closed", "open")
         about = ("20348",)
         recorder(pyfuncitem).decided(
-            Seen(
+            Decision(
                 source="linux-1", target="win-0", builds=about, about=about, verdict=ClaimVerdict.CONFIRMED,
                 reason="decided by the stand-in", halves=halves,
             )

@@ -146,11 +146,11 @@ def test_an_attestation_that_a_claim_is_violated_ends_with_one_unless_it_is_waiv
 
 
 ON_BOTH_BUILDS = """
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.verdict import ClaimVerdict
 
 def seen(verdict, build):
-    return Seen(source="", target=f"node-{build}", builds=(build,), about=(build,), verdict=ClaimVerdict(verdict),
+    return Decision(source="", target=f"node-{build}", builds=(build,), about=(build,), verdict=ClaimVerdict(verdict),
                 reason=f"{verdict} on {build}", halves=("behaviour",))
 """
 

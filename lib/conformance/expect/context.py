@@ -11,7 +11,7 @@ from conformance.expect.explain.dns_servers import Servers
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.model import decision
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Half, Seen
+from conformance.model.decision import Decision, Half
 from conformance.model.endpoint import Target, Workload
 
 FELIX_BEFORE = 10.0
@@ -39,7 +39,7 @@ class Context:
     """How Felix fares on these nodes, a line each, or on those alone where it is not well; of its log the last so many
     seconds count."""
     figures: FigureLog = field(default_factory=FigureLog)
-    keep: Callable[[Sequence[Seen]], object] = lambda seen: None
+    keep: Callable[[Sequence[Decision]], object] = lambda seen: None
     """Keeps what was decided, for the test's claims and parts."""
     dns: Callable[[], Servers | None] = lambda: None
     """The cluster's DNS, for messages about names; None: not known."""
@@ -69,4 +69,4 @@ class Context:
         """
         change = self.change()
         side = change.enforced_at if change else "both"
-        self.keep(decision.seen(source, target, verdict, reason.partition("\n")[0], half, enforced_at=side))
+        self.keep(decision.decisions_about(source, target, verdict, reason.partition("\n")[0], half, enforced_at=side))

@@ -14,7 +14,7 @@ from conformance.errors import MissingCapability, Unmet
 from conformance.expect.context import Context
 from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import seen_on
+from conformance.model.decision import decision_on
 from conformance.model.facts import Announced, Fact, NodeFacts
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -76,13 +76,13 @@ class Readings:
             )
             if unknown or not found:
                 lacking = MissingCapability(unknown or f"there is nothing to read about node {node.name}", do)
-                self.context.keep([seen_on(node, ClaimVerdict.NOT_RUN, str(lacking), "read")])
+                self.context.keep([decision_on(node, ClaimVerdict.NOT_RUN, str(lacking), "read")])
                 continue
             facts |= found
             wrong = [name for name, fact in found.items() if fact.value != wanted]
             first = f"{wrong[0]}: {shown(found[wrong[0]].value)}" if wrong else because
             verdict = ClaimVerdict.UNMET if wrong else ClaimVerdict.CONFIRMED
-            self.context.keep([seen_on(node, verdict, first, "read")])
+            self.context.keep([decision_on(node, verdict, first, "read")])
         if not facts:
             raise lacking
         rows = [(name, shown(wanted), shown(fact.value), fact.value == wanted) for name, fact in facts.items()]

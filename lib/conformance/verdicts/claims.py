@@ -113,7 +113,7 @@ def claim_outcomes(
 def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
     if passive := _passive_half(claim, results):
         results = (*results, passive)
-    builds = by_build([decision for each in results for decision in each.decisions if speaks(decision, claim)])
+    builds = by_build([decision for each in results for decision in each.decisions if decides(decision, claim)])
     verdict = over_builds({result.verdict for result in results}, builds)
     speaker = next((result for result in results if result.verdict is verdict), results[0])
     counted = [result for result in results if result.verdict is not ClaimVerdict.NOT_APPLICABLE]
@@ -137,7 +137,7 @@ def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
     )
 
 
-def speaks(decision: Decision, claim: Claim) -> bool:
+def decides(decision: Decision, claim: Claim) -> bool:
     """Whether a decision says anything about the claim: that something can happen is shown by its happening alone."""
     shown = decision.verdict is not ClaimVerdict.CONFIRMED or "behaviour" in decision.halves
     return shown or claim.modality is not Modality.CAN_HAPPEN

@@ -12,7 +12,7 @@ from conformance.expect.context import Context
 from conformance.expect.node_readings import NodeReadings
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import Announced, Fact
 from conformance.settings import load_timings
@@ -34,7 +34,7 @@ class Nodes:
 
     said: dict[str, list[Mapping[str, Fact[str]] | Exception]]
     clock: Clock = field(default_factory=Clock)
-    kept: list[Seen] = field(default_factory=list)
+    kept: list[Decision] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
     def read(self, node: str) -> Mapping[str, Fact[str]]:

@@ -8,7 +8,7 @@ from conformance.errors import MissingCapability, Unmet
 from conformance.expect.context import Context
 from conformance.expect.readings import Readings
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.facts import Fact, NodeFacts
 
 POOLS = {
@@ -56,9 +56,9 @@ NODES = [
 ]  # fmt: skip
 
 
-def on_nodes(**found: dict[str, Fact[str]]) -> tuple[Exception | None, list[Seen]]:
+def on_nodes(**found: dict[str, Fact[str]]) -> tuple[Exception | None, list[Decision]]:
     """What is raised and decided of what is read of w1 and w2."""
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     requires = Readings(Context(claims=("IPAM-6",), keep=kept.extend))
     try:
         requires.on_nodes(NODES, lambda name: found.get(name, {}), "one block", because="one network", do="release")

@@ -16,7 +16,7 @@ from conformance.expect.traffic import Expect
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.observation import Observation, Verdict
@@ -62,7 +62,7 @@ class Town:
     directly: str = OWN
     admitted: dict[tuple[str, Addressing], bool] = field(default_factory=dict)
     """Under the policy: (pod, addressing) that gets through; empty: no policy is in force."""
-    kept: list[Seen] = field(default_factory=list)
+    kept: list[Decision] = field(default_factory=list)
 
     def source(self, dsr: bool | None = False, **about: Any) -> ServiceSource:
         prober = ScriptedProber({"client": [self._answer], "stranger": [self._answer]})

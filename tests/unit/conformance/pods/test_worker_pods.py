@@ -11,7 +11,7 @@ import pytest
 
 from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.pods.deploy import Wish
@@ -166,7 +166,7 @@ def test_a_pod_without_a_network_yet_holds_up_who_uses_it_and_not_who_only_start
 def test_a_sick_node_makes_its_own_decisions_inconclusive_and_no_others() -> None:
     deployer = Deployer(broken={"windows-server-2": EnvironmentBroken("no image")})
     pods = worker_pods(deployer)
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     pods.keep = kept.extend
     for _ in range(2):
         assert [server.node for server in pods.servers("windows")] == ["w1"]
@@ -187,7 +187,7 @@ def test_where_no_pod_of_a_role_can_be_deployed_everybody_who_asks_is_told() -> 
 
 def test_a_node_for_which_there_is_no_image_is_not_run() -> None:
     pods = worker_pods(Deployer(broken={"windows-client-1": MissingCapability("no image is known", "x")}))
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     pods.keep = kept.extend
     assert [client.node for client in pods.clients("windows")] == ["w2"]
     assert [(seen.target, seen.verdict) for seen in kept] == [("w1", ClaimVerdict.NOT_RUN)]
@@ -208,7 +208,7 @@ def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_a
     }
     pods = worker_pods(Deployer(broken, [pod()]))
     pods.claims = ("DEMO-1",)
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     pods.keep = kept.extend
     with pytest.raises(Nonconformance, match="because  nothing else is missing") as raised:
         pods.start("windows-server", because="nothing else is missing")
