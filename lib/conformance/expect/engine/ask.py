@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from conformance.errors import EnvironmentBroken, ProbeBroken
+from conformance.errors import ProbeBroken
 from conformance.expect.engine.answered import as_wanted
 from conformance.expect.engine.decide import (
     Broken,
@@ -399,9 +399,3 @@ class _Controls:
         """The closed paths beside which it may stand; one may come twice."""
         for kind in self._kinds.get(id(opened), ()):
             yield from self._closed[kind]
-
-
-def first_error(standings: Sequence[Standing]) -> Exception | None:
-    """The error that explains most: a pod that changed comes before a probe that broke."""
-    errors = [standing.error for standing in standings if isinstance(standing, Broken)]
-    return next((error for error in errors if isinstance(error, EnvironmentBroken)), errors[0] if errors else None)
