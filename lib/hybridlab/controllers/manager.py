@@ -157,7 +157,7 @@ class ControlPlane:
     async def register(self) -> None:
         """Make the machines in the data plane, the system's namespaces and the Node objects."""
         await asyncio.gather(
-            *(self._dataplane.add_node(_node_spec(machine, self.profile)) for machine in self.machines)
+            *(self._dataplane.add_node(_node_spec(machine, self.profile, self._workloads)) for machine in self.machines)
         )
         network = self.profile.network
         if network.outside_address:
@@ -270,12 +270,13 @@ def _complete(workload: Obj | None) -> bool:
     return bool(status.get("readyReplicas", 0) == spec.get("replicas", 1))
 
 
-def _node_spec(machine: Machine, profile: Profile) -> NodeSpec:
+def _node_spec(machine: Machine, profile: Profile, workloads: Workloads) -> NodeSpec:
     return NodeSpec(
         name=machine.name,
         os=machine.os,
         address=machine.address,
         prefix_length=machine.prefix_length,
         underlay_mtu=profile.network.underlay_mtu,
+        pod_prefix=workloads.pod_prefix,
         reset=profile.windows.reset,
     )
