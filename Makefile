@@ -12,7 +12,7 @@ help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
 	@echo 'make test          lint, types and the tests of the suite and the lab themselves'
 	@echo 'make report        the last run as one HTML file (needs Allure 3)'
-	@echo 'make new-claim     begin a claim: ID=CONN-8 writes its catalog entry and a test that is still skipped'
+	@echo 'make new-claim     begin a claim: ID=CONN-8 KIND=reading|host|traffic|policy writes its entry and a test, skipped'
 	@echo 'make env           only the Python environment, in $(VENV)'
 	@echo 'make kube-binaries a real kube-apiserver to hold the lab against (needs Go, 10 minutes)'
 	@echo 'make clean         remove what these made'
@@ -28,7 +28,7 @@ report: env
 # The first two files of a claim; docs/adding-a-claim.md says what comes then. Needs no environment.
 new-claim:
 	@$(PYTHON) tools/new_claim.py $(or $(ID),--help) $(if $(AREA),--area '$(AREA)') $(if $(SOURCE),--source '$(SOURCE)') \
-	  $(if $(SUITE),--suite '$(SUITE)')
+	  $(if $(SUITE),--suite '$(SUITE)') $(if $(KIND),--kind '$(KIND)')
 
 # What the tox environments of the same names run too.
 check-lint:

@@ -121,7 +121,8 @@ class PodStartup:
             if failure is None:
                 tally.right(client, attempt.target, because)
             else:
-                tally.wrong(client, attempt.target, unless_changed(expect, [client, *beside.backends], failure))
+                failure = unless_changed(expect, [client, *beside.backends], failure, want=False)
+                tally.wrong(client, attempt.target, failure)
         tally.end()
         expect.context.record("seconds watched", round(watched.seconds, 3))
         expect.context.record("seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3))

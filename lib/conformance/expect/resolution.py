@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformance.errors import Nonconformance
+from conformance.errors import Nonconformance, first_line
 from conformance.expect.engine.answered import DNS_UNTOLD
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import COMPARE, SEARCHED, Heard, listen, telling_otherwise
+from conformance.expect.guard import excused
 from conformance.expect.poll import poll
 from conformance.expect.session import Session
+from conformance.expect.tally import meaning
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
@@ -50,7 +52,7 @@ def resolves(
     late = [any(_unanswered(each) or (asked.told(each) and not asked.right(each)) for each in seen) for seen in answers]
     doubtful = [attempt for attempt, sound, late_ in zip(attempts, held, late, strict=True) if late_ and not sound]
     heard = listen(expect, doubtful, expect.context.dns)
-    wrong: list[Nonconformance] = []
+    wrong: list[Exception] = []
     for attempt, seen, sound in zip(attempts, answers, held, strict=True):
         if sound:
             reason = f"{because}; {DNS_UNTOLD}"
@@ -58,7 +60,7 @@ def resolves(
         else:
             wrong.append(asked.failure(attempt, seen, heard.get(attempt.label), seconds))
     if wrong:
-        raise wrong[0]
+        raise min(wrong, key=lambda error: not isinstance(error, Nonconformance))
 
 
 @dataclass(frozen=True)
@@ -126,9 +128,7 @@ class _Question:
                 answers[index] += seen
         return answers, polled.agree, polled.settled.seconds
 
-    def failure(
-        self, attempt: Attempt, seen: Sequence[Observation], cause: Heard | None, seconds: float
-    ) -> Nonconformance:
+    def failure(self, attempt: Attempt, seen: Sequence[Observation], cause: Heard | None, seconds: float) -> Exception:
         """Decide that a source got no right answer of a server; ``cause``: what it heard when it waited longer."""
         context, last = self.session.context, seen[-1]
         otherwise = {} if cause else telling_otherwise(self.session, attempt, self.told, context.dns)
@@ -136,7 +136,6 @@ class _Question:
         observed = f"{message.summary(seen)}{_named(last if too_late else None, cause)}"
         observed += f", and DNS pod {', '.join(otherwise)} tells otherwise than the rest" if otherwise else ""
         reason = f"{attempt.label}  observed {observed}{self.over}"
-        context.decided(attempt.source, attempt.target, ClaimVerdict.VIOLATED, reason, "behaviour")
         nothing = f"an empty answer (NOERROR, no {self.record})" if self.exists else str(Verdict.NO_SUCH_NAME)
         right_answer = f"RESOLVED to {', '.join(self.wanted)}" if self.wanted else nothing
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
@@ -147,7 +146,10 @@ class _Question:
             seconds=seconds, further=cause.lines if cause else advice, observed=observed,
             so=f"{self.name} has an A record, which NXDOMAIN denies" if self.exists and _denied(last) else "",
         )  # fmt: skip
-        return Nonconformance(text, seen=seen)
+        said = excused(self.session, text, attempt, seen, want=True) or Nonconformance(text, seen=seen)
+        why = reason if isinstance(said, Nonconformance) else first_line(said)
+        context.decided(attempt.source, attempt.target, meaning(said), why, "behaviour")
+        return said
 
 
 def _unanswered(seen: Observation) -> bool:

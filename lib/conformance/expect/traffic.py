@@ -14,16 +14,16 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
-from conformance.expect import resolution
+from conformance.expect import others, resolution
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.ask import ask
-from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Standing, Wrong, link
+from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Standing, Why, Wrong, link
 from conformance.expect.engine.pairs import Pairs, each, pairs_of
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import LONGER
 from conformance.expect.explain.nearest import Nearest, nearest
-from conformance.expect.guard import pods_unchanged
+from conformance.expect.guard import excused, pods_unchanged
 from conformance.expect.outcome import Outcome, failure, name_paths, table
 from conformance.expect.session import Session
 from conformance.model.attempt import Attempt, Kind
@@ -272,6 +272,9 @@ class Expect(Session):
             or (about_denial and _key(path.attempt) not in self._opened)
             for path in paths
         ]
+        if self.context.change() is None and open:
+            wanted = [path.attempt for path in paths if path.want]
+            others.demand_open(self.context.others, wanted, all_needed=open_is_control)
         began = self.clock.monotonic()
         standings = self._ask(paths, about_denial=about_denial)
         seconds = self.clock.monotonic() - began
@@ -328,6 +331,7 @@ class Expect(Session):
     def _vet(self, outcomes: Sequence[Outcome], because: str) -> None:
         """Take back what changed pods, or names that lead elsewhere, have shown; then say what each path decides."""
         self._look_after_pods(outcomes)
+        self._excuse(outcomes)
         self._demand_same_addresses(outcomes)
         for outcome in outcomes:
             if not outcome.is_control:
@@ -355,6 +359,7 @@ class Expect(Session):
         for path, row in zip(paths, rows, strict=True):
             key = _key(path.attempt)
             self._closed.pop(key, None)
+            self.context.since[(*key, path.want)] = began
             if path.want:
                 self._opened.add(key)
                 last = row[-1].seen
@@ -399,6 +404,21 @@ class Expect(Session):
                 told = f"{message.explained(text, by=str(broken))}\n  {do}"
                 outcome.standing = Broken(EnvironmentBroken(told))
 
+    def _excuse(self, outcomes: Sequence[Outcome]) -> None:
+        """Where a policy of others could give what is wrong with a path, nothing is said of Calico.
+
+        A leak after an agreed denial, and a path that wavers, are given by none.
+        """
+        for outcome in outcomes:
+            why = outcome.standing.why if isinstance(outcome.standing, Wrong | BrokenControl) else None
+            if why not in (Why.CLOSED, Why.OPEN):
+                continue
+            text = message.headline(
+                self.context.claims, outcome.path.attempt, outcome.expected, outcome.seen, outcome.path.seconds
+            )
+            if excuse := excused(self, text, outcome.path.attempt, outcome.seen, want=outcome.path.want):
+                outcome.standing = Broken(excuse)
+
     def _has_changed(self, outcome: Outcome) -> bool:
         try:
             pods_unchanged(self, _pods(outcome.path), doubtful=False)
@@ -428,6 +448,11 @@ class Expect(Session):
         return names.resolved_address(self.prober, attempt, LONGER * patience.dns_give_up, slow=patience.dns_slow)
 
     def _nearest(self, outcome: Outcome) -> Nearest:
+        near = self._nearest_of_path(outcome)
+        unwell = self.context.unwell([pod.node for pod in _pods(outcome.path)])
+        return replace(near, observed=f", while {unwell}") if unwell else near
+
+    def _nearest_of_path(self, outcome: Outcome) -> Nearest:
         return nearest(self, outcome.path.attempt, outcome.seen, self.context.policies_there, self.context.overlay)
 
     def _still_closed(self, outcome: Outcome) -> Nearest:

@@ -94,9 +94,9 @@ class Judge:
             items[:] = chosen
 
     def _subjects(self, item: pytest.Item) -> set[str]:
-        """What a test's claims are about; ``windows`` only where it does not speak of Linux alone."""
+        """A test's claims and what they are about; ``windows`` only where it does not speak of Linux alone."""
         test = item.stash[PLANNED]
-        found = {tag for claim in test.claims(self.catalog) for tag in claim.tags}
+        found = {word for claim in test.claims(self.catalog) for word in (claim.id, *claim.tags)}
         return found if test.about_windows else found - {"windows"}
 
     @staticmethod

@@ -72,7 +72,26 @@ def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterato
         word, why = _prospect(claim, claims, run, by_claim.get(claim.id, []), whole=whole)
         yield f"  {claim.id:9} {word:14} {why}"
         yield from _parts_elsewhere(claim, by_claim.get(claim.id, []), run.facts)
+    yield from _policies_of_others(run, tests)
     yield from _costs(run, tests)
+
+
+def _policies_of_others(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
+    """Which claims policies of others may take, and how to keep them from it."""
+    assert run.facts is not None
+    found = run.inspection.policies if run.inspection else None
+    if found is None or not found.lines:
+        return
+    yield "\nPolicies of others"
+    use = "pods" if found.closing else "policies"  # what only opens takes denials alone
+    going = [test for test in tests if plan.prospect_of(test, catalog(), run.facts, run.settings).verdict is None]
+    claims = dict.fromkeys(part.claim for test in going if use in test.uses for part in test.parts)
+    for told in filter(None, [found.closing, found.opening]):
+        yield f"  {told}"
+    if found.closing or found.opening:
+        yield f"  may take {', '.join(claims) or 'no claim'}; to keep them: {found.exempt}"
+    if found.unread:
+        yield f"  could not be read: {found.unread}"
 
 
 def _with_conditions(claim: Claim, tests: Sequence[PlannedTest]) -> list[ClaimPart]:

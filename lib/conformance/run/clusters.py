@@ -85,6 +85,7 @@ class Clusters:
         from conformance.journal.lease import LOCK_RIGHTS
         from conformance.pods.placement import Placement
         from conformance.run.limits import room_on_windows
+        from conformance.run.policies_there import beforehand
 
         door = self._connected(connection, settings)
         try:
@@ -105,6 +106,7 @@ class Clusters:
                 third_party_pods=_third_party_pods(door, facts) if settings.cluster_disruptive else {},
                 lacking=lacking(door),
                 room=room_on_windows(door, facts),
+                policies=beforehand(door, Ownership(settings.run_id)),
                 installed=installed(door),
             )
         except ApiRefused as error:
