@@ -1,6 +1,6 @@
 """Pods of either system find a Service by DNS: by its full name, and by its short name in their own namespace."""
 
-from conformance.fixtures import OS, Expect, Services, WorkerPods
+from conformance.fixtures import OS, Commands, Expect, Services, WorkerPods
 from conformance.marks import each_os, manifest, verifies
 
 pytestmark = [manifest("services/cluster-ip.yaml")]
@@ -22,13 +22,24 @@ def test_the_short_name_is_the_cluster_ip(pods: WorkerPods, services: Services, 
     expect.resolves(pods.clients(client_os), service.name, [service.cluster_ip], because=BECAUSE)
 
 
-@verifies("CONN-6", part="windows, short name from elsewhere")
-def test_a_windows_pod_does_not_find_a_short_name_of_another_namespace(
-    pods: WorkerPods, services: Services, expect: Expect
+@verifies("CONN-6", part="windows, short name by Windows' own resolver")
+def test_windows_itself_finds_the_short_name(
+    pods: WorkerPods, services: Services, expect: Expect, command: Commands
+) -> None:
+    clients, service = pods.clients("windows").one_per_build(), services.cluster_ip(pods.server("linux"))
+    expect.resolves(clients, service.full_name, [service.cluster_ip], because=BECAUSE)
+    because = "applications ask Windows' resolver, which has the suffix of the pod's namespace"
+    command.windows_resolves(clients, service.name, [service.cluster_ip], because=because)
+
+
+@verifies("CONN-6", part="{client_os}, short name from elsewhere")
+@each_os("client_os")
+def test_a_pod_does_not_find_a_short_name_of_another_namespace(
+    pods: WorkerPods, services: Services, expect: Expect, client_os: OS
 ) -> None:
     service = services.cluster_ip(pods.server("linux"))
-    because = "Windows pods have one suffix, that of their own namespace, in which there is no such Service"
-    expect.resolves(pods.elsewhere("windows"), service.name, [], because=because)
+    because = "no suffix that its pods have leads to the namespace, and in those that they have is no such Service"
+    expect.resolves(pods.elsewhere(client_os), service.name, [], because=because)
 
 
 @verifies("CONN-6", part="linux, name and namespace")
