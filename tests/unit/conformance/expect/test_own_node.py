@@ -13,7 +13,7 @@ from conformance.expect.own_node import OwnNode
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.services import Service
@@ -36,7 +36,7 @@ class Town:
     directly: Verdict = DROPPED
     admitted: Verdict = UP
     at_times: Verdict | None = None
-    kept: list[Seen] = field(default_factory=list)
+    kept: list[Decision] = field(default_factory=list)
 
     def judge(self) -> list[Any]:
         prober = ScriptedProber({"stranger": [self._stranger], "admitted": [self._admitted]})
