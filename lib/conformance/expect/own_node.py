@@ -51,8 +51,8 @@ class OwnNode:
                 closed = f"{attempt.label}: closed as by pod address, {message.summary(seen)}"
                 tally.right(attempt.source, attempt.target, closed, ClaimVerdict.LIFTED)
             else:
-                text = polled.message(index, "CONNECTED each time, or TIMED_OUT each time", {})
-                broken = ControlBroken(text, control="a path that is now open and now closed", seen=seen)
+                wavers = polled.message(index, "CONNECTED each time, or TIMED_OUT each time", {})
+                broken = ControlBroken(wavers, control="a path that is now open and now closed", seen=seen)
                 tally.wrong(attempt.source, attempt.target, broken)
         self.expect.controls([admitted], because="the policy admits them still")
         tally.end()
