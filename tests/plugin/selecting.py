@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "selecting.md"
 ROW = re.compile(
-    r"^\| `(?P<word>\w+)` \| (?P<what>[^|]+) \| (?P<count>\d+) \| (?P<claims>[A-Z0-9, -]+) \|$", re.MULTILINE
+    r"^\| `(?P<word>[\w-]+)` \| (?P<what>[^|]+) \| (?P<count>\d+) \| (?P<claims>[A-Z0-9, -]+) \|$", re.MULTILINE
 )
 COLLECT = """
 import os, sys, pytest

@@ -130,7 +130,7 @@ def test_starts(expect, record):
 
 @verifies("ENC-5")
 def test_reads(expect):
-    Readings(expect.context).equal({"BGP": Fact("Disabled", "x")}, "Disabled", because="so it is", do="-")
+    Readings(expect.context).that({"BGP": Fact("Disabled", "x")}, "Disabled", because="so it is", do="-")
 """
 EMPTIES_EXPECTATIONS = """
 import enum, importlib, inspect, pkgutil

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -86,6 +87,17 @@ def test_after_max_minutes_nothing_begins_and_the_rest_is_not_run(project: Proje
     assert run.report["run"]["cut_short"] == f"{len(said)} planned tests were not run, because --max-minutes had passed"
     assert run.out.count("--max-minutes 60 are over: no test begins now") == 1
     assert_all_outputs_know(run, 8)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_token_that_ends_before_the_run_may_is_announced_once_and_noted(project: Project, workers: int) -> None:
+    project.suite('@verifies("CONN-1")\ndef test_it(): pass')
+    run = project.run("-n", str(workers), STAND_IN=json.dumps({"token_ends": time.time() + 30}))
+    said = "note: the user's token ends at "
+    assert run.code == 0
+    assert run.out.count(said) == 2  # when the tests are known, and among the notes
+    assert said in project.run("--plan", STAND_IN=json.dumps({"token_ends": time.time() + 30})).out
+    assert said not in project.run(STAND_IN=json.dumps({"token_ends": time.time() + 36_000})).out
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1"])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Sequence
 
-from conformance.errors import Nonconformance
+from conformance.errors import Nonconformance, first_line
 from conformance.expect.engine.answered import DNS_UNTOLD
 from conformance.expect.explain import message
-from conformance.expect.explain.dns_servers import COMPARE, SEARCHED, Heard, Servers, listen, telling_otherwise
-from conformance.expect.poll import Polling, poll
+from conformance.expect.explain.dns_servers import COMPARE, SEARCHED, Heard, listen, telling_otherwise
+from conformance.expect.guard import excused
+from conformance.expect.poll import poll
+from conformance.expect.session import Session
+from conformance.expect.tally import meaning
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
@@ -24,30 +26,8 @@ DENIED = (
 """What to do about a name that is denied because it has no records of one type."""
 
 
-class Told(Protocol):
-    """Where decisions go (``conformance.expect.traffic.Context``)."""
-
-    @property
-    def claims(self) -> tuple[str, ...]: ...
-
-    @property
-    def decided(self) -> Callable[[Workload, Target | None, ClaimVerdict, str, Literal["behaviour"]], None]:
-        """Says what was decided about one source, and one server where it was named."""
-
-    @property
-    def dns(self) -> Callable[[], Servers | None]:
-        """The cluster's DNS, for messages; None: not known."""
-
-
-class Asks(Polling, Protocol):
-    """What asking for names needs of a test's expectations."""
-
-    @property
-    def context(self) -> Told: ...
-
-
 def resolves(
-    expect: Asks,
+    expect: Session,
     sources: Sequence[Workload],
     name: str,
     to: Sequence[str],
@@ -108,7 +88,7 @@ def resolves(
     late = [any(_unanswered(each) or (told(each) and not right(each)) for each in seen) for seen in answers]
     doubtful = [attempt for attempt, sound, late_ in zip(attempts, held, late, strict=True) if late_ and not sound]
     heard = listen(expect, doubtful, expect.context.dns)
-    wrong: list[Nonconformance] = []
+    wrong: list[Exception] = []
     over = " over TCP" if over_tcp else ""
     for attempt, seen, sound in zip(attempts, answers, held, strict=True):
         if sound:
@@ -121,7 +101,6 @@ def resolves(
         observed = f"{message.summary(seen)}{_named(seen[-1] if too_late else None, cause)}"
         observed += f", and DNS pod {', '.join(otherwise)} tells otherwise than the rest" if otherwise else ""
         reason = f"{attempt.label}  observed {observed}{over}"
-        expect.context.decided(attempt.source, attempt.target, ClaimVerdict.VIOLATED, reason, "behaviour")
         nothing = f"an empty answer (NOERROR, no {record})" if exists else str(Verdict.NO_SUCH_NAME)
         right_answer = f"RESOLVED to {', '.join(wanted)}" if wanted else nothing
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
@@ -137,9 +116,12 @@ def resolves(
             observed=observed,
             so=f"{name} has an A record, which NXDOMAIN denies" if exists and _denied(seen[-1]) else "",
         )
-        wrong.append(Nonconformance(text, seen=seen))
+        said: Exception = excused(expect, text, attempt, seen, want=True) or Nonconformance(text, seen=seen)
+        why = reason if isinstance(said, Nonconformance) else first_line(said)
+        expect.context.decided(attempt.source, attempt.target, meaning(said), why, "behaviour")
+        wrong.append(said)
     if wrong:
-        raise wrong[0]
+        raise min(wrong, key=lambda error: not isinstance(error, Nonconformance))
 
 
 def _unanswered(seen: Observation) -> bool:

@@ -12,6 +12,7 @@ from conformance.facts.reading import Reading
 from conformance.facts.tigera_status import tigera_status
 from conformance.facts.updates import windows_update
 from conformance.kube.client import Kube, Obj
+from conformance.kube.node_conditions import boot_id, not_ready
 from conformance.model.facts import Fact, Facts, NodeFacts
 
 KERNEL = re.compile(r"^\d+\.\d+\.(\d+)\.(\d+)")
@@ -56,15 +57,14 @@ def node_facts(node: Obj) -> NodeFacts:
     kernel = str(info.get("kernelVersion") or "")
     annotations = dict(meta.get("annotations") or {})
     match = KERNEL.match(kernel) if windows else None
-    ready = any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in status.get("conditions") or []
-    )
+    unready = not_ready(node)
     return NodeFacts(
         name=meta["name"],
         os="windows" if windows else "linux",
         address=str(addresses.get("InternalIP") or addresses.get("ExternalIP") or ""),
-        ready=ready,
+        ready=not unready,
+        unready=unready,
+        boot=boot_id(node),
         schedulable=not spec.get("unschedulable"),
         control_plane=any(key in labels for key in CONTROL_PLANE),
         kernel_version=kernel,

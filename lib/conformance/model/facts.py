@@ -48,6 +48,10 @@ class NodeFacts:
     container_runtime: str
     windows_build: tuple[int, int] | None = None
     """Build and UBR, ``(20348, 2762)``; None on Linux."""
+    boot: str = ""
+    """Its boot id; empty: not told."""
+    unready: str = ""
+    """Why it is not Ready: status, reason and message of the condition, or a taint; empty: it is."""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     taints: tuple[dict[str, Any], ...] = ()

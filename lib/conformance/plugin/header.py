@@ -28,6 +28,7 @@ def lines(run: Run) -> list[str]:
         text += groups.lines(catalog(), run.facts, run.settings)
         text += parts_elsewhere(run.facts)
         text += [f"note: {line}" for line in assumptions(run.facts)]
+        text += [f"note: {line}" for line in (run.inspection.policies.lines if run.inspection else [])]
     if run.workers:
         text.append(f"workers: {run.workers}")
     if run.directory:
@@ -73,7 +74,11 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
     found = _coverage(facts, settings)
     names = {item.node.name for item in found}
     left_out = {node.build for node in facts.by_os("windows")} - {item.node.build for item in found}
-    others = [node.name for node in facts.nodes if node.name not in names]
+    others = [
+        node.name + (f" (not ready: {node.unready})" if node.unready else "")
+        for node in facts.nodes
+        if node.name not in names
+    ]
     text = [f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}"]
     text += [f"         not {', '.join(others)}"] if others else []
     text += [f"note: no node of Windows build {', '.join(sorted(left_out))} is covered"] if left_out else []

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.catalog import Catalog, Claim, Conditions, catalog
-from conformance.errors import EnvironmentBroken, MissingCapability, Unmet, first_line
+from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, SuiteError, Unmet, first_line
 from conformance.model.claim import ClaimResult, ClaimVerdict, Finding
 from conformance.model.codec import to_plain
 from conformance.plugin import options
@@ -94,9 +94,9 @@ class Judge:
             items[:] = chosen
 
     def _subjects(self, item: pytest.Item) -> set[str]:
-        """What a test's claims are about; ``windows`` only where it does not speak of Linux alone."""
+        """A test's claims and what they are about; ``windows`` only where it does not speak of Linux alone."""
         test = item.stash[PLANNED]
-        found = {tag for claim in test.claims(self.catalog) for tag in claim.tags}
+        found = {word for claim in test.claims(self.catalog) for word in (claim.id, *claim.tags)}
         return found if test.about_windows else found - {"windows"}
 
     @staticmethod
@@ -276,6 +276,7 @@ class Judge:
             touched=tuple(sorted(statement.touched)),
             needs_windows=test.about_windows,
             figures=statement.figures.figures(),
+            explanation=statement.explanation,
         )
 
     def _results(self, item: pytest.Item, statement: Statement) -> tuple[ClaimResult, ...]:
@@ -346,6 +347,9 @@ class Judge:
         if self.state.diagnostics.collect(failure, self.state.attachments):
             error.add_note(f"  see       {self.state.attachments.folder}")
         error.add_note(f"  again     {again}")
+        told = error.explanation if isinstance(error, Nonconformance | SuiteError) else None
+        if told and not item.stash[STATEMENT].explanation:
+            item.stash[STATEMENT].explanation = replace(told, again=again)
 
 
 def recorder(item: pytest.Item) -> Recorder:

@@ -7,6 +7,7 @@ Each pod is deployed in a thread of its own, so that tests wait for what they as
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from conformance.kube.waits import is_ready
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, decision_on
 from conformance.model.endpoint import OS, Workload
+from conformance.model.facts import NodeFacts
 from conformance.pods.deploy import Pods, Wish, changed, there_now
 from conformance.pods.groups import Group, PodPairs
 from conformance.pods.placement import Placement
@@ -38,6 +40,9 @@ ASKS_FOR_DEMO = frozenset({"clients", "servers", "client", "server", "placed_aro
 Place = Literal["same node", "a Linux node", "another Windows node"]
 """Where a server is, seen from a client's Windows node."""
 
+LOOK_AT_NODES = 5.0
+"""s.  Between two looks at whether covered nodes live, while nothing is wrong."""
+
 
 class WorkerPods:
     """Pods by role (``windows-server``), in the second namespace too (``elsewhere/windows-client``)."""
@@ -50,6 +55,10 @@ class WorkerPods:
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="deploy")
         self._work: dict[str, Future[Workload]] = {}
+        self._gone: dict[str, NodeFacts] = {}
+        """Covered nodes that died."""
+        self._nodes_looked_at = 0.0
+        """When, by ``time.monotonic``."""
         self._warmth: dict[str, Future[None]] = {}
         self._lost: dict[str, Workload] = {}
         """What pods were before something changed them."""
@@ -204,6 +213,7 @@ class WorkerPods:
 
         Raises what the first raised where there is none at all.
         """
+        self._leave_lost(ROLES[role.rpartition("/")[2]].os)
         seats = self._seats(role)
         work = self._begun(seats)
         wait(work)
@@ -224,6 +234,19 @@ class WorkerPods:
             raise errors[0]
         self.used |= found
         return Group(found.values())
+
+    def _leave_lost(self, os: OS) -> None:
+        """Ask nothing more of nodes that died: what a test would have decided on them is undecided."""
+        systems: tuple[OS, ...] = ("linux", "windows")
+        covered = {item.node.name: item.node for each in systems for item in self._placement.coverage(each)}
+        if time.monotonic() - self._nodes_looked_at > LOOK_AT_NODES:
+            lost = self._pods.watch.lost_among(covered)
+            self._placement.lost |= lost
+            self._gone |= {name: covered[name] for name in lost}
+            self._nodes_looked_at = time.monotonic()
+        for name, node in self._gone.items():
+            if node.os == os:
+                self.keep([decision_on(node, ClaimVerdict.INCONCLUSIVE, self._placement.lost[name], "behaviour")])
 
     def _failed(self, seat: str, verdict: ClaimVerdict, error: BaseException) -> None:
         self.keep([decision_on(self._wish(seat).node, verdict, str(error).partition("\n")[0], "behaviour")])

@@ -13,6 +13,7 @@ from conformance.catalog import NotApplicable, applicability
 from conformance.model import SCHEMA_VERSION
 from conformance.model.claim import PRECEDENCE, ClaimVerdict
 from conformance.model.codec import to_plain
+from conformance.model.explanation import Explanation
 from conformance.model.facts import Facts
 from conformance.model.images import RanImage
 from conformance.model.installed import Installed
@@ -242,4 +243,10 @@ def _test(test: TestOutcome) -> dict[str, Any]:
         "worker": test.worker,
         "ran": test.ran,
         "figures": to_plain(test.figures),
+        "explanation": _explanation(test.explanation),
     }
+
+
+def _explanation(found: Explanation | None) -> dict[str, Any] | None:
+    """With the first line, so that no reader has to put it together."""
+    return {"headline": found.headline, **to_plain(found)} if found else None

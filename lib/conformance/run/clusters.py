@@ -85,6 +85,7 @@ class Clusters:
         from conformance.journal.lease import LOCK_RIGHTS
         from conformance.pods.placement import Placement
         from conformance.run.limits import room_on_windows
+        from conformance.run.policies_there import beforehand
 
         door = self._connected(connection, settings)
         try:
@@ -103,8 +104,10 @@ class Clusters:
                 no_lock="; ".join(no_lock),
                 not_opted_in=not_opted_in(door) if facts.evidence == "field" and settings.cluster_disruptive else "",
                 third_party_pods=_third_party_pods(door, facts) if settings.cluster_disruptive else {},
-                lacking=lacking(door),
+                lacking=lacking(door, calicoctl=settings.calicoctl is not None),
                 room=room_on_windows(door, facts),
+                policies=beforehand(door, Ownership(settings.run_id)),
+                token_ends=door.access.ends.timestamp() if door.access.ends else None,
                 installed=installed(door),
             )
         except ApiRefused as error:

@@ -199,7 +199,7 @@ def _names(facts: Facts, os: OS) -> list[str]:
 def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
     """Which right the user lacks for a test, and how to get it; disruption that nobody asked for needs none."""
     asked = settings.disruptive or settings.not_disruptive
-    for use in test.uses:
+    for use in (*test.uses, *(("calicoctl",) if test.needs.calico_policy else ())):
         if use in settings.lacking and (asked or use != "disruption"):
             lines = settings.lacking[use]
             more = f" and {len(lines) - 1} rights more" if len(lines) > 1 else ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from conformance.catalog import Claim, IsolationKind, Modality, NotApplicable, applicability
 from conformance.model.claim import ACTIVE_HALF, PRECEDENCE, UNDERLAY, ClaimKind, ClaimResult, ClaimVerdict, precedence
 from conformance.model.decision import Decision
+from conformance.model.explanation import Explanation
 from conformance.model.facts import Facts
 from conformance.model.figures import Figures
 from conformance.verdicts.decisions import by_build, over_builds
@@ -43,6 +44,8 @@ class TestOutcome:
     ran: bool = True
     """False: the plan had it, and nothing was heard of it."""
     figures: Figures = field(default_factory=Figures)
+    explanation: Explanation | None = None
+    """Why it failed, where an expectation about an attempt did."""
 
     @property
     def flaky(self) -> bool:

@@ -10,6 +10,7 @@ from conformance.errors import MissingCapability, NotAboutThisCluster, Unmet, fi
 from conformance.expect.figures import FigureLog
 from conformance.model.claim import ClaimKind, ClaimResult, ClaimVerdict, Finding
 from conformance.model.decision import Decision
+from conformance.model.explanation import Explanation
 
 SETTLED = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
 """What nothing that comes later covers up."""
@@ -31,6 +32,8 @@ class Statement:
     calling: bool = False
     """Its body runs."""
 
+    explanation: Explanation | None = None
+    """What the failure that counts was made of."""
     results: tuple[ClaimResult, ...] | None = None
     """What it says of each of its claims; None: not known yet, or something was said since."""
 

@@ -78,7 +78,9 @@ class ControlPlane:
         self._stopped: list[ContainerHook] = []
         self.caches = Caches(self._client)
         self.recorder = Recorder(self._client)
-        self._nodes = Nodes(self._client, self.caches, self.machines, profile, workloads.node_labels)
+        self._nodes = Nodes(
+            self._client, self.caches, self.machines, profile, workloads.node_labels, stalls=self._kubelet_stalls
+        )
         names = [machine.name for machine in self.machines]
         self.kube_proxies = KubeProxies(
             self.caches,
@@ -155,7 +157,7 @@ class ControlPlane:
     async def register(self) -> None:
         """Make the machines in the data plane, the system's namespaces and the Node objects."""
         await asyncio.gather(
-            *(self._dataplane.add_node(_node_spec(machine, self.profile)) for machine in self.machines)
+            *(self._dataplane.add_node(_node_spec(machine, self.profile, self._workloads)) for machine in self.machines)
         )
         network = self.profile.network
         if network.outside_address:
@@ -268,12 +270,13 @@ def _complete(workload: Obj | None) -> bool:
     return bool(status.get("readyReplicas", 0) == spec.get("replicas", 1))
 
 
-def _node_spec(machine: Machine, profile: Profile) -> NodeSpec:
+def _node_spec(machine: Machine, profile: Profile, workloads: Workloads) -> NodeSpec:
     return NodeSpec(
         name=machine.name,
         os=machine.os,
         address=machine.address,
         prefix_length=machine.prefix_length,
         underlay_mtu=profile.network.underlay_mtu,
+        pod_prefix=workloads.pod_prefix,
         reset=profile.windows.reset,
     )

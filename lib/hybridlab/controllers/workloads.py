@@ -17,6 +17,8 @@ class Workloads(Protocol):
 
     operator: bool
     """Calico's operator keeps what it laid."""
+    pod_prefix: str
+    """How the names of pods' interfaces on nodes begin."""
 
     def namespaces(self) -> list[str]:
         """Return the namespaces that exist before anything else."""

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from hybridlab.dataplane.model import NodeRoutes, NodeSpec, PodSpec, PolicyUpdate, ServiceTable, Tunnel, Zone
+from hybridlab.dataplane.model import (
+    FabricTable,
+    NodeRoutes,
+    NodeSpec,
+    PodSpec,
+    PolicyUpdate,
+    ServiceTable,
+    Tunnel,
+    Zone,
+)
 from hybridlab.kernel.rpc import Caller, client
 
 
@@ -33,7 +42,11 @@ class Dataplane(Protocol):
         ...
 
     async def set_routes(self, node: str, routes: NodeRoutes) -> None:
-        """Replace the node's pod routing."""
+        """Replace the node's pod routing.  What cannot be laid is refused by name, and the rest is in place."""
+        ...
+
+    async def set_fabric(self, table: FabricTable) -> None:
+        """Replace what the underlay routes to which node, and whose packets it takes only from whom they belong to."""
         ...
 
     async def add_pod(self, spec: PodSpec) -> None:

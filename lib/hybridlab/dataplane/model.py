@@ -39,6 +39,8 @@ class NodeSpec:
     prefix_length: int
     underlay_mtu: int = 1500
     tunnel: Tunnel | None = None
+    pod_prefix: str = "cali"
+    """How the names of its pods' interfaces begin."""
     reset: Literal["remote", "both"] = "remote"
     """Windows: who gets a TCP reset when a pod's ACL list is replaced."""
 
@@ -58,11 +60,33 @@ class TunnelRoute:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DirectRoute:
+    """A network on another node that is reached by the node's own address, which has to be on this underlay."""
+
+    cidr: str
+    via: str
+    protocol: int
+    """Who laid it, as ``ip route`` shows it: 12 BIRD, 4 static, 3 boot, 80 Felix."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostEndpoint:
+    """A device of the node on its pods' network: what the node sends to its own pods comes from this address."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class NodeRoutes:
     """All the pod routing of one node; replaces what was there before."""
 
     own_blocks: tuple[str, ...]
+    own_protocol: int = 80
+    """Who laid the blackholes that keep what no pod has from leaving."""
     remote_blocks: tuple[TunnelRoute, ...] = ()
+    direct: tuple[DirectRoute, ...] = ()
+    host_endpoint: HostEndpoint | None = None
     pools: tuple[str, ...] = ()
     """All IP pools: traffic from a pod to an address outside them is source-NATed to the node when ``nat_outgoing``."""
     nat_outgoing: bool = True
@@ -77,6 +101,8 @@ class PodPort:
     mtu: int = 1450
     mac: str | None = None
     """The pod's own; None: one by its address."""
+    initial: Literal["closed", "open"] = "closed"
+    """Until policy is programmed: what Calico's plugin lets it, or anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +120,23 @@ class PodSpec:
     hostname: str = ""
     nameservers: tuple[str, ...] = ()
     searches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FabricRoute:
+    """A network of pods that the underlay's router leads to a node."""
+
+    cidr: str
+    node: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FabricTable:
+    """What the underlay knows of pods; replaces what was there before.  Without routes it is no router at all."""
+
+    routes: tuple[FabricRoute, ...] = ()
+    source_check: tuple[str, ...] = ()
+    """Nodes from which the underlay takes only what has the node's own address, or one that is routed to it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,9 +39,9 @@ class Pod:
     """Addresses given besides the pod's own."""
 
 
-def interface_name(namespace: str, name: str) -> str:
+def interface_name(namespace: str, name: str, prefix: str) -> str:
     """The host-side interface's name as Calico derives it from a pod's namespace and name."""
-    return "cali" + hashlib.sha1(f"{namespace}.{name}".encode()).hexdigest()[:11]
+    return prefix + hashlib.sha1(f"{namespace}.{name}".encode()).hexdigest()[:11]
 
 
 def add_pod(node: Node, spec: PodSpec, address: str) -> Pod:
@@ -52,7 +52,7 @@ def add_pod(node: Node, spec: PodSpec, address: str) -> Pod:
             spec=spec,
             address=address,
             netns=netns,
-            interface=interface_name(spec.namespace, spec.name),
+            interface=interface_name(spec.namespace, spec.name, node.spec.pod_prefix),
             index=node.new_index(),
             mac=spec.port.mac or _pod_mac(address),
         )
@@ -68,7 +68,7 @@ def add_pod(node: Node, spec: PodSpec, address: str) -> Pod:
             route.set_route(f"{spec.port.gateway}/32", index=_ETH0_INDEX)
             route.set_route("0.0.0.0/0", via=spec.port.gateway, index=_ETH0_INDEX)
             route.flush()
-        node.add_endpoint(spec.id, pod.interface, address, pod.mac)
+        node.add_endpoint(spec.id, pod.interface, address, pod.mac, open_at_first=spec.port.initial == "open")
         node.add_pod_route(pod.index, address, pod.mac)
     except BaseException:
         node.remove_endpoint(spec.id)

@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from hybridlab.dataplane import outside
@@ -19,6 +20,7 @@ from hybridlab.dataplane.dns import Resolver
 from hybridlab.dataplane.fabric import SCOPE, Fabric
 from hybridlab.dataplane.injection import Injections
 from hybridlab.dataplane.model import (
+    FabricTable,
     NodeRoutes,
     NodeSpec,
     PodSpec,
@@ -113,6 +115,14 @@ class DataplaneService:
     async def set_routes(self, node: str, routes: NodeRoutes) -> None:
         changed = self._node(node)
         await self._program(lambda: changed.set_routes(routes))
+
+    async def set_fabric(self, table: FabricTable) -> None:
+        fabric, ports = self._underlay(), {name: node.on_fabric for name, node in self._nodes.items()}
+        for name in {*(route.node for route in table.routes), *table.source_check}:
+            self._node(name)  # refuses one that is not there
+        router = await self._program(lambda: fabric.route_to(table, ports))
+        for node in self._nodes.values():
+            await self._program(partial(node.meet_router, router))
 
     async def add_pod(self, spec: PodSpec) -> None:
         node = self._node(spec.node)

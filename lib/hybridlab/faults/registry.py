@@ -438,6 +438,17 @@ TYPES = (
         make=kubelet.kubelet_idle,
     ),
     FaultType(
+        name="node-dead",
+        layer="pods",
+        scope="node",
+        description="a node is switched off: kubelet and lease stop, nothing leaves it, it is Ready Unknown",
+        parameters=(
+            _NODE,
+            Parameter(name="after", meaning="only so many seconds after the next pod has started there", default=""),
+        ),
+        make=kubelet.NodeDead,
+    ),
+    FaultType(
         name="image-pull-stalls",
         layer="pods",
         scope="all, node",

@@ -181,7 +181,8 @@ class PolicyHitsNode(Several):
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         nodes = lab.nodes(parameters["node"])
-        rules = [("f_host", "ct state established,related accept"), ("f_host", 'oifname "cali*" jump to-wl')]
+        pods = f'oifname "{lab.calico.plane.pod_prefix}*"'
+        rules = [("f_host", "ct state established,related accept"), ("f_host", f"{pods} jump to-wl")]
         windows = {node: lab.calico.felixes[node] for node in nodes if lab.calico.nodes[node].os == "windows"}
         lists = FelixFault(
             windows, identity, "lets no node into its pods", lambda felix: felix.faults.hostless, Felix.start_over

@@ -57,7 +57,8 @@ def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, s
     """A node lets everything, or everything of one protocol, past policy."""
     node, protocol = lab.node(parameters["node"]), parameters["protocol"]
     what = "" if protocol == "all" else f"meta l4proto {protocol} "
-    rules = [("f_policy", f'{way} "cali*" {what}accept') for way in ("iifname", "oifname")]
+    pods = f'"{lab.calico.plane.pod_prefix}*"'
+    rules = [("f_policy", f"{way} {pods} {what}accept") for way in ("iifname", "oifname")]
     return RuleFault(lab.dataplane, identity, {node: rules})
 
 
@@ -90,7 +91,7 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     own = f"ip saddr {{ {', '.join(blocks)} }}" + ("" if protocol == "all" else f" meta l4proto {protocol}")
     rules = [
         ("f_snat", f'oifname "{lab.calico.plane.device}" {own} masquerade'),
-        ("f_snat", f'oifname "cali*" {own} snat to {lab.address(node)}'),
+        ("f_snat", f'oifname "{lab.calico.plane.pod_prefix}*" {own} snat to {lab.address(node)}'),
     ]
     return RuleFault(lab.dataplane, identity, {node: rules})
 

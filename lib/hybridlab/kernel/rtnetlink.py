@@ -36,6 +36,7 @@ _IFLA_INFO_KIND, _IFLA_INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
 _VXLAN_ID, _VXLAN_LINK, _VXLAN_LOCAL, _VXLAN_LEARNING, _VXLAN_PORT, _VXLAN_UDP_CSUM = 1, 3, 4, 7, 15, 18
 
 _RTN_UNICAST, _RTN_BLACKHOLE = 1, 6
+_RTA_PREFSRC = 7
 _RT_TABLE_MAIN = 254
 _RT_SCOPE_UNIVERSE, _RT_SCOPE_LINK = 0, 253
 _RTNH_F_ONLINK = 4
@@ -174,9 +175,11 @@ class RouteSocket:
         )
         self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add veth {name}")
 
-    def add_bridge(self, name: str, *, index: int) -> None:
-        """A bridge, up."""
+    def add_bridge(self, name: str, *, index: int, mac: str | None = None) -> None:
+        """A bridge, up.  Without ports it is a place for an address; kernels may lack the device type ``dummy``."""
         body = _link_header(index, up=True) + attribute(_IFLA_IFNAME, _name(name)) + _link_info("bridge")
+        if mac is not None:
+            body += attribute(_IFLA_ADDRESS, _mac(mac))
         self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add bridge {name}")
 
     def add_tunnel(
@@ -285,9 +288,13 @@ class RouteSocket:
         onlink: bool = False,
         blackhole: bool = False,
         protocol: int = PROTO_CALICO,
+        source: str | None = None,
     ) -> None:
-        """A route of the main table, new or in place of the old one to the same network."""
+        """A route of the main table, new or in place of the old one to the same network; ``source``: of what the
+        machine itself sends there."""
         body = _route(network, index, via, onlink=onlink, blackhole=blackhole, protocol=protocol)
+        if source is not None:
+            body += attribute(_RTA_PREFSRC, socket.inet_aton(source))
         self._add(RTM_NEWROUTE, body, NLM_F_CREATE | NLM_F_REPLACE, f"set route {network}")
 
     def delete_route(self, network: str, *, index: int | None = None, tolerated: frozenset[int] = frozenset()) -> None:

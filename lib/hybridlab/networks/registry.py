@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from hybridlab.faults.model import FaultType
 from hybridlab.networks.contract.plane import Plane
+from hybridlab.networks.l2bridge.plane import L2Bridge
 from hybridlab.networks.vxlan.plane import Vxlan
 from hybridlab.profiles.model import Profile
 
 PLANES: Mapping[str, type[Plane]] = {
     "vxlan": Vxlan,
+    "l2bridge": L2Bridge,
 }
 DEFAULT = "vxlan"
 """The plane of a profile that names none."""

@@ -141,6 +141,9 @@ class Timing:
     windows_refused_ms: int = 0
     """How late programs of Windows pods hear that a TCP connection was refused.  Really 1000 to 3000: Winsock sends its
     SYN again after a reset, 500 ms apart, before it believes it (Microsoft KB175523)."""
+    node_unknown_ms: int = 1500
+    """How long a node's kubelet is silent before the node is Ready Unknown and tainted.  Really 50,000
+    (kube-controller-manager --node-monitor-grace-period; 40,000 before Kubernetes 1.32)."""
     image_pull_ms: int = 0
     pod_start_ms: int = 0
     daemon_replaced_ms: int = 1000

@@ -12,7 +12,7 @@ import errno
 import selectors
 import socket
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from socket import socket as Socket  # noqa: N812 (a class; Lab has a method of its name)
 from typing import Any, TypeVar
@@ -250,14 +250,24 @@ def _node(name: str, number: int) -> TestNode:
     return TestNode(spec=spec, block=f"192.168.1.{base}/26", tunnel=tunnel)
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
+LabType = TypeVar("LabType", bound=Lab)
+
+
+@contextlib.contextmanager
+def labd_lab(kind: Callable[[asyncio.Runner, Channel], LabType]) -> Iterator[LabType]:
+    """A lab of this kind, built, behind a labd of its own."""
     labd = launch(LabdSettings(services=("dataplane",)))
     with asyncio.Runner() as runner:
         try:
             channel = runner.run(labd.connect())
-            built = Lab(runner, channel)
+            built = kind(runner, channel)
             runner.run(built.build())
             yield built
         finally:
             runner.run(labd.close())
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with labd_lab(Lab) as built:
+        yield built

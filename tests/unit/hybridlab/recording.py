@@ -9,6 +9,7 @@ from typing import Any
 from hybridlab.dataplane.contract import DataplaneError, remote_dataplane
 from hybridlab.dataplane.model import (
     EndpointProgram,
+    FabricTable,
     NodeRoutes,
     NodeSpec,
     PodSpec,
@@ -59,6 +60,7 @@ class RecordingDataplane(Recorder):
         self.latencies: dict[str, float] = {}
         self.services: dict[str, ServiceTable] = {}
         self.zone: Zone | None = None
+        self.fabric = FabricTable()
         self.cut_off: list[str] = []
         self.refuse: str = ""
         """When set, policy updates are refused with this message."""
@@ -74,6 +76,9 @@ class RecordingDataplane(Recorder):
 
     async def set_routes(self, node: str, routes: NodeRoutes) -> None:
         self.routes[node] = routes
+
+    async def set_fabric(self, table: FabricTable) -> None:
+        self.fabric = table
 
     async def add_pod(self, spec: PodSpec) -> None:
         self.pods[spec.id] = spec

@@ -22,7 +22,7 @@ class Installed:
         self._profile, self._plane = profile, plane
         self._install = install_of(profile)
         self.operator = self._install.operator
-        self.cni_file = self._install.cni_file
+        self.cni_file, self.pod_prefix = self._install.cni_file, plane.pod_prefix
 
     # -- the control plane's
 

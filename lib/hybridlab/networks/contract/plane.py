@@ -60,6 +60,8 @@ class Plane(ABC):
     """What a profile says under ``network.plane``."""
     device: ClassVar[str]
     """The interface by which a node sends to other nodes' pods."""
+    pod_prefix: ClassVar[str] = "cali"
+    """How the names of pods' interfaces on nodes begin."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile

@@ -43,7 +43,6 @@ OVERHEAD = 50
 EXTERNAL_VSID = 9999
 MAC_PREFIX = "0E-2A"
 """First two bytes of pods' MAC addresses on Windows: Calico's default."""
-LINUX_GATEWAY = "169.254.1.1"
 
 
 class Vxlan(Plane):
@@ -70,7 +69,7 @@ class Vxlan(Plane):
 
     def pod_port(self, machine: Machine, address: str, network: str, windows: WindowsNode | None) -> PodPort:
         if windows is None:
-            return PodPort(gateway=LINUX_GATEWAY, mtu=self.mtu(self.profile.network.calico_mtu))
+            return PodPort(mtu=self.mtu(self.profile.network.calico_mtu))
         mac = pod_mac(address, str(windows.plugin.get("vxlan_mac_prefix") or MAC_PREFIX))
         return PodPort(gateway=gateway(network), mtu=self.mtu(self.profile.network.windows_mtu), mac=mac)
 

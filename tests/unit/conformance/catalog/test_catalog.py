@@ -79,6 +79,13 @@ def test_windows_is_the_tag_of_what_needs_a_windows_node() -> None:
     assert tagged("windows") == {claim.id for claim in catalog().values() if claim.needs.windows}
 
 
+def test_words_that_follow_from_a_claim_are_given_by_themselves() -> None:
+    assert tagged("isolation") == {claim.id for claim in catalog().values() if claim.denial} != set()
+    assert tagged("limitations") == {
+        claim.id for claim in catalog().values() if claim.kind in ("limitation", "known issue")
+    }
+
+
 def test_every_tag_is_explained_and_used() -> None:
     assert all(tagged(tag) for tag in catalog().tags)
 

@@ -219,8 +219,7 @@ def test_a_ping_and_a_command_are_said_to_name_nobody() -> None:
         return Ended(f"PING\n64 bytes from {argv[-1]}: seq=0\n3 packets transmitted")
 
     commands = Commands(run, load_timings(), context)
-    expect = Town().expect()
-    expect.context = context
+    expect = replace(Town().expect(), context=context)
     Beyond(expect, commands, None).ping(PodPairs([(CLIENT, SERVER)]), because=BECAUSE)
     commands.nc_opens([(CLIENT, SERVER.tcp(80))], because=BECAUSE)
     assert [seen.reason for seen in kept] == [

@@ -53,6 +53,11 @@ class Deployer:
     prepared: list[tuple[str, Any]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     lock: Any = field(default_factory=threading.Lock)
+    dead: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def watch(self) -> Any:
+        return SimpleNamespace(lost_among=lambda names: {name: self.dead[name] for name in names if name in self.dead})
 
     @property
     def kube(self) -> Any:
@@ -369,3 +374,43 @@ def test_there_is_no_other_windows_node_in_a_small_cluster() -> None:
     small = cluster(node("l1", "linux"), node("w1", "windows"))
     with pytest.raises(MissingCapability, match="needs a pair of pods on two nodes"):
         worker_pods(Deployer(), small).placed_around(["w1"], "another Windows node")
+
+
+def test_a_node_that_died_is_left_and_what_it_would_have_decided_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    deployer = Deployer()
+    pods = worker_pods(deployer)
+    kept: list[Any] = []
+    pods.keep = kept.extend
+    assert {pod.node for pod in pods.clients("windows")} == {"w1", "w2"}
+    monkeypatch.setattr("conformance.pods.worker_pods.LOOK_AT_NODES", -1.0)
+    deployer.dead = {"w1": "node w1 was lost during the run: Ready Unknown"}
+    assert {pod.node for pod in pods.clients("windows")} == {"w2"}
+    assert {(seen.target, str(seen.verdict), seen.reason) for seen in kept} == {
+        ("w1", "INCONCLUSIVE", "node w1 was lost during the run: Ready Unknown")
+    }
+    kept.clear()
+    assert pods.clients("linux")
+    assert kept == []
+    deployer.dead["w2"] = "node w2 was lost during the run: Ready Unknown"
+    with pytest.raises(EnvironmentBroken, match=r"no Windows node is left: node w1 was lost.*; node w2 was lost"):
+        pods.clients("windows")
+
+
+def test_a_test_of_linux_alone_starts_no_windows_pods_of_the_demo() -> None:
+    deployer = Deployer()
+    pods = worker_pods(deployer)
+    pods.systems = ("linux",)
+    pods.start_demo()
+    assert pods.clients("linux")
+    pods.close()
+    assert sorted(named(deployer)) == ["linux-client-1", "linux-client-2", "linux-server-1", "linux-server-2"]
+
+
+def test_what_cannot_start_before_a_test_is_told_to_who_asks_for_it() -> None:
+    deployer = Deployer(broken={"linux-server-1": EnvironmentBroken("no image")})
+    pods = worker_pods(deployer)
+    pods.start_demo()
+    assert len(named(deployer)) == 8
+    assert not pods.used, "nobody has asked for one yet"
+    with pytest.raises(EnvironmentBroken, match="no image"):
+        pods.server("linux")
