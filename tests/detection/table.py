@@ -19,7 +19,7 @@ LAYERS = Path(__file__).with_name("layers.yaml")
 RED = ("VIOLATED", "UNMET", "LIFTED", "ADVISED")
 """Verdicts that say: this cluster does not do what the claim states."""
 REASONED = ("NOT_RUN", "ADVISED")
-"""Verdicts that a row expects only with what the reason says."""
+"""Verdicts that a row expects only with what the reason of one of the claims says."""
 CHANGES = (*RED, "INCONCLUSIVE", "CONFIRMED", "NOT_OBSERVED", "NOT_RUN", "NOT_APPLICABLE")
 DEFAULT = "default"
 """Profile of rows that name none."""
@@ -271,9 +271,10 @@ def _row(name: str, given: dict[str, Any], table: Table) -> Row:
             raise ValueError(f"row {name}: {claim}: {verdict}: no such claim in the clean row, or no such verdict")
         if bool(row.claims and claim not in row.claims) != (claim in row.whole):
             raise ValueError(f"row {name}: {claim} is expected and not among its claims, or whole and among them")
-    for claim, verdict in row.expect.items():
-        if verdict in REASONED and not {claim} & {*row.says, *row.may}:
-            raise ValueError(f"row {name}: {claim}: {verdict} needs what its reason says, under says")
+    for verdict in REASONED:
+        claims = {claim for claim, wanted in row.expect.items() if wanted == verdict and claim not in row.may}
+        if claims and not claims & row.says.keys():
+            raise ValueError(f"row {name}: {', '.join(sorted(claims))}: {verdict} needs what a reason says, under says")
     for claim, verdict in row.expect.items():
         if clean[claim] == verdict and claim not in row.may and claim not in row.records:
             raise ValueError(f"row {name}: {claim}: {verdict} is what the clean row says already; leave it out")

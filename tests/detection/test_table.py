@@ -47,8 +47,8 @@ def test_which_claims_a_row_runs(tmp_path: Path, rows: str, claims: tuple[str, .
         ("layer: dns, expect: {DNS-2: UNMET}", "DNS-2: UNMET: no such claim"),
         ("layer: dns, expect: {DNS-1: RED}", "DNS-1: RED: .* no such verdict"),
         ("layer: dns, expect: {DNS-1: CONFIRMED}", "leave it out"),
-        ("layer: dns, expect: {DNS-1: NOT_RUN}", "DNS-1: NOT_RUN needs what its reason says"),
-        ("layer: dns, expect: {DNS-1: ADVISED}", "DNS-1: ADVISED needs what its reason says"),
+        ("layer: dns, expect: {DNS-1: NOT_RUN}", "DNS-1: NOT_RUN needs what a reason says"),
+        ("layer: dns, expect: {DNS-1: ADVISED}", "DNS-1: ADVISED needs what a reason says"),
     ],
 )
 def test_a_row_that_contradicts_itself_is_refused(tmp_path: Path, rows: str, says: str) -> None:
