@@ -80,7 +80,7 @@ def node_facts(node: Obj) -> NodeFacts:
         name=meta["name"],
         os="windows" if windows else "linux",
         address=str(addresses.get("InternalIP") or addresses.get("ExternalIP") or ""),
-        ready=not unready,
+        ready=bool(status.get("conditions")) and not unready,
         unready=unready,
         boot=boot_id(node),
         schedulable=not spec.get("unschedulable"),
