@@ -73,8 +73,8 @@ def test_the_command_line_counts_first(lines: list[str] | Exception, read: bool 
         (ProbeBroken("no such file"), None),
     ],
 )
-def test_with_a_configuration_file_the_flag_is_not_heeded(text: str | Exception, value: bool | None) -> None:
-    host = Host(["C:\\k\\kube-proxy.exe --config=C:\\k\\kube proxy.conf --enable-dsr=true --v=4"], config=text)
+def test_with_a_configuration_file_absence_of_the_flag_says_nothing(text: str | Exception, value: bool | None) -> None:
+    host = Host(["C:\\k\\kube-proxy.exe --config=C:\\k\\kube proxy.conf --v=4"], config=text)
     assert host.of().value is value
     assert "kube proxy.conf" in host.of().source
 
