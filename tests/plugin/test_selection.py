@@ -78,7 +78,7 @@ def test_an_id_of_a_claim_is_a_whole_word(project: Project) -> None:
     ("words", "told"),
     [
         ("calicoctl", "there is no test yet of what calicoctl is about: XIPAM-4"),
-        ("dns and bgp", "there is no test yet of what bgp is about: BGP-1, BGP-2"),
+        ("dns and performance", "there is no test yet of what performance is about: PERF-1, PERF-2"),
         ("BGP-1 or XVX-2", "of what BGP-1 is about: BGP-1; there is no test yet of what XVX-2 is about: XVX-2"),
     ],
 )
@@ -91,7 +91,7 @@ def test_words_whose_claims_have_no_test_yet_say_so(project: Project, words: str
 
 
 def test_a_word_without_tests_leaves_others_their_tests(project: Project) -> None:
-    assert set(ran(project, "-k", "dns or bgp")) == {"names"}
+    assert set(ran(project, "-k", "dns or performance")) == {"names"}
 
 
 @pytest.mark.parametrize("word", ["cluserip", "VXLAN-99", "dns and cluserip"])
@@ -100,7 +100,7 @@ def test_words_that_select_nothing_are_listed_before_anything_is_started(project
     assert run.code == 5
     assert f"-k {word!r} selects no test; words are" in run.out
     assert "clusterip" in run.out
-    assert re.search(r"^  bgp  .* \(no test yet\)$", run.out, re.MULTILINE)
+    assert re.search(r"^  performance  .* \(no test yet\)$", run.out, re.MULTILINE)
     assert not re.search(r"^  dns  .* \(no test yet\)$", run.out, re.MULTILINE)
     assert not (project.path / "cluster.log").exists()
 

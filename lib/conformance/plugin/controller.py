@@ -37,6 +37,7 @@ from conformance.run import plan
 from conformance.run.estimate import token_line
 from conformance.run.limits import claims_blocked_by_missing_rights, would_not_run
 from conformance.run.plan import PlannedTest, Prospect
+from conformance.run.run import NODE_FACTS
 from conformance.verdicts.attempts import FLAKY, merged
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_missed
 
@@ -212,8 +213,8 @@ class Controller:
         if self.problems:
             session.exitstatus = 4
             return result
-        self.run.take_in("dsr")
-        self.run.take_in("update")
+        for name in NODE_FACTS:
+            self.run.take_in(name)
         now = self._tests()
         self.interrupted = int(exitstatus) in (2, 3)
         again = rerun_of(config)
@@ -335,6 +336,8 @@ class Controller:
         version = self.run.settings.calico_version
         if version:
             notes.append(f"judged as Calico {version}, by --calico-version")
+        if windows := self.run.settings.windows_calico_version:
+            notes.append(f"Windows nodes judged as Calico {windows}, by --windows-calico-version")
         assert self.run.facts is not None
         notes += header.assumptions(self.run.facts)
         planned = [

@@ -215,6 +215,10 @@ def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:
     if settings.calico_version:
         told = Fact(settings.calico_version, "--calico-version")
         facts = replace(facts, calico_version=told, calico_on_nodes={})  # of every node
+    if settings.windows_calico_version:
+        told = Fact(settings.windows_calico_version, "--windows-calico-version")
+        windows = {node.name: told for node in facts.by_os("windows")}
+        facts = replace(facts, calico_on_nodes={**facts.calico_on_nodes, **windows})
     emulated = connection.how == "lab" or any(EMULATED in node.labels for node in facts.nodes)
     return replace(facts, evidence="lab") if emulated else facts
 
