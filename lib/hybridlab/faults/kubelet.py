@@ -1,4 +1,4 @@
-"""Faults of kubelets: pods nobody takes note of, images that never arrive, probes that fail; nodes that die."""
+"""Faults of kubelets: pods of which nobody takes note, images that never arrive, probes that fail; nodes that die."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ LOOK = 0.25
 WORDS: Mapping[Stall, str] = {
     "pods": "takes no note of new pods",
     "pulls": "pulls images without end",
-    "dead": "is dead",
     "probes": "reaches no pod with its probes",
+    "dead": "is dead",
 }
 
 
