@@ -19,6 +19,7 @@ from conformance.expect.fragments import Fragments
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.node_ports import NodePorts
 from conformance.expect.overlay import Overlay
+from conformance.expect.own_node import OwnNode
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
 from conformance.expect.pod_startup import PodStartup
@@ -72,6 +73,7 @@ __all__ = [
     "Newcomers",
     "NodePorts",
     "Overlay",
+    "OwnNode",
     "OwnService",
     "Pages",
     "Place",

@@ -118,6 +118,7 @@ class StandIn:
             no_lock=str(self.told.get("no_lock", "")),
             third_party_pods={node: tuple(pods) for node, pods in self.told.get("third_party_pods", {}).items()},  # type: ignore[attr-defined]
             not_opted_in=str(self.told.get("not_opted_in", "")),
+            token_ends=float(str(self.told["token_ends"])) if "token_ends" in self.told else None,
             room={"win-0": Room(addresses=int(str(free)), memory=None)} if free is not None else {},
         )
 

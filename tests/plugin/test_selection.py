@@ -262,7 +262,7 @@ def test_lists_do_not_load_the_kubernetes_client(project: Project, arguments: li
     (project.path / "stand_in_cluster.py").write_text(
         "import atexit, sys\natexit.register(lambda: open('modules', 'w').write('\\n'.join(sys.modules)))\n"
     )
-    project.run(*arguments)
+    project.finish(project.start(*arguments))
     loaded = (project.path / "modules").read_text().split()
     assert "conformance.plugin" in loaded
     assert "kubernetes" not in loaded

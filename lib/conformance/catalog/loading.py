@@ -174,7 +174,7 @@ def _claim(node: Any, file: str, area: str, documents: _Documents, tags: Mapping
 _WORDS = {
     "modes": ("vxlan", "bgp", "policy-only", "mixed"),
     "datastores": ("kubernetes", "etcd"),
-    "installs": ("operator", "manifest", "manual"),
+    "installs": ("operator", "manifest", "manual", "platform", "agent"),
     "windows_plane": ("overlay", "l2bridge"),
     "platforms": None,
     "cnis": None,

@@ -14,12 +14,10 @@ TAINTS = (
 
 
 def not_ready(node: dict[str, Any]) -> str:
-    """Status, reason and message of its condition Ready, or its taint; empty: it is Ready."""
+    """Status, reason and message of its condition Ready, or its taint; empty: it is Ready, or does not tell."""
     conditions = (node.get("status") or {}).get("conditions") or []
     ready = next((one for one in conditions if one.get("type") == "Ready"), None)
-    if ready is None:
-        return "it tells no condition Ready"
-    if ready.get("status") != "True":
+    if ready is not None and ready.get("status") != "True":
         return f"Ready {ready.get('status')}, {ready.get('reason')}: {ready.get('message')}"
     taints = [taint.get("key") for taint in (node.get("spec") or {}).get("taints") or []]
     return next((f"taint {key}" for key in TAINTS if key in taints), "")

@@ -136,15 +136,7 @@ class Judge:
             self._try_again(item)
         statement = item.stash[STATEMENT] = Statement()
         item.stash[SECONDS] = 0.0
-        facts = self.run.facts
-        prospect = (
-            plan.prospect_of(item.stash[PLANNED], self.catalog, facts, self.run.settings) if facts else Prospect()
-        )
-        item.stash[PROSPECT] = prospect
-        if prospect.verdict:
-            statement.say(Finding(prospect.verdict, prospect.reason, prospect.remedy))
-            remedy = f"; {prospect.remedy}" if prospect.remedy else ""
-            raise _skipped(f"{prospect.verdict}: {prospect.reason}{remedy}")
+        self.decide(item)
         if over := self.run.over:
             statement.say(Finding(ClaimVerdict.NOT_RUN, over, LATER))
             raise _skipped(f"{ClaimVerdict.NOT_RUN}: {over}; {LATER}")
@@ -167,6 +159,19 @@ class Judge:
         except Exception as error:
             self._inconclusive(item, error, f"in set-up: {type(error).__name__}: {first_line(error)}")
             raise
+
+    def decide(self, item: pytest.Item, *, looks: bool = True) -> Prospect:
+        """Whether it can run here by what is known now; skips it where it cannot."""
+        __tracebackhide__ = True
+        facts, settings = self.run.facts, self.run.settings
+        test = item.stash[PLANNED]
+        prospect = plan.prospect_of(test, self.catalog, facts, settings, looks=looks) if facts else Prospect()
+        item.stash[PROSPECT] = prospect
+        if prospect.verdict:
+            item.stash[STATEMENT].say(Finding(prospect.verdict, prospect.reason, prospect.remedy))
+            remedy = f"; {prospect.remedy}" if prospect.remedy else ""
+            raise _skipped(f"{prospect.verdict}: {prospect.reason}{remedy}")
+        return prospect
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -25,7 +26,7 @@ from conformance.plugin.judge import PLANNED
 from conformance.plugin.state import State
 from conformance.pods.placement import Placement
 from conformance.run import plan
-from conformance.run.estimate import estimate
+from conformance.run.estimate import Estimate, estimate, token_line
 from conformance.run.limits import workers_for
 from conformance.run.plan import ClaimPart, PlannedTest
 from conformance.run.run import Run
@@ -132,14 +133,22 @@ def _costs(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
 
 
 def estimate_lines(run: Run, tests: Sequence[PlannedTest]) -> list[str]:
-    """What those of the tests that would run take."""
+    """What those of the tests that would run take, and whether the user's token lasts as long."""
+    found = estimated(run, tests)
+    assert run.inspection is not None
+    short = token_line(run.inspection.token_ends, found.minutes(found.workers)[1], time.time())
+    return [*found.lines(), *([f"note: {short}"] if short else [])]
+
+
+def estimated(run: Run, tests: Sequence[PlannedTest]) -> Estimate:
+    """What those of the tests that would run take, by ``-n auto``'s workers."""
     assert run.inspection is not None
     facts, settings, claims = run.inspection.facts, run.settings, catalog()
     placement = Placement(facts, settings.tolerations, cover=settings.cover)
     coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
     number, _ = workers_for(settings.workers, coverage, run.inspection.room)
     going = [test for test in tests if plan.prospect_of(test, claims, facts, settings).verdict is None]
-    return estimate(going, coverage, number, settings.workers).lines()
+    return estimate(going, coverage, number, settings.workers)
 
 
 def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> tuple[str, str]:

@@ -72,8 +72,6 @@ class ForeignPolicy:
     """resourceVersion: a policy that has the one it had is unchanged."""
     spec: Mapping[str, Any]
     tier: str = DEFAULT
-    tier_order: float | None = None
-    """None: behind all that have one, or not known."""
     tier_passes: bool = False
     before_default: bool = True
     """Whether its tier may come before ``default``, or is it: what comes later opens nothing that the suite closes."""

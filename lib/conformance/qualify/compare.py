@@ -231,7 +231,22 @@ def _flat(facts: Facts | None) -> dict[str, str]:
         nodes = facts.by_os(system)
         builds = sorted({f"{node.revision or node.kernel_version} {node.update.value or ''}".strip() for node in nodes})
         found[f"{system} nodes"] = f"{len(nodes)} ({', '.join(builds)})"
+    for build, name, values in _hosts(facts):
+        found[f"Windows {build}: {name}"] = ", ".join(values)
+    found["plane of Windows nodes"] = ", ".join(
+        sorted({node.plane.value or "unknown" for node in facts.by_os("windows")})
+    )
     return found
+
+
+def _hosts(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
+    """What looks into the hosts of one build found: build, name, the values that its nodes have."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for node in facts.by_os("windows"):
+        for name, value in (node.differences.value or {}).items():
+            found.setdefault((node.build, name), set()).add(value)
+    for (build, name), values in found.items():
+        yield build, name, sorted(values)
 
 
 def _other_versions(old: StoredReport, new: StoredReport) -> Iterator[str]:

@@ -249,4 +249,4 @@ def _test(test: TestOutcome) -> dict[str, Any]:
 
 def _explanation(found: Explanation | None) -> dict[str, Any] | None:
     """With the first line, so that no reader has to put it together."""
-    return {"headline": found.headline, **to_plain(found)} if found else None
+    return {"headline": found.headline, **to_plain(found), "seconds": round(found.seconds, 3)} if found else None

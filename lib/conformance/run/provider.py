@@ -77,6 +77,8 @@ class Inspection:
     room: dict[str, Room] = field(default_factory=dict)
     """Windows nodes with what they have left for pods; those of which it is not known are not there."""
     policies: Beforehand = field(default_factory=Beforehand)
+    token_ends: float | None = None
+    """Seconds since 1970 at which the user's token ends, where nothing renews it; None: not known, or never."""
     installed: Installed = field(default_factory=Installed)
     """Which cluster it is and which versions run on it."""
 

@@ -7,7 +7,7 @@ Order: ``start()`` once the nodes exist in the data plane and in the API (and th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -105,8 +105,10 @@ class Calico:
             self.windows,
             endpoint_up=self._endpoint_up,
             endpoint_down=lambda node, uid: self.felixes[node].endpoint_removed(uid),
+            annotations=self._namespace_annotations,
         )
         """Implements ``dataplane.pod_network.PodNetwork``."""
+        self._namespaces = Informer(self._client, "namespaces")
         self._informers: list[Informer] = []
         self._beside: set[asyncio.Task[None]] = set()
 
@@ -259,10 +261,16 @@ class Calico:
         pools.on_change(lambda obj: self._pools_changed(pools))
         settings.on_change(lambda obj: self._ipam_configuration_changed(settings))
         nodes.on_change(self._node_changed)
-        self._informers = [pools, settings, nodes]
+        self._informers = [pools, settings, nodes, self._namespaces]
         for informer in self._informers:
             await informer.start()
         await asyncio.gather(*(informer.wait_synced() for informer in self._informers))
+
+    def _namespace_annotations(self, name: str) -> Mapping[str, str]:
+        annotations: Mapping[str, str] = (self._namespaces.get(name) or {"metadata": {}})["metadata"].get(
+            "annotations"
+        ) or {}
+        return annotations
 
     def _node_changed(self, obj: Obj) -> None:
         self.ipam.node_labels[obj["metadata"]["name"]] = obj["metadata"].get("labels") or {}

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from hybridlab.api.contract import ApiError
+from hybridlab.calico.address_wishes import wish_of
 from hybridlab.calico.ipam_objects import IPAMWriter
 from hybridlab.dataplane.contract import Dataplane, DataplaneError
 from hybridlab.dataplane.model import PodPort, PodSpec
@@ -61,10 +62,12 @@ class CNI:
         *,
         endpoint_up: EndpointUp,
         endpoint_down: EndpointDown,
+        annotations: Callable[[str], Mapping[str, str]],
     ) -> None:
+        """``annotations``: of a namespace."""
         self._profile, self._plane, self._nodes, self._dataplane = profile, plane, nodes, dataplane
         self._addresses, self._writer, self._windows = addresses, writer, windows
-        self._endpoint_up, self._endpoint_down = endpoint_up, endpoint_down
+        self._endpoint_up, self._endpoint_down, self._annotations = endpoint_up, endpoint_down, annotations
         self._wired: dict[str, _Wired] = {}
         self.wrong_searches: dict[str, tuple[SearchList, frozenset[str]]] = {}
         """What search lists are instead, by fault, and on which nodes."""
@@ -91,7 +94,8 @@ class CNI:
         sandbox_id = secrets.token_hex(32)
         handle = f"{NETWORK_NAME[machine.os]}.{sandbox_id}"
         try:
-            address = self._addresses.assign(node, handle, _attributes(pod, node))
+            wish = wish_of(pod["metadata"].get("annotations") or {}, self._annotations(pod["metadata"]["namespace"]))
+            address = self._addresses.assign(node, handle, _attributes(pod, node), wish)
         except AddressError as error:
             raise _failed(error) from error
         network = self._addresses.network_of(address)

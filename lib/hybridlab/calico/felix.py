@@ -51,8 +51,8 @@ class Felix:
         timing = profile.timing
         delay = timing.windows_policy_delay_ms if node.os == "windows" else timing.linux_policy_delay_ms
         self.faults = FelixFaults(node.name, log)
-        self._lists = AclLists(profile.calico.version) if node.os == "windows" else None
-        release = Release(profile.calico.version, profile.calico.defects)
+        self._lists = AclLists(profile.calico.on("windows")) if node.os == "windows" else None
+        release = Release(profile.calico.on(node.os), profile.calico.defects)
         self.queue = PolicyQueue(
             node.name, typha.graph, release, dataplane, self._lists, self.faults, log, delay / 1000,
             lambda: plane.host_addresses(node, windows),

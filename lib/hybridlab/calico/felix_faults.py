@@ -36,6 +36,8 @@ class FelixFaults:
     log: LevelLog
     frozen: set[str] = field(default_factory=set)
     """Endpoints that were programmed once are not programmed again."""
+    eager: set[str] = field(default_factory=set)
+    """Windows: lists are given anew with every update of their endpoint."""
     storms: set[str] = field(default_factory=set)
     """Linux: programming an endpoint again ends its connections."""
     dead: set[str] = field(default_factory=set)

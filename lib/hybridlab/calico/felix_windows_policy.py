@@ -91,7 +91,7 @@ class WindowsNodePolicy(DueMarks):
             self._lists.removed(uid)
         held = self._faults.held(programmed)
         computed = self._computed(uid for uid in refreshed if self._graph.is_on(uid, self._node) and uid not in held)
-        anew = computed.keys() if due.everything else due.relabelled if self._lists.every_update_replaces else ()
+        anew = computed.keys() if due.everything else due.relabelled if self._every_update_replaces else ()
         given = self._lists.replaced(computed, anew)
         self._sets = frozenset[str]().union(*(self._graph.sets_of(key) for key in self._keys()))
         if not (given or gone):
@@ -100,6 +100,10 @@ class WindowsNodePolicy(DueMarks):
         programs = {uid: made[id(acls)] for uid, acls in given.items()}
         update = PolicyUpdate(endpoints=programs, removed_endpoints=gone, reset=tuple(given), held=held)
         return PolicyDifference(update, given)
+
+    @property
+    def _every_update_replaces(self) -> bool:
+        return self._lists.every_update_replaces or bool(self._faults.eager)
 
     def _changed_policies(self, due: WindowsDue) -> frozenset[PolicyKey]:
         """The policies after whose change Felix looks for endpoints.

@@ -64,6 +64,11 @@ def parser() -> argparse.ArgumentParser:
     status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=_status)
 
+    fetch = commands.add_parser(
+        "fetch-nftables", help="fetch libnftables for this Python, where the system has none; takes no root"
+    )
+    fetch.set_defaults(run=_fetch_nftables)
+
     profiles = commands.add_parser("profiles", help="list the kinds of cluster that come with the lab")
     profiles.set_defaults(run=_profiles)
 
@@ -117,6 +122,12 @@ def _up(options: argparse.Namespace) -> int:
         port=options.port,
         ready_fd=options.ready_fd,
     )
+
+
+def _fetch_nftables(_: argparse.Namespace) -> int:
+    from hybridlab.cli import fetch_nftables  # nothing else asks for it
+
+    return fetch_nftables.run()
 
 
 def _profiles(_: argparse.Namespace) -> int:

@@ -230,9 +230,10 @@ class Node:
 
     def _remove_stale(self, routes: NodeRoutes) -> None:
         before = self._routes
-        cidrs = {*routes.own_blocks, *(route.cidr for route in (*_having(routes, "route"), *routes.direct))}
-        for cidr in (*before.own_blocks, *(route.cidr for route in (*before.remote_blocks, *before.direct))):
-            if cidr not in cidrs:
+        laid = {*routes.own_blocks, *(r.cidr for r in _having(routes, "route")), *(r.cidr for r in routes.direct)}
+        gone = (*before.own_blocks, *(r.cidr for r in before.remote_blocks), *(r.cidr for r in before.direct))
+        for cidr in gone:
+            if cidr not in laid:
                 self.route.delete_route(cidr, tolerated=_GONE)
         if self._tunnel_index is None:
             return

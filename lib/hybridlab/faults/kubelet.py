@@ -1,4 +1,4 @@
-"""Faults of kubelets: pods of which nobody takes note on their node, images that never arrive; nodes that die."""
+"""Faults of kubelets: pods of which nobody takes note, images that never arrive, probes that fail; nodes that die."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ LOOK = 0.25
 WORDS: Mapping[Stall, str] = {
     "pods": "takes no note of new pods",
     "pulls": "pulls images without end",
+    "probes": "reaches no pod with its probes",
     "dead": "is dead",
 }
 
@@ -98,3 +99,8 @@ def kubelet_idle(lab: LabParts, identity: str, parameters: Mapping[str, str]) ->
 def image_pull_stalls(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Pulls of images that a node does not have begin, and do not end."""
     return KubeletStuck(lab, identity, parameters, "pulls")
+
+
+def kubelet_probes_fail(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """What the kubelet sends to its pods' addresses gets no answer; probes that run in a container do."""
+    return KubeletStuck(lab, identity, parameters, "probes")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from hybridlab.faults.model import FaultType
 from hybridlab.networks.contract.plane import Plane
 from hybridlab.networks.l2bridge.plane import L2Bridge
 from hybridlab.networks.vxlan.plane import Vxlan
 from hybridlab.profiles.model import Profile
+
+if TYPE_CHECKING:  # a profile is loaded before anything else of a lab is
+    from hybridlab.faults.model import FaultType
 
 PLANES: Mapping[str, type[Plane]] = {
     "vxlan": Vxlan,

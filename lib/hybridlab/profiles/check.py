@@ -125,6 +125,7 @@ def _check_names(profile: Profile, where: Where) -> None:
     for path, value in (
         (("kubernetes", "version"), profile.kubernetes.version),
         (("calico", "version"), profile.calico.version),
+        (("calico", "windows_version"), profile.calico.on("windows")),
     ):
         if not VERSION.match(value):
             raise ProfileError(f"{where.of(path)}: {'.'.join(path)} is {value!r}, expected like v1.34.1")
@@ -162,12 +163,10 @@ def _node_problem(group: NodeGroup) -> str:
             return "Windows nodes cannot be control planes"
         if not WINDOWS_BUILD.match(group.windows_build):
             return f"windows_build is {group.windows_build!r}, expected like 10.0.20348.2762 (build and UBR)"
-    elif group.windows_build:
-        return "windows_build is for Windows nodes only"
-    elif group.windows_updates:
-        return "windows_updates is for Windows nodes only"
-    elif group.windows_dsr is not None:
-        return "windows_dsr is for Windows nodes only"
+    else:
+        told = ("windows_build", "windows_updates", "windows_registry", "windows_dsr")
+        if strange := [name for name in told if getattr(group, name) not in ("", (), {}, None)]:
+            return f"{strange[0]} is for Windows nodes only"
     for taint in group.taints:
         if not TAINT.match(taint):
             return f"taint {taint!r} is not key=value:Effect or key:Effect"

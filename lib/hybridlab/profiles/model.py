@@ -51,6 +51,8 @@ class CalicoSettings:
     """Calico's version and how it was installed."""
 
     version: str = "v3.31.2"
+    windows_version: str = ""
+    """Calico's version on Windows nodes, where it is another: AKS' images bring their own; empty: the same."""
     install: Literal["operator", "manifest", "services"] = "operator"
     """services: by manifests on Linux, and on Windows nodes by Calico's scripts as the services CalicoFelix and
     CalicoNode, without a pod (by hand, AKS)."""
@@ -59,6 +61,10 @@ class CalicoSettings:
     crd_v1_api: bool = True
     """crd.projectcalico.org/v1 is served."""
     defects: CalicoDefects = CalicoDefects()
+
+    def on(self, os: OS) -> str:
+        """Calico's version on nodes of one operating system."""
+        return (self.windows_version if os == "windows" else "") or self.version
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +168,9 @@ class NodeGroup:
     control_plane: bool = False
     windows_build: str = ""
     """``10.0.20348.2762``: build and UBR of a Windows node."""
+    windows_registry: dict[str, str] = field(default_factory=dict)
+    """Values in the registry of these Windows hosts by their paths below HKLM, switches of HNS and VFP say; digits are
+    DWORDs."""
     windows_updates: tuple[str, ...] = ()
     """KB numbers of the updates that Windows lists as installed, ``KB5044281``; empty: it lists none."""
     os_image: str = ""

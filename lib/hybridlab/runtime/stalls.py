@@ -1,13 +1,14 @@
-"""How kubelets can be made to get stuck with starting containers, for the lab's faults; none is at first."""
+"""How kubelets can be made to get stuck with starting and probing pods, for the lab's faults; none is at first."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Literal
 
-Stall = Literal["pods", "pulls", "dead"]
+Stall = Literal["pods", "pulls", "probes", "dead"]
 """pods: what is bound to the node is not taken note of, though the node stays Ready.  pulls: images that are not there
-yet are pulled without end.  dead: the kubelet does nothing any more, and renews no lease."""
+yet are pulled without end.  probes: those that go over the network fail.  dead: the kubelet does nothing any more, and
+renews no lease."""
 
 
 class KubeletStalls:

@@ -21,6 +21,8 @@ from hybridlab.windows.hns_networks import POD_NETWORK, Hns
 
 ALWAYS_RUNNING = ("containerd", "hns", "kubelet", "vmcompute")
 FELIX_SERVICE = "CalicoFelix"
+SERVICES_FOLDER, CONTAINER_FOLDER = "C:\\CalicoWindows", "C:\\hpc\\CalicoWindows"
+"""Where Calico's program lies that runs: on the host, or as the HostProcess container that has it sees it."""
 HNS_QUESTIONS = frozenset(("networks", "endpoints", "policy-lists", "remove-network"))
 HNS_FAILURES = {
     "error": "An unexpected error occurred while processing the request.",
@@ -75,28 +77,28 @@ class WindowsHost:
         self._acts: set[asyncio.Task[None]] = set()
 
     async def answer(self, question: str, arguments: Mapping[str, Any]) -> object:
-        """JSON for ``networks``, ``endpoints``, ``policy-lists``, ``services``, ``processes``, ``updates`` and
-        ``files``; nothing for the acts ``remove-network`` (id), ``restart-service`` (name) and ``stop-process`` (id).
+        """JSON for ``networks``, ``endpoints``, ``policy-lists``, ``services``, ``processes``, ``updates``,
+        ``registry``, ``calico-version`` and ``files``; nothing for the acts ``remove-network`` (id),
+        ``restart-service`` (name) and ``stop-process`` (id).
 
         Raises HostRefused.
         """
         if question in HNS_QUESTIONS:
             self._hns_fails()
+        told: dict[str, Callable[[], object]] = {
+            "networks": self._networks,
+            "endpoints": self._endpoints,
+            "policy-lists": self._policy_lists,
+            "services": self._services,
+            "processes": self._processes,
+            "updates": self._updates,
+            "registry": self._registry,
+            "calico-version": lambda: self._profile.calico.on("windows"),
+            "files": lambda: dict(self._state.files()),
+        }
+        if question in told:
+            return told[question]()
         match question:
-            case "networks":
-                return self._networks()
-            case "endpoints":
-                return self._endpoints()
-            case "policy-lists":
-                return self._policy_lists()
-            case "services":
-                return self._services()
-            case "processes":
-                return self._processes()
-            case "updates":
-                return [{"Description": "Update", "HotFixID": name} for name in self._machine.group.windows_updates]
-            case "files":
-                return dict(self._state.files())
             case "remove-network":
                 await self._remove_network(str(arguments["id"]))
             case "restart-service":
@@ -150,6 +152,9 @@ class WindowsHost:
             services[name] = RUNNING if self._state.kube_proxy_process() is not None else STOPPED
         return services
 
+    def _updates(self) -> list[dict[str, str]]:
+        return [{"Description": "Update", "HotFixID": name} for name in self._machine.group.windows_updates]
+
     async def _restart_service(self, name: str) -> None:
         names = {service.lower() for service in self._services()}
         if name.lower() not in names:
@@ -161,10 +166,20 @@ class WindowsHost:
     def _processes(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         if (process := self._state.felix_process()) is not None:
-            name, command = felix_command(self._profile.calico.version)
-            found.append({"Name": name, "ProcessId": process, "CommandLine": command})
+            name, command = felix_command(self._profile.calico.on("windows"))
+            folder = SERVICES_FOLDER if self._profile.calico.install == "services" else CONTAINER_FOLDER
+            path = f"{folder}\\{name}"
+            found.append({"Name": name, "ProcessId": process, "CommandLine": command, "ExecutablePath": path})
         if (running := self._state.kube_proxy_process()) is not None:
             found.append({"Name": kube_proxy.NAME, "ProcessId": running[0], "CommandLine": running[1]})
+        return found
+
+    def _registry(self) -> dict[str, dict[str, object]]:
+        """Key below HKLM to its values; numbers are DWORDs."""
+        found: dict[str, dict[str, object]] = {}
+        for path, value in self._machine.group.windows_registry.items():
+            key, _, name = path.rpartition("\\")
+            found.setdefault(key, {})[name] = int(value) if value.isdigit() else value
         return found
 
     async def _stop_process(self, process: int) -> None:

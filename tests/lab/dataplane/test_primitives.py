@@ -46,9 +46,9 @@ class BareLab(Lab):
         await self.plane.add_node(
             NodeSpec(name=AMAZON, os="linux", address="10.0.0.20", prefix_length=24, pod_prefix="eni")
         )
-        for node in self.nodes:
-            await self.add_pod(node, "a")
-            await self.open_all(node)
+        for name in self.nodes:
+            await self.add_pod(name, "a")
+            await self.open_all(name)
 
     def direct(self, name: str, *, vias: dict[str, str] | None = None) -> NodeRoutes:
         """The node's routes by the other nodes' own addresses, or by others."""

@@ -18,7 +18,7 @@ ETH_P_ALL = 3
 
 
 @contextlib.contextmanager
-def capture(lab: Lab, where: Any, device: Any = None) -> Iterator[Any]:
+def capture(lab: Any, where: Any, device: Any = None) -> Iterator[Any]:
     """On one device, or on all of the namespace."""
     sock = lab.run(sandbox_socket(lab.channel, where, socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)))
     with sock:

@@ -104,7 +104,8 @@ def _nodes(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[str
         "CNI_IPAM_TYPE": "calico-ipam",
         "SERVICE_CIDR": profile.network.service_cidr,
     }
-    image = f"quay.io/calico/node-windows:{version}"
+    on_node = profile.calico.on("windows")
+    image = f"quay.io/calico/node-windows:{on_node}"
     mount = "$env:CONTAINER_SANDBOX_MOUNT_POINT"
     ready = {
         "exec": {"command": [f"{mount}/CalicoWindows/calico-node.exe", "-felix-ready"]},
@@ -130,7 +131,7 @@ def _nodes(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[str
             container("uninstall-calico", image, command=[f"{mount}/uninstall-calico.ps1"]),
             container(
                 "install-cni",
-                f"quay.io/calico/cni-windows:{version}",
+                f"quay.io/calico/cni-windows:{on_node}",
                 command=["/opt/cni/bin/install.exe"],
                 env=_cni_environment(profile, on_windows) if install.operator else None,
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -10,10 +11,23 @@ class AddressError(Exception):
     """No address could be given; the message is the source's own."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What a pod, or its namespace, asks of a source."""
+
+    pools: tuple[str, ...] = ()
+    """Names or networks of the pools that its address may be from, whatever nodes they select; none: no matter."""
+    address: str = ""
+    """The very address; empty: any."""
+
+
+ANY = Wish()
+
+
 class AddressSource(Protocol):
     """A source of addresses for all nodes of a cluster."""
 
-    def assign(self, node: str, handle: str, secondary: Mapping[str, str]) -> str:
+    def assign(self, node: str, handle: str, secondary: Mapping[str, str], wish: Wish = ANY) -> str:
         """Return one address for something on ``node``, held under ``handle``.  Raises AddressError."""
         ...
 

@@ -67,6 +67,15 @@ class Block:
         self._take(ordinal, attribute)
         return self.address(ordinal)
 
+    def assign_that(self, address: str, attribute: Attribute) -> bool:
+        """Take this address; False when it is not free, as those that Windows keeps back never are."""
+        ordinal = self.ordinal(address)
+        if ordinal not in self._free:
+            return False
+        self._free.remove(ordinal)
+        self._take(ordinal, attribute)
+        return True
+
     def release(self, address: str) -> None:
         """Free an address; a Windows ordinal goes back to its reservation."""
         ordinal = self.ordinal(address)

@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from hybridlab.networks.contract.addresses import AddressError
+from hybridlab.networks.contract.addresses import ANY, AddressError, Wish
 from hybridlab.networks.ipam.block import Attribute, Block
 from hybridlab.profiles.machines import Machine
 from hybridlab.windows.reserved import SMALLEST_BLOCK
@@ -99,19 +99,25 @@ class IPAM:
             raise IPAMError(EXHAUSTED)
         return claimed
 
-    def assign(self, node: str, handle: str, secondary: Mapping[str, str]) -> str:
-        """One address for something on ``node``.  Raises IPAMError."""
+    def assign(self, node: str, handle: str, secondary: Mapping[str, str], wish: Wish = ANY) -> str:
+        """One address for something on ``node``.  Raises IPAMError.
+
+        A node's blocks are counted within the pools that this address may be from (``prepareAffinityBlocksForHost``):
+        a Windows node gets a second block by a wish for another pool, or once its own pool is disabled.
+        """
         machine = self._nodes[node]
         if machine.os == "windows" and not self.strict_affinity:
             raise IPAMError(STRICT_AFFINITY)
-        pools = self._qualified(machine)
         attribute = Attribute(handle, secondary)
+        if wish.address:
+            return self._assign_that(machine, wish.address, attribute)
+        pools = self._asked(machine, wish.pools) if wish.pools else self._qualified(machine)
         for block in self._usable(machine, pools):
             address = block.assign(attribute)
             if address:
                 return self._record(block, address, handle)
         limit = 1 if machine.os == "windows" else self.max_blocks_per_host
-        if limit and len(self.blocks_of(node)) >= limit:
+        if limit and sum(1 for _ in self._usable(machine, pools)) >= limit:
             raise IPAMError(BLOCK_LIMIT)
         claimed = self._claim(machine, pools)
         if claimed is None:
@@ -159,6 +165,36 @@ class IPAM:
             raise IPAMError(NO_POOL)
         return pools
 
+    def _asked(self, machine: Machine, wanted: Iterable[str]) -> tuple[Pool, ...]:
+        """The pools that a pod named, none of which may be missing."""
+        found = []
+        for name in wanted:
+            cidr = next((pool.cidr for pool in self.pools if pool.name == name), name)
+            if "/" not in cidr:
+                raise IPAMError(f'error parsing pool "{name}": invalid CIDR address: {name}')
+            pool = next((pool for pool in self.pools if pool.cidr == cidr and not pool.disabled), None)
+            if pool is None:
+                raise IPAMError(f"the given pool ({cidr}) does not exist, or is not enabled")
+            if not (machine.os == "windows" and pool.block_size > SMALLEST_BLOCK):
+                found.append(pool)
+        if not found:
+            raise IPAMError(NO_POOL)
+        return tuple(found)
+
+    def _assign_that(self, machine: Machine, address: str, attribute: Attribute) -> str:
+        """An address that a pod named; its block is claimed where nobody has it, however many the node has."""
+        wanted = ipaddress.IPv4Address(address)
+        pools = [pool for pool in self.pools if not pool.disabled and wanted in ipaddress.IPv4Network(pool.cidr)]
+        if not pools:
+            raise IPAMError(f"the provided IP address {address} is not in a configured pool")
+        cidr = ipaddress.IPv4Network((address, pools[0].block_size), strict=False)
+        block = self._blocks.get(cidr) or self._add(cidr, machine)
+        if block.node != machine.name and self.strict_affinity:
+            raise IPAMError(f"Block affinity (host:{block.node}) does not match provided ({machine.name}:host)")
+        if not block.assign_that(address, attribute):
+            raise IPAMError("address already assigned in block")
+        return self._record(block, address, attribute.handle)
+
     def _usable(self, machine: Machine, pools: tuple[Pool, ...]) -> Iterator[Block]:
         networks = [ipaddress.IPv4Network(pool.cidr) for pool in pools]
         for block in self.blocks_of(machine.name):
@@ -171,11 +207,14 @@ class IPAM:
             network = ipaddress.IPv4Network(pool.cidr)
             for cidr in network.subnets(new_prefix=pool.block_size):
                 if not any(cidr.overlaps(taken) for taken in self._near(cidr, pool)):
-                    block = Block(cidr, machine.name, windows=machine.os == "windows")
-                    self._blocks[cidr] = block
-                    self.dirty_blocks[cidr] = None
-                    return block
+                    return self._add(cidr, machine)
         return None
+
+    def _add(self, cidr: ipaddress.IPv4Network, machine: Machine) -> Block:
+        """A new block of a node."""
+        block = self._blocks[cidr] = Block(cidr, machine.name, windows=machine.os == "windows")
+        self.dirty_blocks[cidr] = None
+        return block
 
     def _near(self, cidr: ipaddress.IPv4Network, pool: Pool) -> Iterable[ipaddress.IPv4Network]:
         """Blocks that might overlap: the same one, unless pools of other block sizes share the range."""

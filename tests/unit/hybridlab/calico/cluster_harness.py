@@ -32,11 +32,17 @@ class Harness:
     calico: Calico
     logged: list[tuple[str, str]]
 
-    async def pod(self, name: str, node: str, namespace: str = "demo", **labels: str) -> tuple[Obj, PodAttachment]:
-        """Create, network and annotate a pod, as scheduler and kubelet do."""
+    async def pod(
+        self, name: str, node: str, namespace: str = "demo", asking: dict[str, str] | None = None, **labels: str
+    ) -> tuple[Obj, PodAttachment]:
+        """Create, network and annotate a pod, as scheduler and kubelet do; ``asking``: annotations."""
         spec: dict[str, Any] = {"nodeName": node, "containers": [{"name": "c", "image": "busybox"}]}
         obj = await self.client.create(
-            "pods", {"metadata": {"name": name, "namespace": namespace, "labels": labels}, "spec": spec}
+            "pods",
+            {
+                "metadata": {"name": name, "namespace": namespace, "labels": labels, "annotations": asking or {}},
+                "spec": spec,
+            },
         )
         attachment = await self.calico.pod_network.attach(obj, node)
         annotations = {"metadata": {"annotations": attachment.annotations}}

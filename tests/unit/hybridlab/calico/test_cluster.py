@@ -100,6 +100,58 @@ async def handles(b: Harness) -> list[dict[str, Any]]:
     return (await b.client.list("ipamhandles.crd.projectcalico.org"))[0]
 
 
+SECOND = {"metadata": {"name": "second"}, "spec": {"cidr": "10.9.0.0/24", "vxlanMode": "Always", "natOutgoing": True}}
+POOLS = "cni.projectcalico.org/ipv4pools"
+
+
+@pytest.mark.parametrize("how", ["pod", "namespace", "disabled", "address"])
+def test_a_second_block_costs_a_windows_node_its_network_and_its_pods_theirs(how: str) -> None:
+    async def run() -> None:
+        async with harness() as made:
+            before, attached = await made.pod("before", "windows-2022")
+            await made.client.create("ippools.projectcalico.org", SECOND)
+            await made.until(lambda: len(made.calico.ipam.pools) == 2)
+            asking = {}
+            if how == "pod":
+                asking = {POOLS: '["second"]'}
+            elif how == "address":
+                asking = {"cni.projectcalico.org/ipAddrs": '["10.9.0.9"]'}
+            elif how == "namespace":
+                await made.client.patch("namespaces", "demo", {"metadata": {"annotations": {POOLS: '["10.9.0.0/24"]'}}})
+                await made.until(lambda: made.calico._namespace_annotations("demo"))
+            else:
+                await made.client.patch(
+                    "ippools.projectcalico.org", "default-ipv4-ippool", {"spec": {"disabled": True}}
+                )
+                await made.until(lambda: any(pool.disabled for pool in made.calico.ipam.pools))
+            _, after = await made.pod("after", "windows-2022", asking=asking)
+            assert attached.address.startswith("192.168.")
+            assert after.address == ("10.9.0.9" if how == "address" else "10.9.0.3")
+            assert made.dataplane.cut_off == [before["metadata"]["uid"]]
+            network = made.calico.windows["windows-2022"].hns.pod_network
+            assert network is not None
+            assert network.spec.subnet == "10.9.0.0/26"
+            assert len(made.calico.ipam.blocks_of("windows-2022")) == 2
+
+    asyncio.run(run())
+
+
+def test_a_linux_pod_gets_an_address_of_the_pool_that_it_asks_for() -> None:
+    async def run() -> None:
+        async with harness() as made:
+            await made.client.create("ippools.projectcalico.org", SECOND)
+            await made.until(lambda: len(made.calico.ipam.pools) == 2)
+            _, attached = await made.pod("l", "linux-1", asking={POOLS: '["second"]'})
+            assert attached.address.startswith("10.9.0.")
+            with pytest.raises(
+                SandboxError, match=r"the given pool \(40\.0\.0\.0/24\) does not exist, or is not enabled"
+            ):
+                await made.pod("m", "linux-1", asking={POOLS: '["40.0.0.0/24"]'})
+            assert made.dataplane.cut_off == []
+
+    asyncio.run(run())
+
+
 def test_attaching_twice_gives_the_same_and_detaching_twice_does_nothing() -> None:
     async def run() -> None:
         async with harness() as b:

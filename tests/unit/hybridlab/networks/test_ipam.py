@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from hybridlab.calico.address_wishes import wish_of
 from hybridlab.calico.ipam_objects import affinity_object, block_object, handle_object
 from hybridlab.calico.resources import CalicoResources
+from hybridlab.networks.contract.addresses import AddressError, Wish
 from hybridlab.networks.ipam.ipam import BLOCK_LIMIT, EXHAUSTED, IPAM, NO_POOL, STRICT_AFFINITY, IPAMError, Pool
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import Machine
@@ -175,3 +179,90 @@ def test_handles_and_affinities() -> None:
         "type": "host",
         "deleted": False,
     }
+
+
+def two_pools(**first: object) -> IPAM:
+    nodes = [machine("w", "windows"), machine("l", "linux")]
+    own = Pool(name="default", cidr="192.168.0.0/24", **first)  # type: ignore[arg-type]
+    return IPAM(nodes, [own, Pool(name="second", cidr="10.9.0.0/24")], strict_affinity=True)
+
+
+def networks(subject: IPAM, node: str) -> list[str]:
+    return [str(block.cidr) for block in subject.blocks_of(node)]
+
+
+@pytest.mark.parametrize("named", ["second", "10.9.0.0/24"])
+def test_a_wish_for_another_pool_gets_a_windows_node_a_second_block(named: str) -> None:
+    subject = two_pools()
+    assert subject.assign("w", "h1", POD) == "192.168.0.3"
+    assert subject.assign("w", "h2", POD, Wish(pools=(named,))) == "10.9.0.3"
+    assert networks(subject, "w") == ["192.168.0.0/26", "10.9.0.0/26"]
+    assert subject.assign("w", "h3", POD, Wish(pools=(named,))) == "10.9.0.4"
+
+
+def test_a_windows_node_whose_pool_is_disabled_gets_a_block_of_the_next() -> None:
+    subject = two_pools()
+    subject.assign("w", "h1", POD)
+    subject.pools = (replace(subject.pools[0], disabled=True), subject.pools[1])
+    assert subject.assign("w", "h2", POD) == "10.9.0.3"
+    assert networks(subject, "w") == ["192.168.0.0/26", "10.9.0.0/26"]
+
+
+def test_within_the_pools_of_a_request_windows_has_one_block() -> None:
+    subject = two_pools(block_size=29)
+    for number in range(4):
+        subject.assign("w", f"h{number}", POD, Wish(pools=("default",)))
+    with pytest.raises(IPAMError, match=BLOCK_LIMIT):
+        subject.assign("w", "one-more", POD, Wish(pools=("default",)))
+
+
+@pytest.mark.parametrize(
+    ("pools", "refusal"),
+    [
+        (("nowhere",), 'error parsing pool "nowhere": invalid CIDR address: nowhere'),
+        (("40.0.0.0/24",), r"the given pool \(40\.0\.0\.0/24\) does not exist, or is not enabled"),
+        (("second", "default"), r"the given pool \(192\.168\.0\.0/24\) does not exist, or is not enabled"),
+    ],
+)
+def test_a_pool_that_is_not_there_or_disabled_is_refused(pools: tuple[str, ...], refusal: str) -> None:
+    with pytest.raises(IPAMError, match=refusal):
+        two_pools(disabled=True).assign("w", "h", POD, Wish(pools=pools))
+
+
+def test_an_address_that_is_asked_for_is_given_once_with_a_block_of_its_own() -> None:
+    subject = two_pools()
+    subject.assign("w", "h1", POD)
+    assert subject.assign("w", "h2", POD, Wish(address="10.9.0.70")) == "10.9.0.70"
+    assert networks(subject, "w") == ["192.168.0.0/26", "10.9.0.64/26"]
+    with pytest.raises(IPAMError, match="address already assigned in block"):
+        subject.assign("w", "h3", POD, Wish(address="10.9.0.70"))
+    with pytest.raises(IPAMError, match="address already assigned in block"):
+        subject.assign("w", "h4", POD, Wish(address="10.9.0.65"))  # the gateway's
+    with pytest.raises(IPAMError, match=r"Block affinity \(host:w\) does not match provided \(l:host\)"):
+        subject.assign("l", "h5", POD, Wish(address="10.9.0.80"))
+    with pytest.raises(IPAMError, match=r"172\.16\.0\.1 is not in a configured pool"):
+        subject.assign("l", "h6", POD, Wish(address="172.16.0.1"))
+    assert subject.release("h2") == ("10.9.0.70",)
+
+
+def test_annotations_are_wishes_and_a_pods_go_before_its_namespaces() -> None:
+    pools = "cni.projectcalico.org/ipv4pools"
+    assert wish_of({}, {}) == Wish()
+    assert wish_of({}, {pools: '["a"]'}) == Wish(pools=("a",))
+    assert wish_of({pools: '["b", "c"]'}, {pools: '["a"]'}) == Wish(pools=("b", "c"))
+    assert wish_of({"cni.projectcalico.org/ipAddrs": '["10.9.0.9"]'}, {}) == Wish(address="10.9.0.9")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "refusal"),
+    [
+        ("ipv4pools", "second", "cni.projectcalico.org/ipv4pools: Expecting value"),
+        ("ipv4pools", '{"a": 1}', "is no list of strings"),
+        ("ipAddrs", '["x"]', "cni.projectcalico.org/ipAddrs: Expected 4 octets"),
+        ("ipAddrs", '["10.9.0.9", "10.9.0.10"]', "not emulated: cni.projectcalico.org/ipAddrs with 2 addresses"),
+        ("ipAddrsNoIpam", '["10.9.0.9"]', "requested feature is not enabled: ip_addrs_no_ipam"),
+    ],
+)
+def test_annotations_that_cannot_be_read_are_refused(name: str, text: str, refusal: str) -> None:
+    with pytest.raises(AddressError, match=refusal):
+        wish_of({f"cni.projectcalico.org/{name}": text}, {})
