@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
-from conformance.expect import others, resolution
+from conformance.expect import limitation, others, resolution
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.ask import ask
@@ -24,6 +24,7 @@ from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import LONGER
 from conformance.expect.explain.nearest import Nearest, nearest
 from conformance.expect.guard import excused, pods_unchanged
+from conformance.expect.limitation import Paths
 from conformance.expect.outcome import Outcome, failure, name_paths, table
 from conformance.expect.session import Session
 from conformance.model.attempt import Attempt, Kind
@@ -145,6 +146,25 @@ class Expect(Session):
         opened, shut = each(open), each(closed)
         self._make(policies, [*opened, *shut])
         return self._decide(opened, shut, because, kind, open_is_control=False)[-1]
+
+    def limitation(
+        self, *policies: Policies, as_documented: Paths, lifted: Paths, witness: Paths, because: str
+    ) -> None:
+        """Under ``policies`` the paths are ``as_documented``: CONFIRMED; as ``lifted``: LIFTED; else VIOLATED.
+
+        ``witness``: paths whose state shows in the same rounds that the policies are in force, and that the pods have a
+        network.  Each path that has a limitation stands in the other two, open in one and closed in the other.  All are
+        seen open before.  Raises as :func:`conformance.expect.limitation.decide`.
+        """
+        states = limitation.states
+        documented, gone, beside = states(as_documented), states(lifted), states(witness)
+        self._make(policies, [*documented, *beside])
+        limitation.decide(
+            lambda context, opened, closed: replace(self, context=context).matrix(
+                open=[opened], closed=[closed], because=because
+            ),
+            self.context, as_documented=documented, lifted=gone, witness=beside, because=because,
+        )  # fmt: skip
 
     def under(
         self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str
