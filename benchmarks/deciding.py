@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks import machine
-from conformance.expect.routes import Route
+from conformance.expect.engine.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload

@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+from hybridlab.probe_programs.run import run
 from hybridlab.runtime.applet import Process
-from hybridlab.windows.probe_programs.run import run
 from tests.unit.hybridlab.windows.loopback import LoopbackNet, Script
 
 

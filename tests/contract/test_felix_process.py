@@ -11,7 +11,7 @@ from conformance.disrupt.felix_process import END, LIST, FelixProcess
 from conformance.errors import ProbeBroken
 from conformance.kube.channels import ExecBroken
 from conformance.kube.execute import ExecResult
-from tests.unit.hybridlab.windows.test_host_cmdlets import KnownHost, powershell
+from tests.unit.hybridlab.powershell.test_host_cmdlets import KnownHost, powershell
 
 READY = ["calico-node.exe", "-felix-ready"]
 POD: dict[str, Any] = {

@@ -12,7 +12,7 @@ from conformance.model.endpoint import Workload
 from conformance.probe.host import Hosts
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import Clock
-from tests.unit.hybridlab.windows.test_host_cmdlets import KnownHost, powershell
+from tests.unit.hybridlab.powershell.test_host_cmdlets import KnownHost, powershell
 
 NETWORK = {
     "ID": "B", "Name": "Calico", "Type": "Overlay", "Extra": {"Deep": 1},

@@ -162,7 +162,7 @@ def test_a_python_program_is_python_3_8_and_imports_the_standard_library_only(pa
 
 
 def test_the_lab_has_recorded_the_windows_programs_as_they_are() -> None:
-    recorded = Path(__file__).parents[2] / "lib" / "hybridlab" / "windows" / "probe_programs" / "recorded.json"
+    recorded = Path(__file__).parents[2] / "lib" / "hybridlab" / "probe_programs" / "recorded.json"
     assert json.loads(recorded.read_text()) == {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in POWERSHELL
     }, "compare the changed program with docs/probe-protocol.md and what the lab emulates, then record it"

@@ -16,9 +16,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "detection: a whole run of the suite on a lab that is wrong on purpose")
-    config.addinivalue_line(
-        "markers", "detection_row: one row of expected.yaml; a share of the rows is taken from these"
-    )
+    config.addinivalue_line("markers", "detection_row: one row of the table; a share of the rows is taken from these")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

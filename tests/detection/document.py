@@ -1,4 +1,4 @@
-"""Writes docs/detection.md from expected.yaml: ``python -m tests.detection.document``."""
+"""Writes docs/detection.md from rows/: ``python -m tests.detection.document``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "detection.md"
 HEAD = """\
 # What turns each claim red
 For users who ask whether a green claim means anything, and for authors of tests.
-Generated from [`tests/detection/expected.yaml`](../tests/detection/expected.yaml) by
+Generated from [`tests/detection/rows/`](../tests/detection/rows) by
 `python -m tests.detection.document`.
 
 A claim that nothing has ever turned red proves nothing when it is green. Each row below runs the suite, as a user runs

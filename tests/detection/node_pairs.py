@@ -29,7 +29,7 @@ from conformance.pods.roles import ECHO_PORT, ROLES
 from conformance.pods.tailor import SEAT
 from conformance.probe.prober import Limits, Prober
 from conformance.settings import Settings, load_timings
-from hybridlab.cli import control, kubeconfig
+from hybridlab.cluster import control, kubeconfig
 
 SYSTEMS: tuple[OS, OS] = ("linux", "windows")
 FRIEND_NODE = "linux-5"

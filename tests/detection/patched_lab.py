@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "lib"))
 
 def windows_allows_what_policy_denies() -> None:
     """On Windows the end of a tier that no rule matched allows instead of denying."""
-    from hybridlab.calico import acls
-    from hybridlab.calico.flattener import tier_rules
+    from hybridlab.policy import acls
+    from hybridlab.policy.flattener import tier_rules
 
     def patched(policies: Any, end: Any) -> Any:
         *rules, last = tier_rules(policies, end)
@@ -28,7 +28,7 @@ def windows_allows_what_policy_denies() -> None:
 
 def allow_rules_deny() -> None:
     """Every rule that allows denies, on both operating systems."""
-    from hybridlab.calico.policy import Policy
+    from hybridlab.policy.policy import Policy
 
     true = Policy.rules
 
@@ -41,7 +41,7 @@ def allow_rules_deny() -> None:
 
 def ports_are_ignored() -> None:
     """Rules match every destination port."""
-    from hybridlab.calico.policy import Policy, Ports
+    from hybridlab.policy.policy import Policy, Ports
 
     true = Policy.rules
 
@@ -70,7 +70,7 @@ def kubelet_probes_of_windows_pods_fail() -> None:
 def acl_lists_look_unchanged() -> None:
     """HNS shows nothing of an endpoint's ACL list but what Calico always puts there, whatever was given anew."""
     from hybridlab.calico.acl_lists import AclLists
-    from hybridlab.calico.acls import shown
+    from hybridlab.policy.acls import shown
 
     def patched(self: Any) -> Any:
         return {endpoint: shown(acls)[:1] for endpoint, acls in self._given.items()}
@@ -170,7 +170,7 @@ def port_names_mean_all_or_nothing() -> None:
 
 def egress_datagrams_without_port_or_at_all() -> None:
     """On windows-2019 egress rules for UDP are for every port, on linux-2 there are none."""
-    from hybridlab.calico.policy import Ports
+    from hybridlab.policy.policy import Ports
 
     def any_port(rule: Any, direction: str) -> list[Any]:
         datagrams = direction == "egress" and rule.protocol == "udp"
@@ -182,7 +182,7 @@ def egress_datagrams_without_port_or_at_all() -> None:
 
 def either_selector_is_enough() -> None:
     """What one of a peer's two selectors selects is let in, on both operating systems."""
-    from hybridlab.calico import kubernetes_policy
+    from hybridlab.policy import kubernetes_policy
 
     true = kubernetes_policy._rules
 
@@ -195,21 +195,21 @@ def either_selector_is_enough() -> None:
 
 def service_accounts_are_ignored() -> None:
     """A rule for service accounts is for everybody, on both operating systems."""
-    from hybridlab.calico import policy
+    from hybridlab.policy import policy
 
     policy._accounts = lambda accounts: ""
 
 
 def service_accounts_are_nobodys() -> None:
     """No pod has a service account: a rule for some is for nobody, on both operating systems."""
-    from hybridlab.calico import policy
+    from hybridlab.policy import policy
 
     policy._accounts = lambda accounts: "has(account)" if accounts else ""
 
 
 def negations_are_ignored() -> None:
     """A negation in a selector holds for everybody, on both operating systems."""
-    from hybridlab.calico.selectors import In, Not
+    from hybridlab.policy.selectors import In, Not
 
     true = In.matches
 
@@ -225,7 +225,7 @@ def negations_are_ignored() -> None:
 
 def labels_of_namespaces_stay() -> None:
     """Felix knows the labels alone that a namespace had when it came."""
-    from hybridlab.calico.resolve import Graph
+    from hybridlab.policy.resolve import Graph
 
     true = Graph.set_namespace
 
@@ -238,7 +238,7 @@ def labels_of_namespaces_stay() -> None:
 
 def namesake_policies_collide() -> None:
     """A policy takes the place of one of its name in another namespace."""
-    from hybridlab.calico.resolve import Graph
+    from hybridlab.policy.resolve import Graph
 
     true = Graph.set_policy
 
@@ -253,7 +253,7 @@ def namesake_policies_collide() -> None:
 
 def edits_of_kubernetes_policies_are_ignored() -> None:
     """A policy of Kubernetes stays what it was when it came."""
-    from hybridlab.calico.resolve import Graph
+    from hybridlab.policy.resolve import Graph
 
     true = Graph.set_policy
 
@@ -266,7 +266,7 @@ def edits_of_kubernetes_policies_are_ignored() -> None:
 
 def removals_take_all_policies() -> None:
     """With a policy go all others of its namespace."""
-    from hybridlab.calico.resolve import Graph
+    from hybridlab.policy.resolve import Graph
 
     true = Graph.remove_policy
 
@@ -279,7 +279,7 @@ def removals_take_all_policies() -> None:
 
 def policies_keep_to_first_labels() -> None:
     """On linux-2 and windows-2019 a pod is under the policies that select the labels which it came with."""
-    from hybridlab.calico.resolve import Graph
+    from hybridlab.policy.resolve import Graph
 
     true, first = Graph._apply_policy, dict[str, Any]()
 
@@ -293,7 +293,7 @@ def policies_keep_to_first_labels() -> None:
 
 def policies_reach_namesakes() -> None:
     """A policy selects pods of other namespaces too that have the labels that it asks for."""
-    from hybridlab.calico import policy
+    from hybridlab.policy import policy
 
     true = policy._policy_selector
 
@@ -397,7 +397,7 @@ def new_pods_are_no_members() -> None:
 
 def new_pods_are_members_whatever_their_labels() -> None:
     """A pod that comes after a policy is a member of the selectors that its rules have for pods of that namespace."""
-    from hybridlab.calico.resolve import Graph
+    from hybridlab.policy.resolve import Graph
 
     true, later = Graph._refresh, dict[str, list[str]]()
 
@@ -433,7 +433,7 @@ def left_out_types_are_both() -> None:
 
 def empty_namespace_selectors_mean_the_own() -> None:
     """A rule's selector of all namespaces is taken for none: it is about the policy's own namespace."""
-    from hybridlab.calico import policy
+    from hybridlab.policy import policy
 
     true = policy.selectors_of
 
@@ -445,8 +445,8 @@ def empty_namespace_selectors_mean_the_own() -> None:
 
 def empty_pod_selectors_select_nobody() -> None:
     """A policy of the run's that is for all pods of its namespace is for none."""
-    from hybridlab.calico import policy
-    from hybridlab.calico.label_selectors import PODS_ONLY
+    from hybridlab.policy import policy
+    from hybridlab.policy.label_selectors import PODS_ONLY
 
     true = policy._policy_selector
 

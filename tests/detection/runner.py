@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
-from hybridlab.cli import control, kubeconfig
-from hybridlab.cli.exits import Stop
+from hybridlab.cluster import control, kubeconfig
+from hybridlab.cluster.exits import Stop
 from tests.detection import cluster_edits
 from tests.detection.table import OUTSIDE, RED, Row, Table
 

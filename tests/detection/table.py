@@ -1,17 +1,19 @@
-"""Reads expected.yaml: what every claim must say on a healthy lab, and on each that is wrong on purpose.
+"""Reads rows/*.yaml: what every claim must say on a healthy lab, and on each that is wrong on purpose.
 
+A file is an area, as a folder of suites/ is: the clean verdicts of its claims, and the rows that are about them.
 Decides nothing about runs; it refuses a table that contradicts itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-TABLE = Path(__file__).with_name("expected.yaml")
+ROWS = Path(__file__).with_name("rows")
 RED = ("VIOLATED", "UNMET", "LIFTED")
 """Verdicts that say: this cluster does not do what the claim states."""
 CHANGES = (*RED, "INCONCLUSIVE", "CONFIRMED", "NOT_OBSERVED", "NOT_RUN", "NOT_APPLICABLE")
@@ -116,24 +118,44 @@ class Table:
         return [(row, row.expect[claim]) for row in self.rows if row.expect.get(claim) in RED]
 
 
-def read(path: Path = TABLE) -> Table:
-    """The table.  Raises ValueError for what contradicts itself, naming the row."""
-    plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-    clean = dict(plain["clean"])
-    profiles = {name: dict(given) for name, given in plain["profiles"].items()}
-    for name, given in profiles.items():
-        idle = [claim for claim, verdict in given.items() if clean.get(claim) in (None, verdict)]
+def read(folder: Path = ROWS) -> Table:
+    """The table, from the files of a folder.  Raises ValueError for what contradicts itself, naming file and row."""
+    files = {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.yaml"))}
+    table = Table(
+        clean=_joined(files, "clean"), profiles=_profiles(files), by_chance=_joined(files, "by_chance"), rows=()
+    )
+    for name, given in table.profiles.items():
+        idle = [claim for claim, verdict in given.items() if table.clean.get(claim) in (None, verdict)]
         if idle:
             raise ValueError(
                 f"profile {name}: {', '.join(idle)}: not in the clean row, or the same there; leave it out"
             )
-    by_chance = dict(plain["by_chance"])
-    idle = [claim for claim, verdict in by_chance.items() if clean.get(claim) in (None, verdict) or verdict in RED]
+    by_chance = table.by_chance.items()
+    idle = [claim for claim, verdict in by_chance if table.clean.get(claim) in (None, verdict) or verdict in RED]
     if idle:
         raise ValueError(f"by_chance: {', '.join(idle)}: not in the clean row, or the same there, or red")
-    table = Table(clean=clean, profiles=profiles, by_chance=by_chance, rows=())
-    rows = (row for name, given in plain["rows"].items() for row in _rows(name, given, table))
-    return Table(clean=clean, profiles=profiles, by_chance=by_chance, rows=tuple(rows))
+    rows = (row for name, given in _joined(files, "rows").items() for row in _rows(name, given, table))
+    return replace(table, rows=tuple(rows))
+
+
+def _joined(files: Mapping[str, Any], section: str) -> dict[str, Any]:
+    """A section of all files.  Raises ValueError for what two of them say."""
+    found: dict[str, Any] = {}
+    for file, plain in files.items():
+        twice = sorted(set(found) & set(plain.get(section, {})))
+        if twice:
+            raise ValueError(f"{file}: {section}: {', '.join(twice)}: another file says it, too")
+        found |= plain.get(section, {})
+    return found
+
+
+def _profiles(files: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Profile to what all files say of it."""
+    found: dict[str, dict[str, str]] = {}
+    for plain in files.values():
+        for name, given in plain.get("profiles", {}).items():
+            found.setdefault(name, {}).update(given)
+    return found
 
 
 def _rows(name: str, given: dict[str, Any], table: Table) -> list[Row]:

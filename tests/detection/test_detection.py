@@ -1,4 +1,4 @@
-"""Each claim says what expected.yaml says of it: on a healthy lab, and on every lab that is wrong on purpose.
+"""Each claim says what the table in rows/ says of it: on a healthy lab, and on every lab that is wrong on purpose.
 
 The rows take minutes and are run by ``pytest tests/detection -m detection`` only; what is checked of the table itself
 is cheap.
@@ -70,7 +70,7 @@ def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: P
         outcome = runner.run(where, tmp_path, row.claims, row.parallel, row.timings, row.external_target, row.only)
     print(f"{row.name}: {outcome.seconds:.1f} s")
     different = runner.differences(row, TABLE, outcome)
-    assert not different, f"{row.name} ({row.what}) differs from expected.yaml:\n" + "\n".join(different)
+    assert not different, f"{row.name} ({row.what}) differs from the table:\n" + "\n".join(different)
 
 
 def test_the_clean_row_names_every_claim_that_has_a_test() -> None:

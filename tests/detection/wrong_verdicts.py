@@ -24,7 +24,7 @@ from benchmarks import machine
 from benchmarks.lab_process import lab
 from benchmarks.naive import Naive
 from conformance.errors import Nonconformance, SuiteError
-from conformance.expect.routes import Route
+from conformance.expect.engine.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Workload

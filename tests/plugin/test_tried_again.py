@@ -8,8 +8,8 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from conformance.model.claim import ClaimVerdict
-from conformance.report.attempts import merged
-from conformance.report.outcomes import TestOutcome
+from conformance.verdicts.attempts import merged
+from conformance.verdicts.claims import TestOutcome
 
 from .conftest import Project, Run
 

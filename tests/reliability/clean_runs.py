@@ -1,7 +1,7 @@
 """Many runs of the suites on healthy labs, half of them on a busy machine: none may raise a false alarm.
 
 ``python -m tests.reliability.clean_runs --runs 200``; what was interrupted goes on where it stopped.  A false alarm is
-any verdict that differs from the clean row of tests/detection/expected.yaml, or an exit code other than 0.  Runs are
+any verdict that differs from the clean verdicts of tests/detection/rows, or an exit code other than 0.  Runs are
 counted by what they decided: routes that are closed, routes that are open, and streams through a change.
 """
 

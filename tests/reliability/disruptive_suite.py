@@ -5,12 +5,12 @@ import time
 import pytest
 
 from conformance.expect.traffic import Expect
+from conformance.journal import Journalled
 from conformance.marks import verifies
 from conformance.model.change import ObjectRef
 from conformance.model.facts import Facts
 from conformance.pods.host_pods import HostPods
 from conformance.pods.worker_pods import WorkerPods
-from conformance.undo.journal import Journalled
 
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 PAUSE = 0.3

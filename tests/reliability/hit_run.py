@@ -18,10 +18,10 @@ import psutil
 from execnet.gateway_io import popen_bootstrapline
 
 from conformance.facts.detect import detect
+from conformance.journal.store import entries_of, journals
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.settings import Settings, load_timings
-from conformance.undo.journal.store import entries_of, journals
 from conformance.undo.verify_connectivity import connectivity_problem
 from tests.lab.lab_process import RunningLab, running_lab
 from tests.reliability import snapshot

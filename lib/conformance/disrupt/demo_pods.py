@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from conformance.expect.routes import Route
+from conformance.expect.engine.routes import Route
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import OS, Workload
 from conformance.pods.deploy import Pods, Wish

@@ -11,13 +11,13 @@ from typing import Any
 
 from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken, MissingCapability
+from conformance.journal.cordon import LIFTED, cordoned_by
+from conformance.journal.journalling import Journalling
 from conformance.kube.changes import Changes
 from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, until
-from conformance.undo.cordon import LIFTED, cordoned_by
-from conformance.undo.journalling import Journalling
 
 MIRROR = "kubernetes.io/config.mirror"
 """Annotation of static pods' shadows, which the API cannot end."""

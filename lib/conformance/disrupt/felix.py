@@ -15,6 +15,7 @@ from conformance.disrupt.felix_process import Processes
 from conformance.disrupt.felix_service import Services
 from conformance.disrupt.patience import PatienceOf
 from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, ProbeBroken, first_line
+from conformance.journal.journalling import Journalling
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.kube.waits import is_ready, pod_state, restarts
@@ -23,7 +24,6 @@ from conformance.model.counted import counted
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
 from conformance.timing import SYSTEM_CLOCK, Clock, Settled, until
-from conformance.undo.journalling import Journalling
 
 NAMESPACES = ("calico-system", "kube-system")
 FELIX_RESTART = "felix-restart"

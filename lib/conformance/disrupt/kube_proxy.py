@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken
+from conformance.journal.journalling import Journalling
 from conformance.kube.client import Kube, Obj
 from conformance.kube.waits import is_ready, pod_state
 from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK, Clock, until
-from conformance.undo.journalling import Journalling
 
 NAMESPACE = "kube-system"
 LABELS = ("k8s-app=kube-proxy-windows", "k8s-app=kube-proxy")

@@ -11,12 +11,12 @@ from typing import Any
 
 from conformance.disrupt.awaiting import until_nothing_is_missing
 from conformance.disrupt.patience import Patience
+from conformance.journal.journalling import Journalling
 from conformance.kube.client import Kube
 from conformance.kube.waits import is_ready, pod_state
 from conformance.model.change import ObjectRef
 from conformance.pods.strangers import daemonset_of, label, strangers
 from conformance.timing import SYSTEM_CLOCK, Clock
-from conformance.undo.journalling import Journalling
 
 DAEMONSET_PODS = "daemonset-pods"
 """Name of the healer, and of the procedure's entries."""

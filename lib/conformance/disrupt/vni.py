@@ -18,6 +18,7 @@ from conformance.disrupt.awaiting import until_nothing_is_missing
 from conformance.disrupt.felix import NAMESPACES
 from conformance.disrupt.patience import Patience
 from conformance.errors import MissingCapability
+from conformance.journal.journalling import Journalling
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 from conformance.kube.waits import is_ready
@@ -25,7 +26,6 @@ from conformance.model.change import ObjectRef
 from conformance.model.facts import Facts
 from conformance.probe.host import Hosts
 from conformance.timing import SYSTEM_CLOCK, Clock
-from conformance.undo.journalling import Journalling
 
 V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
 DEFAULT = 4096

@@ -13,14 +13,14 @@ from conformance.disrupt.demo_pods import DemoPods
 from conformance.disrupt.procedure import Procedure, announce
 from conformance.disrupt.vni import Delivery, Vni
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect import message
-from conformance.expect.answered import usual
-from conformance.expect.routes import Route
+from conformance.expect.engine.answered import usual
+from conformance.expect.engine.routes import Route
+from conformance.expect.explain import message
 from conformance.expect.traffic import Expect
+from conformance.journal import Journalled, Outcome
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
-from conformance.undo.journal import Journalled, Outcome
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 

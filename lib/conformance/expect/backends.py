@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from conformance.errors import Nonconformance
-from conformance.expect import message
-from conformance.expect.advice import kube_proxy
-from conformance.expect.answered import unexpected_backend
+from conformance.expect.engine.answered import unexpected_backend
+from conformance.expect.explain import message
+from conformance.expect.explain.advice import kube_proxy
 from conformance.expect.guard import unless_changed
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
-from conformance.expect import message
-from conformance.expect.answered import PING_UNTOLD
-from conformance.expect.at_once import at_once
 from conformance.expect.commands import Commands
+from conformance.expect.engine.answered import PING_UNTOLD
+from conformance.expect.engine.at_once import at_once
+from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect

@@ -13,10 +13,10 @@ from functools import partial
 from typing import Protocol
 
 from conformance.errors import Nonconformance, ProbeBroken, SuiteError
-from conformance.expect.answered import COMMAND_UNTOLD
-from conformance.expect.at_once import at_once
 from conformance.expect.context import Context
-from conformance.expect.routes import Route
+from conformance.expect.engine.answered import COMMAND_UNTOLD
+from conformance.expect.engine.at_once import at_once
+from conformance.expect.engine.routes import Route
 from conformance.expect.tally import Tally
 from conformance.model.decision import Half
 from conformance.model.endpoint import Target, Workload

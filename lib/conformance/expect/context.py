@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from conformance.expect.between_nodes import Blamed
-from conformance.expect.dns_servers import Servers
+from conformance.expect.explain.between_nodes import Blamed
+from conformance.expect.explain.dns_servers import Servers
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.model import decision
 from conformance.model.claim import ClaimVerdict

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from conformance.expect.answered import as_wanted
-from conformance.expect.decide import Path, Try
+from conformance.expect.engine.answered import as_wanted
+from conformance.expect.engine.decide import Path, Try
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS
 from conformance.model.figures import Effect, Figures, Tries

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect import message
-from conformance.expect.answered import as_wanted, with_who
+from conformance.expect.engine.answered import as_wanted, with_who
+from conformance.expect.engine.routes import Route
+from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import Polled, poll
-from conformance.expect.routes import Route
 from conformance.expect.sizes import SMALLEST
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from conformance.errors import EnvironmentBroken
-from conformance.expect import message
+from conformance.expect.explain import message
 from conformance.model.endpoint import Workload
 from conformance.settings import Timings
 from conformance.timing import Clock, hold

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.errors import Nonconformance
-from conformance.expect import message
-from conformance.expect.answered import as_wanted, telling, unexpected_backend, with_who
+from conformance.expect.engine.answered import as_wanted, telling, unexpected_backend, with_who
+from conformance.expect.explain import message
 from conformance.expect.poll import poll
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect

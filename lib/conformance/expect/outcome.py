@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteError
-from conformance.expect import advice, message, picture
-from conformance.expect.answered import as_wanted, unexpected_backend, with_who
-from conformance.expect.decide import Broken, BrokenControl, Held, Path, Standing, Why, Wrong
-from conformance.expect.names import UNSENT
-from conformance.expect.nearest import Nearest
+from conformance.expect import picture
+from conformance.expect.engine.answered import as_wanted, unexpected_backend, with_who
+from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Standing, Why, Wrong
+from conformance.expect.engine.names import UNSENT
+from conformance.expect.explain import advice, message
+from conformance.expect.explain.nearest import Nearest
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Unmet
-from conformance.expect import message
-from conformance.expect.answered import UNTOLD, as_wanted, unexpected_backend, usual, with_who
-from conformance.expect.between_nodes import Blamed, Entries, blamed
+from conformance.expect.engine.answered import UNTOLD, as_wanted, unexpected_backend, usual, with_who
+from conformance.expect.engine.routes import Route
+from conformance.expect.explain import message
+from conformance.expect.explain.between_nodes import Blamed, Entries, blamed
 from conformance.expect.poll import Polled, poll
-from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from conformance.expect.answered import unexpected_backend
-from conformance.expect.routes import Route
+from conformance.expect.engine.answered import unexpected_backend
+from conformance.expect.engine.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.model.attempt import Attempt, Kind

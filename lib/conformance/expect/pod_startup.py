@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect import message
-from conformance.expect.answered import UNTOLD, as_wanted, usual
+from conformance.expect.engine.answered import UNTOLD, as_wanted, usual
+from conformance.expect.engine.routes import Route
+from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
-from conformance.expect.routes import Route
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind

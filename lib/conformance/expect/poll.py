@@ -1,7 +1,7 @@
 """Attempts that are made together, again and again, until as many rounds as verdicts must agree are right.
 
 For what an expectation decides by whole answers: a page, a name's addresses, what passes between nodes.  Whether routes
-are open or closed is decided one by one, by :mod:`conformance.expect.decide`.
+are open or closed is decided one by one, by :mod:`conformance.expect.engine.decide`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from conformance.expect import message
-from conformance.expect.names import Observer
+from conformance.expect.engine.names import Observer
+from conformance.expect.explain import message
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS
 from conformance.model.observation import Observation
@@ -77,7 +77,7 @@ class Polled:
         return message.headline(self.claims, self.attempts[index], expected, self.seen(index), self.settled.seconds)
 
     def message(self, index: int, expected: str, further: Mapping[str, str], *, observed: str = "") -> str:
-        """The whole message about one of them; arguments as of :func:`conformance.expect.message.connectivity`."""
+        """The whole message about one of them; arguments as of ``explain.message.connectivity``."""
         return message.connectivity(
             self.claims, self.attempts[index], expected=expected, because=self.because, seen=self.seen(index),
             seconds=self.settled.seconds, further=further, observed=observed,

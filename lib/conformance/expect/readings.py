@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from conformance.errors import MissingCapability, Unmet
-from conformance.expect import message
 from conformance.expect.context import Context
+from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import seen_on
 from conformance.model.facts import Announced, Fact, NodeFacts

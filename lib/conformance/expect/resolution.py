@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from conformance.errors import Nonconformance
-from conformance.expect import message
-from conformance.expect.answered import DNS_UNTOLD
-from conformance.expect.dns_servers import COMPARE, SEARCHED, Heard, Servers, listen, telling_otherwise
+from conformance.expect.engine.answered import DNS_UNTOLD
+from conformance.expect.explain import message
+from conformance.expect.explain.dns_servers import COMPARE, SEARCHED, Heard, Servers, listen, telling_otherwise
 from conformance.expect.poll import Polling, poll
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict

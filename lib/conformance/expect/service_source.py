@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect import message
 from conformance.expect.addresses import Addresses
-from conformance.expect.routes import Route
+from conformance.expect.engine.routes import Route
+from conformance.expect.explain import message
 from conformance.expect.traffic import Expect
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.model.claim import ClaimVerdict

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
-from conformance.expect import message
-from conformance.expect.answered import as_wanted
-from conformance.expect.at_once import at_once
+from conformance.expect.engine.answered import as_wanted
+from conformance.expect.engine.at_once import at_once
+from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import Polled, poll
 from conformance.expect.tally import Tally

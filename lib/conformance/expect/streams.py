@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, SuiteError
-from conformance.expect import message, timeline
+from conformance.expect.explain import message, timeline
+from conformance.expect.explain.timeline import Mark
 from conformance.expect.guard import pods_unchanged, unless_changed
-from conformance.expect.timeline import Mark
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Workload

@@ -14,16 +14,18 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
-from conformance.expect import message, names, resolution
-from conformance.expect.answered import telling, usual
-from conformance.expect.ask import Asking, ask
+from conformance.expect import resolution
 from conformance.expect.context import Context
-from conformance.expect.decide import Broken, BrokenControl, Held, Path, Rule, Wrong, link
-from conformance.expect.dns_servers import LONGER
+from conformance.expect.engine import names
+from conformance.expect.engine.answered import telling, usual
+from conformance.expect.engine.ask import Asking, ask
+from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Wrong, link
+from conformance.expect.engine.routes import Route, Routes, each, routes_of
+from conformance.expect.explain import message
+from conformance.expect.explain.dns_servers import LONGER
+from conformance.expect.explain.nearest import Nearest, nearest
 from conformance.expect.guard import pods_unchanged
-from conformance.expect.nearest import Nearest, nearest
 from conformance.expect.outcome import Outcome, drawing, failure, name_ways, table
-from conformance.expect.routes import Route, Routes, each, routes_of
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half

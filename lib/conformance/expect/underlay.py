@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from conformance.expect.context import Context
-from conformance.expect.routes import Route
+from conformance.expect.engine.routes import Route
 from conformance.model.claim import UNDERLAY
 from conformance.model.facts import Facts
 from conformance.pods.coverage import subnet

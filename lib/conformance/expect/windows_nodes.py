@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from conformance.catalog import Range, Version, direct_server_return, keeps_clients
 from conformance.errors import MissingCapability, NotAboutThisCluster
 from conformance.expect.context import Context
-from conformance.expect.routes import Route
+from conformance.expect.engine.routes import Route
 from conformance.model.claim import ClaimVerdict
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.pods.placement import Placement

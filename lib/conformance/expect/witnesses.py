@@ -12,9 +12,9 @@ from difflib import ndiff
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
-from conformance.expect import message
+from conformance.expect.engine.routes import Route
+from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
-from conformance.expect.routes import Route
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect, Policies
 from conformance.model.claim import ClaimVerdict

@@ -12,7 +12,7 @@ RUN_LABEL = "calico-conformance/run"
 """On every object of a run, its namespaces and pods included: what selectors of cluster-scoped policies must name."""
 WORKER_LABEL = "calico-conformance/worker"
 PROCESS_ANNOTATION = "calico-conformance/process"
-"""How one can tell whether the run is still alive; see conformance.undo.liveness."""
+"""How one can tell whether the run is still alive; see conformance.journal.liveness."""
 CORDON_ANNOTATION = "calico-conformance/cordoned"
 """On a node that a run has made unschedulable: which run."""
 MANAGED_BY = ("app.kubernetes.io/managed-by", "calico-windows-conformance")

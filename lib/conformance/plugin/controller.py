@@ -29,14 +29,14 @@ from conformance.plugin.qualification import Qualification
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
 from conformance.report import allure_results, allure_words, attach, junit, page, provenance, terminal
-from conformance.report.attempts import FLAKY, merged
-from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_missed
 from conformance.report.pace import Pace, recorded
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, to_json, write_json
 from conformance.run import plan
 from conformance.run.limits import claims_blocked_by_missing_rights
 from conformance.run.plan import PlannedTest, Prospect
+from conformance.verdicts.attempts import FLAKY, merged
+from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_missed
 
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},

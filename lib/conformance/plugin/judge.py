@@ -21,14 +21,16 @@ from conformance.plugin.rerun import tests_to_run
 from conformance.plugin.state import State
 from conformance.plugin.words import Words
 from conformance.report import allure_results, junit
-from conformance.report.attempts import FLAKY, merged
 from conformance.report.diagnostics import Failure
-from conformance.report.outcomes import TestOutcome, worst
-from conformance.run import plan, verdicts
-from conformance.run.deciding import Judged, builds_of, judged
+from conformance.run import plan
+from conformance.run.builds import builds_of
 from conformance.run.plan import PlannedTest, Prospect
-from conformance.run.recorder import Recorder
-from conformance.run.verdicts import Statement
+from conformance.verdicts import statement as verdicts
+from conformance.verdicts.attempts import FLAKY, merged
+from conformance.verdicts.claims import TestOutcome, worst
+from conformance.verdicts.judged import Judged, judged
+from conformance.verdicts.recorder import Recorder
+from conformance.verdicts.statement import Statement
 
 OUTCOME = junit.OUTCOME
 """User property that carries a test's outcome as JSON."""

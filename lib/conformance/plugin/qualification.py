@@ -20,8 +20,8 @@ from conformance.qualify.compare import as_text, compare
 from conformance.qualify.sets import GateSet, sets
 from conformance.qualify.stored import StoredReport, parse, read
 from conformance.qualify.waivers import Waiver, waiver_for
-from conformance.report.outcomes import ClaimOutcome, TestOutcome, exit_code
 from conformance.report.run import Gate, RunReport, to_json
+from conformance.verdicts.claims import ClaimOutcome, TestOutcome, exit_code
 
 QUALIFICATION = pytest.StashKey["Qualification"]()
 

@@ -18,12 +18,12 @@ import pytest
 
 from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.facts.preflight import lacking_rights
+from conformance.journal import liveness
 from conformance.kube.access import Access
 from conformance.kube.client import Kube, first_contact
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.plugin import options
 from conformance.run.choice import Choice
-from conformance.undo import liveness
 from conformance.undo.dead_runs import FINDING_RIGHTS, clear_up
 
 

@@ -21,8 +21,8 @@ from conformance.model.verdict import ClaimKind
 from conformance.qualify import again
 from conformance.qualify.acceptable import UNDECIDED
 from conformance.qualify.stored import StoredReport, read
-from conformance.report.outcomes import ClaimOutcome, TestOutcome, worst
 from conformance.report.run import Continued
+from conformance.verdicts.claims import ClaimOutcome, TestOutcome, worst
 
 REMEDY = "name the cluster of that report (--kubeconfig, --context); a run's own lab ends with the run"
 

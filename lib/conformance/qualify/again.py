@@ -13,12 +13,13 @@ from typing import Any
 from conformance.errors import UsageProblem
 from conformance.model.claim import ClaimResult
 from conformance.model.codec import from_plain
-from conformance.model.decision import BETWEEN_TWO, Decision
+from conformance.model.decision import Decision
 from conformance.model.facts import Facts
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimKind, ClaimVerdict, precedence
 from conformance.qualify.acceptable import UNDECIDED
 from conformance.qualify.stored import StoredReport, versions
+from conformance.verdicts.decisions import BETWEEN_TWO
 
 AGAIN = frozenset({ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.NOT_RUN})
 """Verdicts of tests that are run again; what was NOT_RUN is decided where its reason has gone."""

@@ -23,8 +23,8 @@ from allure_commons.utils import uuid4
 from conformance.catalog import Claim
 from conformance.report import probing
 from conformance.report.allure_words import STATUS
-from conformance.report.outcomes import TestOutcome
 from conformance.report.run import RunReport
+from conformance.verdicts.claims import TestOutcome
 
 CATEGORIES = [
     {"name": str(verdict), "messageRegex": f"(?s)^{verdict}\\b.*", "matchedStatuses": [str(status)]}

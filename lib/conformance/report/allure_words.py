@@ -19,8 +19,8 @@ from allure_commons.model2 import Status
 from conformance.catalog import Claim
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.decision import Decision
-from conformance.report.outcomes import SEEN, ClaimOutcome, TestOutcome, underlay
 from conformance.report.run import RunReport
+from conformance.verdicts.claims import SEEN, ClaimOutcome, TestOutcome, underlay
 
 STATUS = {
     ClaimVerdict.VIOLATED: Status.FAILED,

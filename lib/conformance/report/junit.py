@@ -12,8 +12,8 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from conformance.model.claim import ClaimVerdict
-from conformance.report.outcomes import TestOutcome
 from conformance.report.run import RunReport
+from conformance.verdicts.claims import TestOutcome
 
 PROPERTY = "test"
 """Name of the property that holds a test's node id."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from conformance.model.claim import ClaimResult, ClaimVerdict
-from conformance.report.outcomes import worst
+from conformance.verdicts.claims import worst
 
 DIRECTIONS = ("linux->linux", "linux->windows", "windows->linux", "windows->windows")
 _CELL = re.compile(r"(?P<direction>(?:linux|windows)->(?:linux|windows))(?:\s+(?P<path>.+))?")

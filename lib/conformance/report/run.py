@@ -17,9 +17,9 @@ from conformance.model.facts import Facts
 from conformance.model.images import RanImage
 from conformance.model.installed import Installed
 from conformance.report.matrix import Matrix, direction_matrix
-from conformance.report.outcomes import ClaimOutcome, TestOutcome, half
 from conformance.report.probing import ProbingCost, cost
 from conformance.report.statistics import Statistics, statistics
+from conformance.verdicts.claims import ClaimOutcome, TestOutcome, half
 
 
 @dataclass(frozen=True, kw_only=True)

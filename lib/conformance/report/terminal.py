@@ -10,9 +10,9 @@ from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.report import probing
 from conformance.report.matrix import render
-from conformance.report.outcomes import NO_TEST, on_builds, underlay
 from conformance.report.probing import ProbingCost
 from conformance.report.statistics import PolicyEffect, Statistics, Tried, lines
+from conformance.verdicts.claims import NO_TEST, on_builds, underlay
 
 Tone = Literal["plain", "good", "warn", "bad"]
 

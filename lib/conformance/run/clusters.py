@@ -25,7 +25,7 @@ from conformance.run.provider import Connection, Inspection
 from conformance.settings import Settings
 
 if TYPE_CHECKING:
-    from conformance.undo.lease import RunLock
+    from conformance.journal.lease import RunLock
 
 OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
 """In the line by which a lab says that it is ready: a host beyond its cluster that answers ping and HTTP."""
@@ -54,7 +54,7 @@ class Clusters:
 
     def open(self, choice: Choice, settings: Settings, run: RunDirectory) -> Connection:
         """Wait for the lab, or read the kubeconfig.  Raises UsageProblem or ClusterUnusable."""
-        from conformance.undo import liveness
+        from conformance.journal import liveness
 
         self._process = liveness.sign(run.alive)
         preload()  # takes about as long as a lab's start, which it waits for next
@@ -82,9 +82,9 @@ class Clusters:
         from conformance.facts.installed import installed
         from conformance.facts.preflight import lacking_rights, preflight
         from conformance.facts.rights import lacking
+        from conformance.journal.lease import LOCK_RIGHTS
         from conformance.pods.placement import Placement
         from conformance.run.limits import room_on_windows
-        from conformance.undo.lease import LOCK_RIGHTS
 
         door = self._connected(connection, settings)
         try:
@@ -154,8 +154,8 @@ class Clusters:
         progress: Callable[[str], None],
     ) -> RunLock:
         """The Lease that keeps two runs apart."""
-        from conformance.undo import liveness
-        from conformance.undo.lease import LockTimings, RunLock
+        from conformance.journal import liveness
+        from conformance.journal.lease import LockTimings, RunLock
 
         timings = LockTimings.of(settings.timings.run)
         owner = Ownership(settings.run_id, settings.worker, self._process)
@@ -164,8 +164,8 @@ class Clusters:
 
     def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove what processes of the run have left on the cluster."""
+        from conformance.journal import Journal
         from conformance.undo.cleanup import clean_up
-        from conformance.undo.journal import Journal
 
         door = self._connected(connection, settings)
         told = clean_up(door, settings.run_id, within=settings.timings.windows.delete)

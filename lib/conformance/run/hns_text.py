@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
+from conformance.journal.redaction import redacted
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork
-from conformance.undo.journal.redaction import redacted
 
 STATES = {
     "0": "uninitialized", "1": "created, attached to nothing", "2": "attached", "3": "attached, shared by containers",

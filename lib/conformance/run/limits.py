@@ -17,9 +17,9 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.pods.coverage import Covered
-from conformance.report.outcomes import TestOutcome
 from conformance.run.provider import Room
 from conformance.settings import Workers
+from conformance.verdicts.claims import TestOutcome
 
 BLOCKS = ("crd.projectcalico.org/v1", "projectcalico.org/v3")
 """Where IPAMBlock is served: the first by default, the second where Calico's CRDs are native v3."""

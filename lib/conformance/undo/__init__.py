@@ -1,6 +1,5 @@
-"""How all that a run changes beyond its own namespaces is put back: journal, run lock, restore, janitor, cordons.
+"""What heals a cluster: of disruptions, of what dead runs left, and of what a run leaves behind.
 
-``journal`` writes changes down before they are made, and restores them.  ``liveness``, ``leftovers``, ``cleanup`` and
-``recovery`` find what dead runs left and clear it.  ``healers`` and ``dead_runs`` put these together with the
-disruptions that they undo.
+``healers`` and ``dead_runs`` put the journal together with the disruptions that they undo; ``leftovers``, ``cleanup``
+and ``recovery`` find what dead runs left and clear it.
 """

@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 
 from conformance.errors import ClusterUnusable, SuiteError, first_line
 from conformance.facts.detect import detect
+from conformance.journal import Journal, Outcome, Restored
+from conformance.journal.lease import LockTimings, RunLock
+from conformance.journal.restore import restore
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
@@ -19,9 +22,6 @@ from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.settings import Settings
 from conformance.undo.healers import healers_of, revivals
-from conformance.undo.journal import Journal, Outcome, Restored
-from conformance.undo.journal.restore import restore
-from conformance.undo.lease import LockTimings, RunLock
 from conformance.undo.leftovers import Leftovers
 from conformance.undo.recovery import Recovered, Recovery, RecoveryPatience
 from conformance.undo.rights import lacking_to_restore
@@ -104,7 +104,7 @@ def before_a_run(
 ) -> list[str]:
     """Put back what dead runs changed, if this run may; else, or where it could not be done, why no run can begin.
 
-    ``process`` signs what is made for it (:mod:`conformance.undo.liveness`); ``named_by`` are the options that name the
+    ``process`` signs what is made for it (``journal.liveness``); ``named_by`` are the options that name the
     cluster.
     """
     run = Ownership(settings.run_id, settings.worker, process)

@@ -16,6 +16,8 @@ from conformance.disrupt.patience import patience_of
 from conformance.disrupt.procedure import HNS_NETWORK, Procedure
 from conformance.disrupt.strangers import DAEMONSET_PODS, Strangers
 from conformance.disrupt.vni import Vni
+from conformance.journal import Entry, Healers
+from conformance.journal.journalling import Plainly
 from conformance.kube import execute
 from conformance.kube.changes import Changes
 from conformance.kube.execute import ExecResult
@@ -28,8 +30,6 @@ from conformance.pods.host_pods import HostPods
 from conformance.probe.host import Hosts
 from conformance.settings import Settings
 from conformance.undo.hns_network import HnsNetworkHealer
-from conformance.undo.journal import Entry, Healers
-from conformance.undo.journalling import Plainly
 
 
 def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:

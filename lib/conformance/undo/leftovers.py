@@ -6,15 +6,15 @@ import datetime
 from dataclasses import dataclass
 
 from conformance.errors import EnvironmentBroken
+from conformance.journal import liveness
+from conformance.journal.liveness import Life
+from conformance.journal.record import Entry
+from conformance.journal.store import entries_of, journals
 from conformance.kube.changes import reference
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import CORDON_ANNOTATION, MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, labels_of
 from conformance.model.change import ObjectRef
-from conformance.undo import liveness
 from conformance.undo.cleanup import cluster_scoped
-from conformance.undo.journal.record import Entry
-from conformance.undo.journal.store import entries_of, journals
-from conformance.undo.liveness import Life
 
 LEASE = ("coordination.k8s.io/v1", "Lease")
 

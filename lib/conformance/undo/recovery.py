@@ -7,19 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from conformance.errors import SuiteError
+from conformance.journal import liveness
+from conformance.journal.cordon import LIFTED, cordoned_by
+from conformance.journal.lease import RUN_LOCK
+from conformance.journal.liveness import Life
+from conformance.journal.restore import Healers, Outcome, Restored, restore
+from conformance.journal.store import Journal, journals
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import MANAGED_BY, SYSTEM_NAMESPACE, Ownership, removed_by_hand
 from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK, Clock, hold
-from conformance.undo import liveness
 from conformance.undo.cleanup import clean_up
-from conformance.undo.cordon import LIFTED, cordoned_by
-from conformance.undo.journal.restore import Healers, Outcome, Restored, restore
-from conformance.undo.journal.store import Journal, journals
-from conformance.undo.lease import RUN_LOCK
 from conformance.undo.leftovers import LEASE, Leftovers, leftovers
-from conformance.undo.liveness import Life
 
 
 @dataclass

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from conformance.facts.rights import DEPLOYING, DISRUPTING
+from conformance.journal.lease import LOCK_RIGHTS
+from conformance.journal.record import Entry
 from conformance.kube.client import Kube
 from conformance.kube.rights import Right, missing
-from conformance.undo.journal.record import Entry
-from conformance.undo.lease import LOCK_RIGHTS
 
 ROLE = "manifests/rbac/disruptive.yaml"
 

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from conformance.errors import ControlBroken, Nonconformance, SuiteError, first_line
 from conformance.expect.context import Context
-from conformance.expect.routes import Route
+from conformance.expect.engine.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
@@ -56,7 +56,7 @@ def connectivity_problem(
 ) -> str:
     """Describe in one line which pods do not reach each other or Services; empty when all do.
 
-    ``process`` signs what is made for it (:mod:`conformance.undo.liveness`); ``tell`` gets a line for what was seen at
+    ``process`` signs what is made for it (``journal.liveness``); ``tell`` gets a line for what was seen at
     disrupted nodes, and what was done there.
     """
     run = Ownership(settings.run_id, "whole", process)

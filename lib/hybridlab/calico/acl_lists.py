@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from hybridlab.calico.acls import DEFAULT_DENY, Entry, shown
-from hybridlab.calico.release import numbers
 from hybridlab.dataplane.model import Acl
+from hybridlab.policy.acls import DEFAULT_DENY, Entry, shown
+from hybridlab.policy.release import numbers
 
 Lists = Mapping[str, tuple[Acl, ...]]
 """Endpoint to its list."""

@@ -27,13 +27,13 @@ from hybridlab.calico.ipam import IPAM, IPAMError, Pool
 from hybridlab.calico.ipam_objects import IPAMWriter
 from hybridlab.calico.objects import configuration
 from hybridlab.calico.policy_definitions import DEFINITIONS, policy_definitions
-from hybridlab.calico.release import Release
 from hybridlab.calico.resources import CalicoResources
 from hybridlab.calico.routes import IPV4_ADDRESS, IPV4_TUNNEL, TUNNEL_MAC
-from hybridlab.calico.selectors import parse
 from hybridlab.calico.typha import Typha
 from hybridlab.calico.windows_node import WindowsNode
 from hybridlab.dataplane.contract import Dataplane
+from hybridlab.policy.release import Release
+from hybridlab.policy.selectors import parse
 from hybridlab.profiles.machines import Machine, dns_address, machines, told_to_use_dsr
 from hybridlab.profiles.model import Profile
 from hybridlab.windows.hns import vtep_mac

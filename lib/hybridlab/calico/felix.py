@@ -11,16 +11,16 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 
 from hybridlab.calico.acl_lists import AclLists
-from hybridlab.calico.acls import Entry
 from hybridlab.calico.felix_configuration import EXIT_STATUS, effective, needs_restart
 from hybridlab.calico.felix_faults import FelixFaults, LevelLog
 from hybridlab.calico.felix_queue import RETRY_SECONDS, PolicyQueue
 from hybridlab.calico.felix_routes import RouteFollower
-from hybridlab.calico.flattener import FelixPanic
-from hybridlab.calico.release import Release
 from hybridlab.calico.typha import Typha
 from hybridlab.calico.windows_node import WindowsNode
 from hybridlab.dataplane.contract import Dataplane
+from hybridlab.policy.acls import Entry
+from hybridlab.policy.flattener import FelixPanic
+from hybridlab.policy.release import Release
 from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import Profile
 

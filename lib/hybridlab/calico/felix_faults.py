@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hybridlab.calico.misreadings import Misreading, misread, widened
-from hybridlab.calico.render import TierPolicies
 from hybridlab.dataplane.model import RemoteBlock, VxlanSpec
+from hybridlab.policy.misreadings import Misreading, misread, widened
+from hybridlab.policy.render import TierPolicies
 
 logger = logging.getLogger(__name__)
 

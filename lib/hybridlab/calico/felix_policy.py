@@ -13,10 +13,10 @@ from typing import Protocol
 from hybridlab.calico.acl_lists import Lists
 from hybridlab.calico.felix_due import Due, DueMarks
 from hybridlab.calico.felix_faults import FelixFaults
-from hybridlab.calico.policy import PolicyKey
-from hybridlab.calico.render import program
-from hybridlab.calico.resolve import Graph, Subscriber
 from hybridlab.dataplane.model import EndpointProgram, PolicyUpdate
+from hybridlab.policy.policy import PolicyKey
+from hybridlab.policy.render import program
+from hybridlab.policy.resolve import Graph, Subscriber
 
 
 @dataclass(frozen=True)

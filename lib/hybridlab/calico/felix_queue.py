@@ -11,9 +11,9 @@ from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults, LevelLog
 from hybridlab.calico.felix_policy import NodePolicy, PolicyDifference, PolicySource
 from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
-from hybridlab.calico.release import Release
-from hybridlab.calico.resolve import Graph
 from hybridlab.dataplane.contract import Dataplane, DataplaneError
+from hybridlab.policy.release import Release
+from hybridlab.policy.resolve import Graph
 from hybridlab.profiles.machines import Machine
 
 GATHER_SECONDS = 0.002

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hybridlab.calico.acl_lists import AclLists, Lists
-from hybridlab.calico.acls import FROM_HOST_ID, AclListBuilder
 from hybridlab.calico.felix_due import Due, DueMarks
 from hybridlab.calico.felix_faults import FelixFaults, LevelLog
 from hybridlab.calico.felix_policy import PolicyDifference
-from hybridlab.calico.policy import PolicyKey
-from hybridlab.calico.policy_sets import SKIPPED
-from hybridlab.calico.release import Release
-from hybridlab.calico.resolve import Graph
 from hybridlab.dataplane.model import Acl, EndpointProgram, PolicyUpdate
+from hybridlab.policy.acls import FROM_HOST_ID, AclListBuilder
+from hybridlab.policy.policy import PolicyKey
+from hybridlab.policy.policy_sets import SKIPPED
+from hybridlab.policy.release import Release
+from hybridlab.policy.resolve import Graph
 
 Tiers = tuple[frozenset[PolicyKey], ...]
 """The policies of each tier that applies to an endpoint."""

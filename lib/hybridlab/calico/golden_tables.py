@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.calico.acls import ports_text
-from hybridlab.calico.flattener import FelixPanic
-from hybridlab.calico.offline import Endpoint, Objects, allowed_on_windows
-from hybridlab.calico.packets import Packet
-from hybridlab.calico.release import Release, as_shipped
 from hybridlab.dataplane.model import Acl
+from hybridlab.policy.acls import ports_text
+from hybridlab.policy.flattener import FelixPanic
+from hybridlab.policy.offline import Endpoint, Objects, allowed_on_windows
+from hybridlab.policy.packets import Packet
+from hybridlab.policy.release import Release, as_shipped
 
 Answer = dict[str, Any]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from hybridlab.api.contract import Obj
 from hybridlab.calico.installation import has_windows
-from hybridlab.calico.release import Release
 from hybridlab.calico.resources import CalicoResources
+from hybridlab.policy.release import Release
 from hybridlab.profiles.model import Profile
 
 POOL_NAME = "default-ipv4-ippool"

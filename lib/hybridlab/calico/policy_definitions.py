@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.calico.release import Release
+from hybridlab.policy.release import Release
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 GROUP = "policy.networking.k8s.io"

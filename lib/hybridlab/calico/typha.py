@@ -12,23 +12,16 @@ from typing import Any, Generic, TypeVar
 
 from hybridlab.api.contract import Client, Obj
 from hybridlab.api.informer import Informer
-from hybridlab.calico.admin_policy import from_admin, from_cluster
-from hybridlab.calico.conversion import (
-    block_facts,
-    labels_and_name,
-    network_set,
-    pod_facts,
-    pool_facts,
-    slice_members,
-    tier_facts,
-)
-from hybridlab.calico.kubernetes_policy import from_kubernetes
-from hybridlab.calico.policy import Policy, PolicyKey, from_calico
 from hybridlab.calico.policy_definitions import GROUP, policy_kinds
-from hybridlab.calico.release import Release
-from hybridlab.calico.resolve import Graph
 from hybridlab.calico.resources import CalicoResources
 from hybridlab.calico.routes import RoutingFacts, Vtep, vtep
+from hybridlab.calico.routing_facts import block_facts, pool_facts
+from hybridlab.policy.admin_policy import from_admin, from_cluster
+from hybridlab.policy.kubernetes_policy import from_kubernetes
+from hybridlab.policy.objects import labels_and_name, network_set, pod_facts, slice_members, tier_facts
+from hybridlab.policy.policy import Policy, PolicyKey, from_calico
+from hybridlab.policy.release import Release
+from hybridlab.policy.resolve import Graph
 
 Log = Callable[[str], None]
 KUBERNETES_POLICIES = "networkpolicies.networking.k8s.io"

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hybridlab.cli import control, kubeconfig, rundir
-from hybridlab.cli.exits import OK, USAGE, Stop, report
+from hybridlab.cluster import control, kubeconfig, rundir
+from hybridlab.cluster.exits import OK, USAGE, Stop, report
 
 EXIT_CODES = """\
 exit codes: 0 ended as asked; 4 options, profile or files that cannot be used; 7 this machine lacks something that

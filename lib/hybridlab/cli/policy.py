@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hybridlab.calico.flattener import FelixPanic
 from hybridlab.calico.golden_tables import World, answer, listed
-from hybridlab.calico.manifests import Cluster, cluster
-from hybridlab.calico.offline import Endpoint, Objects, allowed_on_windows
-from hybridlab.calico.packets import NUMBERS, Packet
-from hybridlab.calico.release import OLDEST_WITH_TIERS, Release, as_shipped, numbers
-from hybridlab.cli.exits import OK, USAGE, Stop
 from hybridlab.cli.policy_text import print_answer
+from hybridlab.cluster.exits import OK, USAGE, Stop
+from hybridlab.policy.flattener import FelixPanic
+from hybridlab.policy.manifests import Cluster, cluster
+from hybridlab.policy.offline import Endpoint, Objects, allowed_on_windows
+from hybridlab.policy.packets import NUMBERS, Packet
+from hybridlab.policy.release import OLDEST_WITH_TIERS, Release, as_shipped, numbers
 from hybridlab.profiles.documents import documents
 
 DEFAULT_VERSION = "v3.31.7"

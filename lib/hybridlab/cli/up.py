@@ -13,9 +13,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from hybridlab.cli import kubeconfig, rundir
-from hybridlab.cli.ending import EndRequest
-from hybridlab.cli.exits import ENVIRONMENT, USAGE, Stop
+from hybridlab.cluster import kubeconfig, rundir
+from hybridlab.cluster.ending import EndRequest
+from hybridlab.cluster.exits import ENVIRONMENT, USAGE, Stop
 from hybridlab.labd.launch import LabdFailed, LabdSettings, launch
 from hybridlab.profiles.check import ProfileError
 from hybridlab.profiles.load import load
@@ -45,7 +45,7 @@ def run(
     # From here on the clock runs for the ready line; labd is coming up on the other core.
     import asyncio
 
-    from hybridlab.cli.lab import Setting, run_until_signal
+    from hybridlab.cluster.lab import Setting, run_until_signal
 
     directory = rundir.create()
     path = (kubeconfig_path or directory.kubeconfig).absolute()  # others ask for it from elsewhere

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybridlab.calico.ipam_objects import block_name
-from hybridlab.calico.misreadings import MISREADINGS
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault, seconds
+from hybridlab.policy.misreadings import MISREADINGS
 from hybridlab.windows.reserved import RESERVED_HANDLE, reserved_ordinals
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hybridlab.calico.misreadings import MISREADINGS
 from hybridlab.faults import api, exec, kubelet, routes
 from hybridlab.faults.backends import ServicesWrong
 from hybridlab.faults.dns_pods import DnsPodSilent
@@ -46,6 +45,7 @@ from hybridlab.faults.search_list import SEARCH_LISTS, SearchListWrong
 from hybridlab.faults.service_source import dsr_despite_build, snat_despite_dsr, wrong_snat_address
 from hybridlab.faults.zone import DnsSlow, DnsStale, DnsWrong
 from hybridlab.faults.zone_gate import ANOTHER, ANSWERS
+from hybridlab.policy.misreadings import MISREADINGS
 
 _NODE = Parameter(name="node", meaning="name of a node")
 _WINDOWS_OR_ALL = Parameter(name="node", meaning="name of a Windows node, or all", default="all")

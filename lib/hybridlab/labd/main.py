@@ -72,10 +72,10 @@ async def _serve(control: int, settings: LabdSettings) -> None:
         Server(Dataplane, channel).answer_with(dataplane)
         serve_sockets(sandboxes, channel)
     if "runtime" in settings.services:
+        from hybridlab.powershell.applets import applets
         from hybridlab.runtime.contract import Containers
         from hybridlab.runtime.descriptors import EXIT_EVENT, serve_streams
         from hybridlab.runtime.service import RuntimeService
-        from hybridlab.windows.powershell.applets import applets
 
         hosts = remote_hosts(channel)
         runtime = RuntimeService(

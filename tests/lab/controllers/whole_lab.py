@@ -10,8 +10,8 @@ from typing import Any
 from hybridlab.api.contract import Obj
 from hybridlab.api.core import Core, Settings
 from hybridlab.calico.cluster import Calico
-from hybridlab.cli.kube_proxy_pods import WindowsKubeProxies
-from hybridlab.cli.windows_hosts import HostAnswers, windows_hosts
+from hybridlab.cluster.kube_proxy_pods import WindowsKubeProxies
+from hybridlab.cluster.windows_hosts import HostAnswers, windows_hosts
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.dataplane.contract import remote_dataplane
 from hybridlab.faults.service_gate import ServiceGate

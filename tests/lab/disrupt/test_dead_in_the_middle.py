@@ -17,6 +17,9 @@ from conformance.disrupt.strangers import Strangers
 from conformance.disrupt.vni import Vni
 from conformance.errors import MissingCapability, ProbeBroken
 from conformance.facts.detect import detect
+from conformance.journal import Journal, Journalled, Outcome
+from conformance.journal.journalling import Plainly
+from conformance.journal.restore import restore
 from conformance.kube import execute
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.changes import Changes
@@ -29,9 +32,6 @@ from conformance.pods.host_pods import HostPods
 from conformance.probe.host import Hosts
 from conformance.settings import Settings, load_timings
 from conformance.undo.healers import healers_of
-from conformance.undo.journal import Journal, Journalled, Outcome
-from conformance.undo.journal.restore import restore
-from conformance.undo.journalling import Plainly
 from tests.lab.lab_process import RunningLab, running_lab
 
 NODE, LINUX = "windows", "linux"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hybridlab.cli.kubeconfig import lab_of
+from hybridlab.cluster.kubeconfig import lab_of
 from tests.lab.faults.town import PODS, SERVICE, Town
 from tests.lab.lab_process import running_lab
 

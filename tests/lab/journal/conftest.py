@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from conformance.journal import Journal, Journalled
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
-from conformance.undo.journal import Journal, Journalled
 from tests.lab.lab_process import RunningLab, running_lab
 
 RUN = Ownership("j1", "gw0")

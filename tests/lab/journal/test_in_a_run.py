@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 import yaml
 
+from conformance.journal.lease import LockTimings, RunLock
+from conformance.journal.liveness import Life
+from conformance.journal.store import entries_of, journals
 from conformance.kube.changes import Changes
 from conformance.kube.ownership import SYSTEM_NAMESPACE, Ownership
 from conformance.model.change import ObjectRef
-from conformance.undo.journal.store import entries_of, journals
-from conformance.undo.lease import LockTimings, RunLock
 from conformance.undo.leftovers import Leftovers, leftovers
-from conformance.undo.liveness import Life
 from tests.reliability import hit_run
 from tests.reliability.kills import WHOLE
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken, LockLost
+from conformance.journal import Journal, Journalled, Outcome
+from conformance.journal.redaction import JournalRefused
+from conformance.journal.restore import restore
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
-from conformance.undo.journal import Journal, Journalled, Outcome
-from conformance.undo.journal.redaction import JournalRefused
-from conformance.undo.journal.restore import restore
 
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 Begin = Callable[..., Journalled]

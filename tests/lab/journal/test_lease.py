@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from conformance.errors import ClusterUnusable, LockLost
+from conformance.journal.lease import RUN_LOCK, LockTimings, RunLock
+from conformance.journal.liveness import Life
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
-from conformance.undo.lease import RUN_LOCK, LockTimings, RunLock
-from conformance.undo.liveness import Life
 
 Make = Callable[..., RunLock]
 PATIENT = LockTimings(stale=30, wait=0, poll_every=0.05)

@@ -13,16 +13,16 @@ import pytest
 
 from conformance.disrupt.procedure import HNS_NETWORK
 from conformance.facts.detect import detect
+from conformance.journal import Journal, Journalled, lease, liveness
+from conformance.journal.lease import LockTimings, RunLock
+from conformance.journal.liveness import Life
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
 from conformance.plugin import recover
 from conformance.settings import Settings, load_timings
-from conformance.undo import dead_runs, healers, lease, liveness
-from conformance.undo.journal import Journal, Journalled
-from conformance.undo.lease import LockTimings, RunLock
-from conformance.undo.liveness import Life
+from conformance.undo import dead_runs, healers
 from conformance.undo.recovery import Recovery, RecoveryPatience
 
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")

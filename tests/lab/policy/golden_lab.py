@@ -19,11 +19,7 @@ from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults
 from hybridlab.calico.felix_policy import NodePolicy, PolicySource
 from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
-from hybridlab.calico.flattener import FelixPanic
 from hybridlab.calico.golden_tables import World
-from hybridlab.calico.offline import Objects
-from hybridlab.calico.packets import Packet
-from hybridlab.calico.release import Release, as_shipped
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import (
     OS,
@@ -37,6 +33,10 @@ from hybridlab.dataplane.model import (
 )
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.kernel.wire import Channel
+from hybridlab.policy.flattener import FelixPanic
+from hybridlab.policy.offline import Objects
+from hybridlab.policy.packets import Packet
+from hybridlab.policy.release import Release, as_shipped
 
 TCP, UDP = 6, 17
 PORTS = {TCP: (80, 81, 443, 8080, 9000, 65535), UDP: (53, 80)}

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from conformance.journal.store import entries_of, journals
 from conformance.kube.client import Kube
 from conformance.kube.ownership import SYSTEM_NAMESPACE
-from conformance.undo.journal.store import entries_of, journals
 from tests.lab.lab_process import RunningLab
 from tests.lab.rbac.conftest import ROOT, AsRole, command, environment, run_pytest, run_suite
 from tests.reliability import snapshot

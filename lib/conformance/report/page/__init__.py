@@ -15,10 +15,11 @@ from typing import Any
 
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
-from conformance.model.decision import Decision, by_build
+from conformance.model.decision import Decision
 from conformance.model.verdict import PRECEDENCE
-from conformance.report.outcomes import SEEN
 from conformance.report.page.drawing import effect_chart, recovery_chart
+from conformance.verdicts.claims import SEEN
+from conformance.verdicts.decisions import by_build
 
 FOLDER = Path(__file__).parent
 LINUX = "Linux and cluster"

@@ -8,8 +8,8 @@ import pytest
 
 from conformance.disrupt.drain import Drain
 from conformance.errors import EnvironmentBroken, MissingCapability
+from conformance.journal.journalling import Plainly
 from conformance.kube.refused import ApiRefused
-from conformance.undo.journalling import Plainly
 
 
 def drain(cluster: Any, patience: Any, clock: Any) -> Drain:

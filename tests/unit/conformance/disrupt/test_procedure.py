@@ -11,9 +11,9 @@ from conformance.disrupt.felix import Felix
 from conformance.disrupt.procedure import HNS_NETWORK, Procedure, announce
 from conformance.disrupt.strangers import Strangers
 from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
+from conformance.journal.journalling import Plainly
 from conformance.model.host import HnsNetwork
 from conformance.undo.hns_network import HnsNetworkHealer
-from conformance.undo.journalling import Plainly
 
 
 class Hosts:

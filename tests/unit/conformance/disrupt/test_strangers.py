@@ -9,8 +9,8 @@ import pytest
 
 from conformance.disrupt.strangers import Strangers
 from conformance.errors import EnvironmentBroken
+from conformance.journal.journalling import Plainly
 from conformance.pods.strangers import label, strangers
-from conformance.undo.journalling import Plainly
 from tests.unit.conformance.disrupt.test_procedure import Hosts, procedure, words
 
 

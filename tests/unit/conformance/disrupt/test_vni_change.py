@@ -15,6 +15,7 @@ from conformance.disrupt.vni_change import VniChange
 from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
+from conformance.journal import Outcome
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
@@ -22,7 +23,6 @@ from conformance.model.endpoint import OS, Path, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import Group
 from conformance.settings import load_timings
-from conformance.undo.journal import Outcome
 from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, workload
 
 OLD, NEW = 4096, 4097

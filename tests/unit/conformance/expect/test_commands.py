@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from conformance.errors import Nonconformance, ProbeBroken
-from conformance.expect.at_once import at_once
 from conformance.expect.commands import Commands
 from conformance.expect.context import Context
+from conformance.expect.engine.at_once import at_once
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from conformance.expect.context import Context
-from conformance.expect.decide import Path, Rule, Try
+from conformance.expect.engine.decide import Path, Rule, Try
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind

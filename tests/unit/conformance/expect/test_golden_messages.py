@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.expect import message
+from conformance.expect.explain import message
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import Observation, Verdict
 from tests.unit.conformance.expect.stand_ins import target, workload

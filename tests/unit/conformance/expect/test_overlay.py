@@ -10,8 +10,8 @@ import pytest
 
 from conformance.errors import ControlBroken, ProbeBroken, Unmet
 from conformance.expect.context import Context
+from conformance.expect.engine.routes import Route
 from conformance.expect.overlay import Overlay
-from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.expect.routes import each, routes_of
+from conformance.expect.engine.routes import each, routes_of
 from tests.unit.conformance.expect.stand_ins import target, workload
 
 A, B = workload("a"), workload("b")

@@ -12,8 +12,8 @@ import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
 from conformance.expect.context import Context
+from conformance.expect.engine.routes import Route
 from conformance.expect.figures import PolicyChange
-from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Path, Target, Workload

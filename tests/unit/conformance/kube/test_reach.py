@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken
+from conformance.journal.retry import retry
 from conformance.kube import execute
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
@@ -20,7 +21,6 @@ from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.kube.waits import Waits
 from conformance.settings import load_timings
 from conformance.timing import SystemClock
-from conformance.undo.journal.retry import retry
 from tests.unit.conformance.kube.fake_api import FakeApi, kubeconfig, listing, status
 
 PATIENCE = 10.0

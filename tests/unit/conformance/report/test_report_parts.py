@@ -23,8 +23,8 @@ from conformance.report.allure_results import executor, labels
 from conformance.report.attach import Attachments, slug
 from conformance.report.diagnostics import Diagnostics, Failure
 from conformance.report.matrix import direction_matrix, render
-from conformance.report.outcomes import TestOutcome, claim_outcomes, exit_code
 from conformance.report.run import RunReport
+from conformance.verdicts.claims import TestOutcome, claim_outcomes, exit_code
 from tests.plugin.stand_in_cluster import facts
 
 V = ClaimVerdict

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken
+from conformance.journal import Entry, Outcome, Restored
 from conformance.settings import Settings, load_timings
 from conformance.undo import dead_runs
-from conformance.undo.journal import Entry, Outcome, Restored
 
 ENTRY = Entry(key="1-gw0", act="patch", why="a test", worker="gw0")
 CUT_OFF = "not every pod reaches every other: a does not reach b"

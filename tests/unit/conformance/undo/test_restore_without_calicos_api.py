@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from conformance.journal import Outcome
+from conformance.journal.fields import Content, Field
+from conformance.journal.record import Entry
+from conformance.journal.restore import restore
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
-from conformance.undo.journal import Outcome
-from conformance.undo.journal.fields import Content, Field
-from conformance.undo.journal.record import Entry
-from conformance.undo.journal.restore import restore
 
 V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
 BEFORE, OURS = Content(present=True, value=4096), Content(present=True, value=4097)

@@ -6,8 +6,8 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+from conformance.journal import Entry
 from conformance.model.change import ObjectRef
-from conformance.undo.journal import Entry
 from conformance.undo.rights import lacking_to_restore
 
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken
+from conformance.journal import Entry, Outcome, Restored
 from conformance.kube.changes import Changes
 from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
 from conformance.settings import Settings, load_timings
 from conformance.undo import dead_runs
-from conformance.undo.journal import Entry, Outcome, Restored
 from conformance.undo.verify_connectivity import Disrupted, services_problem
 
 DEAD = "after restore  client -> Service web  expected CONNECTED, observed TIMED_OUT"

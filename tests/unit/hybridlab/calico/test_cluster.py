@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hybridlab.calico.release import as_shipped
 from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.dataplane.pod_network import SandboxError
+from hybridlab.policy.release import as_shipped
 from hybridlab.profiles.load import load
 from hybridlab.profiles.model import CalicoDefects
 from tests.unit.hybridlab.calico.cluster_harness import DENY, POLICIES, Harness, harness

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hybridlab.calico.conversion import block_facts
 from hybridlab.calico.routes import BlockFacts, PoolFacts, RoutingFacts, node_routes, vtep
+from hybridlab.calico.routing_facts import block_facts
 
 
 def facts() -> RoutingFacts:

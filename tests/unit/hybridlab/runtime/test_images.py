@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hybridlab.powershell.applets import applets as powershell
 from hybridlab.runtime import images
 from hybridlab.runtime.applets import registry
-from hybridlab.windows.powershell.applets import applets as powershell
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from hybridlab.windows.powershell.applets import applets
+from hybridlab.powershell.applets import applets
 
 from .conftest import Ran, http_answer, silent, tcp
 
@@ -218,7 +218,7 @@ def test_powershell_starts_as_slowly_as_it_is_told(harness: Harness, monkeypatch
     async def sleep(seconds: float, result: object = None) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr("hybridlab.windows.powershell.command_line.asyncio.sleep", sleep)
+    monkeypatch.setattr("hybridlab.powershell.command_line.asyncio.sleep", sleep)
     harness.settings["powershell_start_ms"] = 2500
     assert run(harness, "1").out == "1\n"
     assert slept == [2.5]

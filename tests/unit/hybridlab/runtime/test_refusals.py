@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hybridlab.powershell.applets import applets
 from hybridlab.runtime.applets.agnhost import agnhost
-from hybridlab.windows.powershell.applets import applets
 from tests.unit.hybridlab.runtime.conftest import Harness, Ran
 
 AGNHOST = ("/agnhost", "connect", "127.0.0.1:PORT")

@@ -1,0 +1,437 @@
+"""Deciding routes: what the attempts seen so far say of each one.  Pure: no clock, no prober, no text for people.
+
+**Closed.**  Among a route's attempts, in the order in which its agent began them, there is a row of time-outs: at least
+``agree`` of them, the first begun within ``within`` and at least ``agree_span + hold`` before the last, no earlier one
+unanswered, and each with a control that connected beside it.  Controls are open routes of the same source, which have
+to connect within ``near``, and open routes of other sources to the same target, which have to connect within a give-up
+time: their agents keep time by themselves, and are not asked at the same moments.  Where an expectation has both, both
+are needed, since a dead client and a dead server look alike.  Another result or a lost control ends a row, and another
+may begin.  Once ``agree`` time-outs that span ``agree_span`` have agreed, a packet that arrives is a leak, at once.
+
+An attempt contains the repetition of its first packet, so what swallows everything for twice the give-up time lets no
+row of more than ``2 x give_up - syn_again`` come about: settings that allow one are refused (``settings.timings``).
+
+**Open.**  Of the answered attempts the newest ``agree`` connected, in a row without an unanswered one between them, and
+where the answer says which pod gave it, it was one of the target's.  What was begun before them may still wait: it left
+before the path was open.  Where connecting is what is said (``Path.steady``), a path that timed out after it had
+connected needs ``STEADY`` attempts in a row for each such outage, and none that left after it had connected may still
+wait before them: a path that loses a part of its connections is not open.
+
+Routes are decided independently of each other, but for the controls that they share.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import pairwise, takewhile
+
+from conformance.expect.engine.answered import ARRIVED, as_wanted, unexpected_backend
+from conformance.expect.engine.names import UNSENT
+from conformance.model.attempt import Attempt
+from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+from conformance.settings import OsTimings
+
+STEADY = 20
+"""Attempts in a row that make up for one outage of a path that had connected before.  Where a fifth of all connections
+is lost, three in a row connect by chance each second time, twenty one time in 87, and forty one time in 7,500."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What decides one route; times in seconds."""
+
+    agree: int
+    """Attempts in a row."""
+    agree_span: float
+    """From the beginning of the first to that of the last attempt that make a denial agreed."""
+    hold: float
+    """From then on it must last."""
+    near: float
+    """A control that connected was begun so close to the attempt that it stands beside."""
+    within: float
+    """From the expectation's beginning to the beginning of the row's first attempt."""
+
+    @classmethod
+    def of(cls, source: OsTimings, ends: Sequence[OsTimings], within: float) -> Rule:
+        """The rule that the slowest of a route's ends needs; its source is asked as often as its system says."""
+        return cls(
+            agree=max(timings.agree for timings in ends),
+            agree_span=max(timings.agree_span for timings in ends),
+            hold=max(timings.hold for timings in ends),
+            near=source.poll_every,
+            within=within,
+        )
+
+    def for_single_packets(self, give_up: float) -> Rule:
+        """The rule for attempts that send no packet again (UDP): their row must outlast two give-up times alone."""
+        return replace(self, hold=max(self.hold, 2 * give_up - self.agree_span + self.near))
+
+    @property
+    def span(self) -> float:
+        """From the beginning of the first to that of the last time-out of a row that decides."""
+        return self.agree_span + self.hold
+
+
+@dataclass(eq=False)
+class Try:
+    """One attempt of a route: when it was asked for, and, once it is answered, what it showed."""
+
+    asked: float
+    """s.  From the expectation's beginning, on the suite's clock."""
+    seen: Observation | None = None
+    at: float = 0.0
+    """s.  As ``asked``, when its agent began it: an estimate; ``asked`` until it is answered."""
+    error: float = 0.0
+    """s.  By how much ``at`` may be wrong."""
+    came: float = 0.0
+    """s.  As ``asked``, when its answer was heard."""
+
+    def __post_init__(self) -> None:
+        self.at = self.asked
+
+
+@dataclass(eq=False)
+class Path:
+    """One route in an expectation, with all its attempts and the routes that are controls for it."""
+
+    attempt: Attempt
+    want: bool
+    """Whether it is to be open."""
+    rule: Rule
+    tries: list[Try] = field(default_factory=list)
+    """In the order in which they were asked for."""
+    controls: tuple[tuple[Path, ...], ...] = ()
+    """For a closed route: open routes of its source, open routes to its target, as far as there are any."""
+    steady: bool = False
+    """Whether that it stays open is what is said; not so of controls, and of what policies leave open."""
+    error: Exception | None = None
+    """What broke an attempt: it is not decided any more."""
+    ended: Why | None = None
+    """What ended the newest row among the attempts that were passed over."""
+    _passed: int = 0
+    _connected: dict[str, list[float]] = field(default_factory=dict)
+    """Clock to the moments on it at which attempts were begun that connected, in order."""
+    _placed: list[tuple[float, float]] = field(default_factory=list)
+    """The same on the suite's clock, each with its error."""
+    _opened: float = float("inf")
+    """s.  As :attr:`Try.asked`, the first attempt that connected."""
+    _lost: float = -float("inf")
+    """s.  As :attr:`Try.asked`, the last attempt that timed out."""
+
+    def ask(self, asked: float) -> Try:
+        """One attempt more."""
+        attempt = Try(asked)
+        self.tries.append(attempt)
+        return attempt
+
+    def answer(self, attempt: Try, seen: Observation, *, at: float, error: float, came: float) -> None:
+        """What an attempt showed; times as in :class:`Try`."""
+        attempt.seen, attempt.at, attempt.error, attempt.came = seen, at, error, came
+        if seen.verdict in DENIED_VERDICTS:
+            self._lost = max(self._lost, attempt.asked)
+        if self.want and as_wanted(seen, True):
+            self._opened = min(self._opened, attempt.asked)
+            if seen.began is not None:
+                insort(self._connected.setdefault(seen.clock, []), seen.began)
+            insort(self._placed, (at, error))
+
+    @property
+    def has_connected(self) -> bool:
+        """Whether one of its attempts connected."""
+        return bool(self._placed)
+
+    @property
+    def agree(self) -> int:
+        """Attempts in a row that decide it."""
+        return max(self.rule.agree, STEADY * self._outages) if self.steady else self.rule.agree
+
+    def may_waver(self, attempt: Try) -> bool:
+        """Whether an unanswered attempt may still show an outage: it left after the path had connected."""
+        return self.steady and attempt.asked > self._opened
+
+    @property
+    def _outages(self) -> int:
+        """How often it timed out after it had connected, attempts in a row being one."""
+        if self._lost < self._opened:
+            return 0
+        answered = (attempt.seen for attempt in self.tries if attempt.seen is not None)
+        kinds = [as_wanted(seen, True) for seen in answered if as_wanted(seen, True) or as_wanted(seen, False)]
+        return sum(connected and not after for connected, after in pairwise(kinds))
+
+    @property
+    def seconds(self) -> float:
+        """From the expectation's beginning to the newest answer."""
+        return max((attempt.came for attempt in self.tries if attempt.seen is not None), default=0.0)
+
+    @property
+    def first_right(self) -> float:
+        """s.  When the first answer came that was as wanted; ``inf``: none did."""
+        right = (
+            attempt.came for attempt in self.tries if attempt.seen is not None and as_wanted(attempt.seen, self.want)
+        )
+        return min(right, default=float("inf"))
+
+    @property
+    def recent(self) -> list[Try]:
+        """All attempts but those that are known to decide nothing any more."""
+        return self.tries[self._passed :]
+
+    @property
+    def heard(self) -> list[Try]:
+        """The tries of :attr:`recent` before the first unanswered one, in the order in which they were asked for."""
+        return list(takewhile(lambda attempt: attempt.seen is not None, self.recent))
+
+    def answered(self) -> list[Try]:
+        """The same in the order in which the agent began them.
+
+        An agent begins attempts in the order in which they are asked for; an agent that is started again has another
+        clock, and its attempts come after those of the one before.
+        """
+        heard = self.heard
+        generations = {name: place for place, name in enumerate(dict.fromkeys(map(_clock, heard)))}
+        return sorted(heard, key=lambda attempt: (generations[_clock(attempt)], _began(attempt)))
+
+    def pass_over(self, count: int, ended: Why | None) -> None:
+        """The first so many of :meth:`answered` decide nothing any more, whatever is seen later.
+
+        ``ended``: what ended the newest row among them.
+        """
+        self._passed += max(0, count)
+        self.ended = ended
+
+    def connected_near(self, attempt: Try, near: float) -> bool:
+        """Whether one of its attempts that connected was begun so close to another route's attempt."""
+        assert attempt.seen is not None
+        moments = self._connected.get(attempt.seen.clock)
+        if moments is not None and attempt.seen.began is not None:
+            return _closest(moments, attempt.seen.began) <= near + EPSILON
+        first = bisect_left(self._placed, (attempt.at - near, 0.0))
+        for at, error in self._placed[first:]:
+            if at > attempt.at + near:
+                break
+            if abs(at - attempt.at) + error + attempt.error <= near + EPSILON:
+                return True
+        return False
+
+
+class Why(StrEnum):
+    """What is wrong with a route, or why it could not be decided."""
+
+    LEAK = "a packet arrived after the route had been closed"
+    OPEN = "packets arrive"
+    NO_DENIAL = "it fails, but not as packets that vanish do"
+    CLOSED = "nothing connects"
+    WAVERS = "some attempts connect and some do not"
+    ANOTHER_POD = "another pod answers"
+    SILENT = "the server takes connections and does not answer"
+    CONTROL = "its control was lost"
+    ASTRAY = "the attempts never went to the target"
+    BROKEN = "a probe broke"
+
+
+@dataclass(frozen=True)
+class Held:
+    """The route is as it is to be."""
+
+    row: tuple[Try, ...]
+
+    @property
+    def seen(self) -> list[Observation]:
+        """What the row's attempts showed."""
+        return [attempt.seen for attempt in self.row if attempt.seen is not None]
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """The route is not as it is to be."""
+
+    why: Why
+
+
+@dataclass(frozen=True)
+class BrokenControl:
+    """Nothing can be said of the route: what shows that its attempts mean something was lost."""
+
+    why: Why
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Nothing can be said of the route: it could not be asked."""
+
+    error: Exception
+    why: Why = Why.BROKEN
+
+
+@dataclass(frozen=True)
+class NotYet:
+    """More attempts decide."""
+
+    row: tuple[Try, ...]
+    """The newest answered attempts that agree."""
+    ended: Why | None
+    """What ended the row before it; None: nothing did."""
+    alone: bool = False
+    """Whether a time-out had no control beside it yet: the answer of one can still change what is said."""
+
+
+Standing = Held | Wrong | BrokenControl | Broken | NotYet
+EPSILON = 1e-6
+
+
+def decide(path: Path) -> Standing:
+    """How a route stands by what was seen so far; more attempts may follow."""
+    if path.error is not None:
+        return Broken(path.error)
+    return _open(path) if path.want else _closed(path)
+
+
+def conclude(path: Path, *, about_denial: bool) -> Standing:
+    """How a route ends when no attempt follows that could still decide it.
+
+    ``about_denial``: the expectation is about denials, to which an open route that wavers is a broken control.
+    """
+    standing = decide(path)
+    if not isinstance(standing, NotYet):
+        return standing
+    if path.want:
+        return _conclude_open(path, about_denial)
+    if standing.ended in (None, Why.CONTROL):
+        return BrokenControl(Why.CONTROL)
+    return BrokenControl(Why.ASTRAY) if standing.ended is Why.ASTRAY else Wrong(standing.ended or Why.OPEN)
+
+
+def completes_at(path: Path, standing: Standing) -> float:
+    """s.  When the attempt has to be begun that may complete the row which is under way, on the suite's clock.
+
+    ``inf``: no row is under way, and no unanswered attempt may be the first of one.
+    """
+    if not isinstance(standing, NotYet):
+        return 0.0
+    if standing.row:
+        return standing.row[0].at + path.rule.span
+    pending = next((attempt for attempt in path.recent if attempt.seen is None), None)
+    return (pending.asked + path.rule.span) if pending is not None else float("inf")
+
+
+def _closed(path: Path) -> Standing:
+    rule = path.rule
+    row: list[Try] = []
+    ended, agreed, passed, alone = path.ended, False, 0, False
+    answered = path.answered()
+    for place, attempt in enumerate(answered):
+        assert attempt.seen is not None
+        if attempt.seen.verdict in DENIED_VERDICTS and attempt.seen.began is not None:
+            if _beside(path, attempt):
+                if row and _clock(row[-1]) != _clock(attempt):
+                    row, agreed = [], False
+                row.append(attempt)
+                span = _began(attempt) - _began(row[0]) + EPSILON
+                agreed = agreed or (len(row) >= rule.agree and span >= rule.agree_span)
+                if agreed and span >= rule.span and row[0].at <= rule.within:
+                    return Held(tuple(row))
+            else:  # its control may be unanswered yet: what comes later can still make it one of a row
+                ended, row, agreed, alone = Why.CONTROL, [], False, True
+            continue
+        if agreed and _arrived(attempt):
+            return Wrong(Why.LEAK)
+        ended, row, agreed, passed = _ends_row(path, attempt), [], False, place + 1
+    if agreed and any(map(_arrived, path.recent[len(answered) :])):
+        return Wrong(Why.LEAK)  # those that were begun before it cannot change that
+    if passed:
+        path.pass_over(passed, ended)
+    return NotYet(tuple(row), ended, alone)
+
+
+def _arrived(attempt: Try) -> bool:
+    """Whether it shows that a packet got to the target."""
+    return attempt.seen is not None and attempt.seen.verdict in ARRIVED and not unexpected_backend(attempt.seen)
+
+
+def _ends_row(path: Path, attempt: Try) -> Why:
+    assert attempt.seen is not None
+    verdict = attempt.seen.verdict
+    if verdict in UNSENT or unexpected_backend(attempt.seen):
+        return Why.ASTRAY
+    if verdict in ARRIVED:
+        return Why.OPEN
+    return Why.NO_DENIAL if _beside(path, attempt) else Why.CONTROL
+
+
+def _beside(path: Path, attempt: Try) -> bool:
+    """Whether a control of each kind connected beside an attempt."""
+
+    def connected(control: Path) -> bool:
+        own = control.attempt.source.uid == path.attempt.source.uid
+        near = max(path.rule.near, control.rule.near)
+        return control.connected_near(attempt, near if own else max(near, path.attempt.give_up_after))
+
+    return bool(path.controls) and all(any(map(connected, kind)) for kind in path.controls)
+
+
+def _open(path: Path) -> Standing:
+    row: list[Try] = []
+    held: list[Try] = []
+    """The newest row that decides, with an unanswered attempt after it."""
+    ended, agree, owed = path.ended, path.agree, False
+    for attempt in path.recent:
+        if attempt.seen is None:
+            held, row = (row if len(row) >= agree and not owed else held), []
+            owed = owed or path.may_waver(attempt)
+        elif as_wanted(attempt.seen, True):
+            row.append(attempt)
+        else:
+            held, row, ended = [], [], Why.ANOTHER_POD if unexpected_backend(attempt.seen) else Why.CLOSED
+    path.pass_over(len(path.heard) - agree, ended)
+    decides = row if len(row) >= agree and not owed else held
+    return Held(tuple(decides)) if decides else NotYet(tuple(row), ended)
+
+
+def _conclude_open(path: Path, about_denial: bool) -> Standing:
+    newest = [attempt.seen for attempt in path.answered()][-path.agree :]
+    wrong = [seen for seen in newest if seen is not None and not as_wanted(seen, True)]
+    if any(map(unexpected_backend, wrong)):
+        return Wrong(Why.ANOTHER_POD)
+    if about_denial and wrong and all(seen.verdict is Verdict.NO_ANSWER for seen in wrong):
+        return BrokenControl(Why.SILENT)  # its packets pass: a server that is too busy says nothing of policies
+    if len(wrong) == len(newest):
+        return Wrong(Why.CLOSED)
+    return BrokenControl(Why.WAVERS) if about_denial else Wrong(Why.WAVERS)
+
+
+def link(paths: Iterable[Path]) -> None:
+    """Tell each closed route its controls among the open ones; routes of one source, or to one target, share them."""
+    several = list(paths)
+    by_source: dict[str, list[Path]] = {}
+    by_target: dict[str, list[Path]] = {}
+    for path in several:
+        if path.want:
+            by_source.setdefault(path.attempt.source.uid, []).append(path)
+            if path.attempt.target:
+                by_target.setdefault(path.attempt.target.label, []).append(path)
+    of_source = {uid: tuple(opened) for uid, opened in by_source.items()}
+    to_target = {label: tuple(opened) for label, opened in by_target.items()}
+    for path in several:
+        if path.want:
+            continue
+        goal = path.attempt.target.label if path.attempt.target else ""
+        kinds = (of_source.get(path.attempt.source.uid, ()), to_target.get(goal, ()))
+        path.controls = tuple(kind for kind in kinds if kind)
+
+
+def _clock(attempt: Try) -> str:
+    return attempt.seen.clock if attempt.seen else ""
+
+
+def _began(attempt: Try) -> float:
+    """On the agent's clock; what sent no packet stands where it was asked for."""
+    return attempt.seen.began if attempt.seen and attempt.seen.began is not None else attempt.asked
+
+
+def _closest(moments: Sequence[float], moment: float) -> float:
+    """Distance to the nearest of some ordered moments."""
+    place = bisect_left(moments, moment)
+    return min((abs(number - moment) for number in moments[max(0, place - 1) : place + 1]), default=float("inf"))

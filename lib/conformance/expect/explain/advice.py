@@ -1,0 +1,79 @@
+"""What to do about a path that is not as it is to be: where to look first.  Builds text from its arguments alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from conformance.expect.engine.answered import unexpected_backend
+from conformance.expect.engine.names import UNSENT
+from conformance.model.attempt import Attempt
+from conformance.model.endpoint import OS, Path, Target, Workload
+from conformance.model.observation import Observation, Verdict
+
+Side = Literal["source", "target", "both"]
+"""Whose node enforces a policy: the source's for egress, the target's for ingress."""
+PROGRAMMED: dict[OS, str] = {
+    "windows": "Windows: Get-HnsEndpoint, its ACLs",
+    "linux": "Linux: iptables-save, or nft list table ip calico",
+}
+"""Where a node shows what Felix has programmed for a pod."""
+SERVICES = (Path.CLUSTER_IP, Path.NODE_PORT, Path.NAME)
+"""Ways to a pod that are not its own address."""
+
+
+def felix(attempt: Attempt, side: Side) -> str:
+    """Read Felix' log on the nodes that enforce the policy, and look at what it has programmed there."""
+    backends = attempt.target.backends if attempt.target else ()
+    ends = [*(backends if side != "source" else ()), *((attempt.source,) if side != "target" else ())]
+    ends = ends or [attempt.source]
+    nodes = {end.node: "target" if end in backends else "source" for end in ends}
+    told = " and ".join(f"node {node} ({role})" for node, role in nodes.items())
+    shown = dict.fromkeys(PROGRAMMED[end.os] for end in ends)
+    return "; ".join([f"read Felix' log on {told}", *shown])
+
+
+def open_path(attempt: Attempt, seen: Sequence[Observation]) -> str:
+    """About a path that is to be open; ``seen``: all that its attempts showed."""
+    target, last = attempt.target, seen[-1] if seen else None
+    nodes = between(attempt.source, target)
+    if last is None or target is None:
+        return f"look at the pods, and for packet loss {nodes}"
+    if last.verdict in UNSENT:
+        return "see CONN-6: the name has to resolve before anything is sent"
+    if unexpected_backend(last):
+        return (
+            kube_proxy(attempt.source, target)
+            if target.path in SERVICES
+            else (f"compare {target.host} with kubectl get pods -A -o wide: another pod has the address")
+        )
+    by_verdict = {
+        Verdict.REFUSED: f"nothing listens at {target.label}: look at the server's pod and its log",
+        Verdict.UNREACHABLE: "see VXLAN-2: a route is missing on one of the nodes",
+        Verdict.PROHIBITED: f"look for a firewall on node {attempt.source.node}",
+        Verdict.TIMED_OUT: f"see CONN-3, then look for policies, firewalls and packet loss {nodes}",
+    }
+    lossy = f"look for packet loss {nodes}, and at the server's log"
+    return by_verdict.get(last.verdict, lossy) if len({one.verdict for one in seen}) == 1 else lossy
+
+
+def kube_proxy(source: Workload, target: Target) -> str:
+    """Look where a Service's rules are applied: on the node whose address was called, or else on the source's."""
+    node, system = source.node, source.os
+    if target.path is Path.NODE_PORT:
+        near = (*([target.at] if target.at else ()), *target.backends, source)
+        called = next((pod for pod in near if pod.node_address == target.host), None)
+        if called is None:
+            return (
+                f"look at kube-proxy on the node with address {target.host}, which was called: its log and rules "
+                "(Windows: Get-HnsPolicyList), against the Service's EndpointSlices"
+            )
+        node, system = called.node, called.os
+    rules = "Get-HnsPolicyList and kube-proxy's log" if system == "windows" else "kube-proxy's rules"
+    return f"compare {rules} on node {node} with the Service's EndpointSlices"
+
+
+def between(source: Workload, target: Target | None) -> str:
+    """``between node linux-1 and node windows-2``, or ``on node linux-1``."""
+    nodes = list(dict.fromkeys([source.node, *(backend.node for backend in (target.backends if target else ()))]))
+    return f"on node {nodes[0]}" if len(nodes) == 1 else "between " + " and ".join(f"node {node}" for node in nodes)

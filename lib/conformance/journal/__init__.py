@@ -1,0 +1,12 @@
+"""What a run changes beyond its own namespaces, written down in the cluster before it is changed, and put back.
+
+One ConfigMap per run in namespace ``calico-conformance-system``.  A run that dies leaves it there, with all that is
+needed to restore the cluster.
+"""
+
+from conformance.journal.journalled import Journalled
+from conformance.journal.record import Entry
+from conformance.journal.restore import Healers, Outcome, Restored
+from conformance.journal.store import Journal
+
+__all__ = ["Entry", "Healers", "Journal", "Journalled", "Outcome", "Restored"]

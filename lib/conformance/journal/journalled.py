@@ -1,0 +1,162 @@
+"""Changes beyond the run's own namespaces: written to the journal before they are made, and put back at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from conformance.errors import EnvironmentBroken
+from conformance.journal.cordon import marked
+from conformance.journal.fields import answered, touched
+from conformance.journal.record import Entry
+from conformance.journal.redaction import SECRET_KINDS, JournalRefused, secret_fields
+from conformance.journal.restore import Healers, Restored, restore
+from conformance.journal.retry import retry
+from conformance.journal.store import Journal
+from conformance.kube.changes import Changes, reference
+from conformance.kube.client import Obj
+from conformance.kube.refused import ApiRefused
+from conformance.model.change import ObjectRef
+
+
+class Journalled:
+    """One test's changes beyond the run's namespaces.
+
+    ``check`` is called before each change and raises when this run may change nothing any more.
+    """
+
+    def __init__(self, changes: Changes, journal: Journal, healers: Healers, check: Callable[[], object]) -> None:
+        self.changes, self.journal, self.healers, self._check = changes, journal, healers, check
+        self._keys: list[str] = []
+
+    def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Obj:
+        """Change fields of an object by a JSON merge patch; returns it as the server now has it.
+
+        Raises JournalRefused (a secret, or too big for the journal: nothing was changed), EnvironmentBroken (no such
+        object, or the API server took it neither), LockLost.
+        """
+        _refuse_secret(target, "patch")
+        current = retry(
+            lambda: self.changes.kube.find(target.api_version, target.kind, target.name, target.namespace),
+            within=self.journal.within,
+            description=f"read {target.label}",
+        )
+        if current is None:
+            raise EnvironmentBroken(f"{target.label} is not there, so it cannot be changed: {why}")
+        merge_patch = marked(current, target, merge_patch, self.changes.run.run)
+        fields = touched(current, merge_patch)
+        for field in fields:
+            held = {"before": {field.path[-1]: field.before.value}, "ours": {field.path[-1]: field.ours.value}}
+            _refuse_content(held, f"patch {target.label}")
+        meta = current["metadata"]
+        entry = self._write(
+            Entry(
+                key=self.journal.key(), act="patch", why=why, target=target, fields=fields,
+                uid=str(meta.get("uid") or ""), resource_version=str(meta.get("resourceVersion") or ""),
+            )
+        )  # fmt: skip
+        if self.changes.dry_run:
+            self.changes.patch(target, dict(merge_patch), why, foreign=True)
+            return current
+        made = self._act(entry, lambda: self.changes.patch(target, dict(merge_patch), why, foreign=True))
+        assert made is not None  # no dry run
+        self.journal.mark(replace(entry, fields=answered(fields, made)), "done")
+        return made
+
+    def create(self, obj: Obj, why: str) -> Obj | None:
+        """Create an object that no namespace of the run contains; restoring removes it.  Raises as ``patch`` does."""
+        target = reference(obj)
+        _refuse_secret(target, "create")
+        entry = self._write(Entry(key=self.journal.key(), act="create", why=why, target=target))
+        if self.changes.dry_run:
+            return self.changes.create(obj, why, foreign=True)
+
+        def create() -> Obj | None:
+            try:
+                return self.changes.create(obj, why, foreign=True)
+            except ApiRefused as refusal:
+                if not refusal.already_exists:
+                    raise
+                found = self.changes.kube.get(target.api_version, target.kind, target.name, target.namespace)
+                if not self.changes.run.owns(found):  # ours: a first try arrived, its answer did not
+                    raise
+                return found
+
+        made = self._act(entry, create)
+        assert made is not None  # no dry run
+        self.journal.mark(replace(entry, uid=str(made["metadata"].get("uid") or "")), "done")
+        return made
+
+    def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
+        """Delete a pod that its controller makes anew; noted, and not restored.
+
+        Raises EnvironmentBroken for a pod without a controller, which nobody would bring back.
+        """
+        found = retry(
+            lambda: self.changes.kube.find("v1", "Pod", target.name, target.namespace),
+            within=self.journal.within,
+            description=f"read {target.label}",
+        )
+        if found is None:
+            raise EnvironmentBroken(f"{target.label} is not there, so it cannot be deleted: {why}")
+        owners = found["metadata"].get("ownerReferences") or []
+        if not any(owner.get("controller") for owner in owners):
+            raise EnvironmentBroken(f"refused to delete {target.label}: no controller would make it anew")
+        uid = str(found["metadata"]["uid"])
+        entry = self._write(Entry(key=self.journal.key(), act="delete-owned-pod", why=why, target=target, uid=uid))
+        self._act(entry, lambda: self.changes.delete(target, why, foreign=True))
+        self.close(entry)
+
+    def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Entry:
+        """Note, before the act, that healer ``name`` must be run with ``arguments`` unless the entry is closed.
+
+        Raises JournalRefused for a healer that there is not: nobody could undo it.
+        """
+        if name not in self.healers:
+            raise JournalRefused(f"refused: no healer is called {name!r} ({', '.join(sorted(self.healers)) or 'none'})")
+        _refuse_content(dict(arguments), f"note procedure {name}")
+        entry = Entry(key=self.journal.key(), act="procedure", why=why, procedure=name, arguments=dict(arguments))
+        self._check()
+        return self._write(entry)
+
+    def close(self, entry: Entry) -> None:
+        """Nothing of this entry is to be restored any more."""
+        if not self.changes.dry_run:
+            self.journal.mark(entry, "closed")
+        self._keys = [key for key in self._keys if key != entry.key]
+
+    def restore(self) -> list[Restored]:
+        """Put back what this one has changed, newest first; harmless when that is done."""
+        if not self._keys:
+            return []
+        keys, self._keys = self._keys, []
+        return restore(self.journal, self.changes, self.healers, only=lambda entry: entry.key in keys)
+
+    def _write(self, entry: Entry) -> Entry:
+        if self.changes.dry_run:
+            return entry
+        self._keys.append(entry.key)  # also when its writing fails: it may have arrived
+        return self.journal.write(entry)
+
+    def _act(self, entry: Entry, act: Callable[[], Obj | None]) -> Obj | None:
+        """Check, then make the change, in spite of hiccups; what was certainly not made needs no restoring."""
+        try:
+            self._check()
+        except Exception:
+            self.close(entry)
+            raise
+        return retry(act, within=self.journal.within, description=entry.label)
+
+
+def _refuse_secret(target: ObjectRef, verb: str) -> None:
+    if target.kind in SECRET_KINDS:
+        raise JournalRefused(f"refused to {verb} {target.label}: secrets are not journalled; nothing was changed")
+
+
+def _refuse_content(held: Any, what: str) -> None:
+    places = list(secret_fields(held))
+    if places:
+        raise JournalRefused(
+            f"refused to {what}: {', '.join(places)} looks like a secret, which is not journalled; nothing was changed"
+        )

@@ -1,0 +1,278 @@
+"""The run lock: a coordination Lease that keeps two runs from disrupting one cluster at the same time.
+
+Whoever plans an exclusive test holds it from its first test to its last, and whoever puts back what dead runs changed
+while it does so.  A run that finds it taken waits, and stops when that takes too long.  A holder that does not renew it
+is as good as dead after the lease's own duration, measured on the clock of who looks (as client-go's leader election
+does), so that clocks need not agree; but never while one of its processes is known to live.
+"""
+
+from __future__ import annotations
+
+import datetime
+import getpass
+import os
+import platform
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.errors import ClusterUnusable, LockLost, SuiteError
+from conformance.journal.liveness import Life
+from conformance.journal.store import ensure_namespace
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube, Obj
+from conformance.kube.ownership import SYSTEM_NAMESPACE, Ownership
+from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.kube.rights import Right
+from conformance.model.change import Change, ObjectRef
+from conformance.settings import RunTimings
+from conformance.timing import SYSTEM_CLOCK, Clock, until
+
+RUN_LOCK = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", name="run-lock", namespace=SYSTEM_NAMESPACE)
+RENEWALS = 4
+"""Renewals in the time after which a lease counts as stale: three may fail."""
+
+
+LOCK_RIGHTS = tuple(
+    Right(verb, "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="keep runs from disrupting each other")
+    for verb in ("get", "create", "update", "delete")
+)
+"""What holding the lock takes; without it nothing exclusive is run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockTimings:
+    """Patience with the lock, in seconds."""
+
+    stale: float
+    """Without renewal, after which others may take the lock."""
+    wait: float
+    """For a lock that another run holds."""
+    poll_every: float
+    """Between two looks at a lock that another run holds."""
+
+    @classmethod
+    def of(cls, run: RunTimings) -> LockTimings:
+        """As the run's timings have it."""
+        return cls(stale=run.lock_stale, wait=run.lock_wait, poll_every=run.lock_poll)
+
+
+class RunLock:
+    """One run's hold of the lock.  One process takes and renews it; every process of the run may :meth:`check` it."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        run: Ownership,
+        timings: LockTimings,
+        *,
+        tell: Callable[[str], None],
+        progress: Callable[[str], None] = lambda line: None,
+        life: Callable[[Obj], Life] = lambda lease: Life.UNKNOWN,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """``tell`` gets what everybody should read, ``progress`` what it waits for (``what: state``).
+
+        ``life`` says what is known of a lease's holder: death spares the wait for it to go stale, life forbids to take
+        it even then (workers may go on where only the process that renewed it was killed).
+        """
+        self.kube, self.run, self.timings = kube, run, timings
+        self.lost = ""
+        """How the lock was lost; empty while it was not."""
+        self._changes = Changes(kube, run)
+        self._tell, self._progress, self._life, self._clock = tell, progress, life, clock
+        self._mine: Obj | None = None
+        self._seen: tuple[str, float] = ("", 0.0)
+        self._living = False
+        """Whether the holder was known to live at the last look."""
+        self._stop = threading.Event()
+        self._keeper: threading.Thread | None = None
+
+    # --- the process that holds it --------------------------------------------------------------------------------
+
+    def acquire(self, *, patient: bool = True) -> None:
+        """Take it, and renew it from now on.  Raises ClusterUnusable: who has it, since when; or no right to it.
+
+        ``patient``: also wait for a holder that is known to live.
+        """
+        try:
+            settled = until(
+                self._attempt, lambda other: other is None or (self._living and not patient),
+                within=self.timings.wait, every=self.timings.poll_every,
+                description="the run lock is free", clock=self._clock,
+            )  # fmt: skip
+        except ApiRefused as refusal:
+            raise ClusterUnusable([f"the run lock ({RUN_LOCK.label}) cannot be taken: {refusal.message}"]) from refusal
+        except ApiUnreachable as error:
+            raise ClusterUnusable([f"the run lock ({RUN_LOCK.label}) cannot be taken: {error}"]) from error
+        if settled.last is not None and settled.converged:
+            raise ClusterUnusable(
+                [f"{settled.last} has the run lock ({RUN_LOCK.label}) and is alive; wait for it to end"]
+            )
+        if settled.last is not None:
+            raise ClusterUnusable(
+                [
+                    f"{settled.last} has the run lock ({RUN_LOCK.label}), and did not give it back within "
+                    f"{settled.seconds:.0f} s; wait for that run, or run without --allow-disruptive"
+                ]
+            )
+        self._keeper = threading.Thread(target=self._keep, name="run-lock", daemon=True)
+        self._keeper.start()
+
+    def renew(self) -> None:
+        """Say that the run is alive.  Raises LockLost, ApiRefused, ApiUnreachable."""
+        assert self._mine is not None  # it was acquired
+        try:
+            self._mine = self._put(self._mine, self._mine["spec"] | {"renewTime": _now()})
+        except ApiRefused as refusal:
+            if refusal.code not in (404, 409):
+                raise
+            self._mine = self.check()  # still ours: somebody has only written to the object
+
+    def release(self) -> None:
+        """Give it back; harmless when it is not held.  An error is reported: the next run will find it stale."""
+        self._stop.set()
+        if self._keeper:
+            self._keeper.join()
+        mine, self._mine = self._mine, None
+        if mine is None or self.lost:
+            return
+        meta = mine["metadata"]
+        body: Obj = {
+            "apiVersion": "v1", "kind": "DeleteOptions",
+            "preconditions": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
+        }  # fmt: skip
+        try:
+            self._changes.make(_change("delete", "the run is over", body))
+        except SuiteError as error:
+            self._tell(f"the run lock could not be given back: {str(error).splitlines()[0]}")
+
+    # --- every process of the run ---------------------------------------------------------------------------------
+
+    def check(self) -> Obj:
+        """The lease, read anew, while it is this run's.
+
+        Raises LockLost when it is not: then this run may change nothing beyond its own namespaces any more.
+        """
+        found = self.kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
+        if found is None:
+            raise LockLost(f"the run lock ({RUN_LOCK.label}) is gone: it was never taken, or somebody has deleted it")
+        if _holding(found) != self.run.run:
+            raise LockLost(f"{_who(found)} has taken the run lock ({RUN_LOCK.label}) from this run, {self.run.run}")
+        return found
+
+    # --- how ------------------------------------------------------------------------------------------------------
+
+    def _attempt(self) -> str | None:
+        """Take it if it may be taken: None; else who has it."""
+        self._living = False
+        found = self.kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
+        try:
+            if found is None:
+                self._create()
+                return None
+            who = _who(found)
+            if self._gone(found):
+                if _holding(found) not in ("", self.run.run):
+                    self._tell(f"the run lock is taken over from {who}")
+                self._mine = self._put(found, self._spec(found))
+                return None
+        except ApiRefused as refusal:
+            if refusal.code not in (404, 409) and not _on_its_way_out(refusal):
+                raise
+            return "another run"  # was faster; the next look shows which
+        self._progress(f"waiting for the run lock: {who} has it")
+        return who
+
+    def _gone(self, found: Obj) -> bool:
+        """Whether the holder is none, dead, or has not renewed it for the lease's duration, as seen from here."""
+        if _holding(found) in ("", self.run.run):  # of an earlier hold that could not be given back
+            return True
+        life = self._life(found)
+        if life is not Life.UNKNOWN:
+            self._living = life is Life.ALIVE
+            return life is Life.DEAD
+        version, now = str(found["metadata"]["resourceVersion"]), self._clock.monotonic()
+        if version != self._seen[0]:
+            self._living = bool(self._seen[0])
+            self._seen = (version, now)
+        return now - self._seen[1] >= float(found["spec"].get("leaseDurationSeconds") or self.timings.stale)
+
+    def _create(self) -> None:
+        ensure_namespace(self.kube, self.run)
+        body: Obj = {
+            "apiVersion": RUN_LOCK.api_version, "kind": RUN_LOCK.kind,
+            "metadata": {"name": RUN_LOCK.name, "namespace": RUN_LOCK.namespace}, "spec": self._spec(None),
+        }  # fmt: skip
+        self._mine = self._changes.create(body, "keeps other runs from disrupting this one", foreign=True)
+
+    def _spec(self, old: Obj | None) -> dict[str, Any]:
+        now = _now()
+        return {
+            "holderIdentity": f"{self.run.run} {_user()}@{platform.node()}",
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseDurationSeconds": max(1, round(self.timings.stale)),
+            "leaseTransitions": int((old or {"spec": {}})["spec"].get("leaseTransitions") or 0) + (old is not None),
+        }
+
+    def _put(self, old: Obj, spec: dict[str, Any]) -> Obj:
+        """Write it over exactly that version.  Raises ApiRefused (409) when it has changed meanwhile."""
+        kept = {name: old["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")}
+        body: Obj = {"apiVersion": RUN_LOCK.api_version, "kind": RUN_LOCK.kind, "metadata": kept, "spec": spec}
+        done = self._changes.make(_change("replace", "this run holds it", body))
+        assert done is not None  # neither a deletion nor a dry run
+        return done
+
+    def _keep(self) -> None:
+        failing = False
+        while not self._stop.wait(self.timings.stale / RENEWALS):
+            try:
+                self.renew()
+                failing = False
+            except LockLost as lost:
+                self.lost = str(lost)
+                self._tell(f"{lost}: nothing beyond its own namespaces is changed any more")
+                return
+            except SuiteError as error:
+                if not failing:
+                    self._tell(f"the run lock could not be renewed, trying again: {str(error).splitlines()[0]}")
+                failing = True
+
+
+def _change(verb: Any, why: str, body: Obj) -> Change:
+    return Change(verb=verb, target=RUN_LOCK, why=why, body=body, cluster_scoped_or_foreign=True)
+
+
+def _holder(lease: Obj) -> str:
+    return str((lease.get("spec") or {}).get("holderIdentity") or "")
+
+
+def _holding(lease: Obj) -> str:
+    """The run that holds it; empty: none."""
+    return _holder(lease).partition(" ")[0]
+
+
+def _on_its_way_out(refusal: ApiRefused) -> bool:
+    """Whether the namespace is being deleted, as whoever tidies up last does: it will be gone in a moment."""
+    causes = (refusal.status.get("details") or {}).get("causes") or []
+    return refusal.forbidden and any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
+def _who(lease: Obj) -> str:
+    """``run 3f2a1c of user@host, since 2026-03-01T10:00:00Z``."""
+    run, _, whose = _holder(lease).partition(" ")
+    since = str((lease.get("spec") or {}).get("acquireTime") or "").partition(".")[0].removesuffix("Z")
+    return f"run {run or 'unknown'}{f' of {whose}' if whose else ''}{f', since {since}Z' if since else ''}"
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return str(os.getuid())

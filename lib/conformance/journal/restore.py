@@ -1,0 +1,222 @@
+"""Putting back what a journal says was changed: newest first, each field only while it holds our value, verified."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.errors import EnvironmentBroken, SuiteError
+from conformance.journal.fields import Field, content_at, putting_back
+from conformance.journal.record import Entry
+from conformance.journal.redaction import redacted
+from conformance.journal.retry import retry
+from conformance.journal.store import Journal
+from conformance.journal.stored import stored
+from conformance.kube.changes import Changes
+from conformance.kube.client import Obj
+from conformance.kube.refused import ApiRefused
+from conformance.model.change import ObjectRef
+
+Healers = Mapping[str, Callable[[str, dict[str, Any]], None]]
+"""Name of a procedure to what undoes it, given the run that began it and its arguments; raises when it could not."""
+CONFLICTS = 5
+"""tries.  A field that is free but whose object changes under our hands is looked at again so often."""
+
+
+class Outcome(enum.StrEnum):
+    """What came of restoring one entry."""
+
+    RESTORED = "restored"
+    UNCHANGED = "nothing to restore"
+    CONFLICT = "conflict"
+    """Somebody else has changed it since: left as it is."""
+    FAILED = "not restored"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restored:
+    """What was done about one entry."""
+
+    entry: Entry
+    outcome: Outcome
+    text: str
+    """One line: what it is about, what it held, what it holds."""
+    by_hand: str = ""
+    """What is left to do, and by which command."""
+
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.text}" + (f"; {self.by_hand}" if self.by_hand else "")
+
+
+def restore(
+    journal: Journal, changes: Changes, healers: Healers, *, only: Callable[[Entry], bool] = lambda entry: True
+) -> list[Restored]:
+    """Put back every open entry (``only``: those of which it is true), newest first; closes what needs nothing more.
+
+    Safe to repeat: what was already put back is found so.
+    """
+    restorer = _Restorer(journal, changes, healers)
+    entries = [item for item in journal.entries() if item.open and only(item)]
+    return [restorer.restore(entry) for entry in reversed(entries)]
+
+
+class _Restorer:
+    def __init__(self, journal: Journal, changes: Changes, healers: Healers) -> None:
+        self.journal, self.changes, self.healers = journal, changes, healers
+        self.kube, self.within = changes.kube, journal.within
+
+    def restore(self, entry: Entry) -> Restored:
+        """Restore one entry.  An error is reported, not raised, so that the other entries are restored nevertheless."""
+        acts: dict[str, Callable[[Entry], Restored]] = {
+            "patch": self._patched, "create": self._created, "procedure": self._proceeded,
+            "delete-owned-pod": lambda deleted: _told(
+                deleted, Outcome.UNCHANGED, f"{deleted.label}: its owner made a new one"
+            ),
+        }  # fmt: skip
+        try:
+            result = acts[entry.act](entry)
+            if result.outcome is not Outcome.FAILED:
+                self.journal.mark(entry, "closed")
+        except SuiteError as error:
+            first = str(error).splitlines()[0]
+            return _told(entry, Outcome.FAILED, f"{entry.label}: {first}", "once that is mended: pytest --restore")
+        return result
+
+    # --- a patch ------------------------------------------------------------------------------------------------------
+
+    def _patched(self, entry: Entry) -> Restored:
+        assert entry.target is not None
+        target = self._within_reach(entry.target)
+        as_noted = target == entry.target
+        for _ in range(CONFLICTS):
+            current = self._read(target)
+            if current is None:
+                return _told(entry, Outcome.CONFLICT, f"{entry.label}: the object is gone", _look(target))
+            todo = [field for field in entry.fields if content_at(current, field.path) != field.before]
+            foreign = [field for field in todo if not field.is_ours(content_at(current, field.path))]
+            if as_noted and current["metadata"].get("uid") != entry.uid:  # deleted and made again by somebody
+                foreign = todo
+            ours = [field for field in todo if field not in foreign]
+            if ours and not self._put_back(target, ours, current):
+                continue
+            return self._verified(entry, target, ours, foreign)
+        return _told(entry, Outcome.FAILED, f"{entry.label}: the object does not hold still", "pytest --restore")
+
+    def _put_back(self, target: ObjectRef, fields: Sequence[Field], current: Obj) -> bool:
+        """False: somebody else wrote in between."""
+        patch = putting_back(fields, current)
+        patch.setdefault("metadata", {})["resourceVersion"] = current["metadata"]["resourceVersion"]
+        try:
+            retry(
+                lambda: self.changes.patch(target, patch, "puts it back as it was", foreign=True),
+                within=self.within,
+                description=f"put back {target.label}",
+            )
+        except ApiRefused as refusal:
+            if refusal.code == 409 or refusal.not_found:
+                return False
+            raise
+        return True
+
+    def _within_reach(self, target: ObjectRef) -> ObjectRef:
+        """Where to put it back: as it was noted, or where Calico stores it while Calico's API server is away."""
+        if not self.kube.discovery.serves(target.api_version, target.kind):
+            return stored(self.kube, target, f"{target.api_version} is not served")
+        try:
+            self._read(target)
+        except EnvironmentBroken as error:
+            return stored(self.kube, target, error)
+        return target
+
+    def _verified(self, entry: Entry, target: ObjectRef, ours: Sequence[Field], foreign: Sequence[Field]) -> Restored:
+        now = self._read(target)
+        wrong = [field for field in ours if now is None or content_at(now, field.path) != field.before]
+        if wrong:
+            found = "; ".join(f"{field.label} is {_shown(field, now)}, was {_shown_before(field)}" for field in wrong)
+            return _told(entry, Outcome.FAILED, f"{target.label}: after putting it back {found}", "pytest --restore")
+        if foreign:
+            found = "; ".join(
+                f"{field.label} was {_shown_before(field)}, was set to {_shown_ours(field)} by this suite and is now "
+                f"{_shown(field, now)}"
+                for field in foreign
+            )
+            return _told(
+                entry, Outcome.CONFLICT, f"{target.label}: {found}: somebody else's value is left", _look(target)
+            )
+        if not ours:
+            return _told(entry, Outcome.UNCHANGED, entry.label)
+        found = ", ".join(f"{field.label} is {_shown_before(field)} again" for field in ours)
+        return _told(entry, Outcome.RESTORED, f"{target.label}: {found}")
+
+    # --- the others ---------------------------------------------------------------------------------------------------
+
+    def _created(self, entry: Entry) -> Restored:
+        assert entry.target is not None
+        target, current = entry.target, self._read(entry.target)
+        if current is None or current["metadata"].get("deletionTimestamp"):
+            return _told(entry, Outcome.UNCHANGED, f"{target.label} is gone")
+        other = entry.uid and current["metadata"].get("uid") != entry.uid
+        if other or not self.changes.run.owns(current):
+            return _told(entry, Outcome.CONFLICT, f"{target.label} is not the one that this run made", _look(target))
+        retry(
+            lambda: self.changes.delete(target, "puts it back as it was", foreign=True),
+            within=self.within,
+            description=f"remove {target.label}",
+        )
+        self.changes.waits.gone(target, within=self.within)
+        return _told(entry, Outcome.RESTORED, f"{target.label}, which this suite made, is removed")
+
+    def _proceeded(self, entry: Entry) -> Restored:
+        heal = self.healers.get(entry.procedure)
+        if heal is None:
+            known = ", ".join(sorted(self.healers)) or "none"
+            hand = f"undo it by hand: nothing here knows how (there are: {known})"
+            return _told(entry, Outcome.FAILED, entry.label, hand)
+        try:
+            heal(self.journal.run.run, dict(entry.arguments))
+        except SuiteError:
+            raise
+        except Exception as error:  # a healer that is broken must not keep the others from being run
+            first = (str(error).splitlines() or [""])[0]
+            hand = f"undo {entry.procedure} by hand, then pytest --restore"
+            return _told(entry, Outcome.FAILED, f"{entry.label}: {type(error).__name__}: {first}", hand)
+        return _told(entry, Outcome.RESTORED, f"{entry.label}: healed by {entry.procedure}")
+
+    def _read(self, target: ObjectRef) -> Obj | None:
+        return retry(
+            lambda: self.kube.find(target.api_version, target.kind, target.name, target.namespace),
+            within=self.within,
+            description=f"read {target.label}",
+        )
+
+
+def _told(entry: Entry, outcome: Outcome, text: str, by_hand: str = "") -> Restored:
+    return Restored(entry=entry, outcome=outcome, text=text, by_hand=by_hand)
+
+
+def _look(target: ObjectRef) -> str:
+    space = f"-n {target.namespace} " if target.namespace else ""
+    return f"see whether that is wanted: kubectl {space}get {target.kind.lower()} {target.name} -o yaml"
+
+
+def _shown(field: Field, obj: Obj | None) -> str:
+    return _short(field, content_at(obj or {}, field.path))
+
+
+def _shown_before(field: Field) -> str:
+    return _short(field, field.before)
+
+
+def _shown_ours(field: Field) -> str:
+    return _short(field, field.ours)
+
+
+def _short(field: Field, content: Any) -> str:
+    """A value as messages show it."""
+    if not content.present:
+        return "absent"
+    shown = redacted({field.path[-1]: content.value})[field.path[-1]]
+    text = repr(shown)
+    return text if len(text) <= 120 else f"{text[:120]}..."

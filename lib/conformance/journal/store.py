@@ -1,0 +1,170 @@
+"""The ConfigMap that holds a run's journal: one data key per entry, so that no process writes over another's."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from conformance.errors import EnvironmentBroken
+from conformance.journal.record import Entry, EntryState, dump, load
+from conformance.journal.redaction import JournalRefused
+from conformance.journal.retry import retry
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube, Obj
+from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, Ownership, Shared
+from conformance.kube.refused import ApiRefused
+from conformance.model.change import Change, ObjectRef
+
+JOURNAL_LABEL = "calico-conformance/journal"
+AT_MOST = 1024 * 1024
+"""bytes.  What Kubernetes takes as a ConfigMap's data (validation.MaxSecretSize, 1 MiB)."""
+
+
+class Journal:
+    """One run's journal.  Thread-safe; several processes of the run may write at once.
+
+    ``within`` is for how many seconds a write is tried again.
+    """
+
+    def __init__(self, kube: Kube, run: Ownership, *, within: float) -> None:
+        self.kube, self.run, self.within = kube, run, within
+        self.ref = ObjectRef(api_version="v1", kind="ConfigMap", name=f"journal-{run.run}", namespace=SYSTEM_NAMESPACE)
+        self._changes = Changes(kube, run)
+        self._lock = threading.Lock()
+        self._newest = 0
+        self._mine: dict[str, Entry] = {}
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def key(self) -> str:
+        """A new entry's: nanoseconds and worker, so that entries of all workers sort by time."""
+        with self._lock:
+            self._newest = max(self._newest + 1, time.time_ns())
+            return f"{self._newest:020d}-{self.run.worker}"
+
+    def write(self, entry: Entry) -> Entry:
+        """Write an entry, new or changed.
+
+        Raises JournalRefused when it does not fit (nothing was written), EnvironmentBroken when the API server did not
+        take it.
+        """
+        if not entry.at:
+            now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            entry = replace(entry, at=now, worker=self.run.worker)
+        self._retry(lambda: self._put(entry), f"write to {self.ref.label} before {entry.label}")
+        self._mine[entry.key] = entry
+        return entry
+
+    def mark(self, entry: Entry, state: EntryState) -> Entry:
+        """Write how far an entry has come; a closed one keeps nothing but what it was about."""
+        changed = replace(entry, state=state)
+        if state == "closed":
+            changed = replace(changed, fields=(), arguments={})
+        return self.write(changed)
+
+    def _put(self, entry: Entry) -> None:
+        data = {entry.key: dump(entry)}
+        found = self.kube.find(self.ref.api_version, self.ref.kind, self.ref.name, SYSTEM_NAMESPACE)
+        if found is None:
+            data = {key: dump(one) for key, one in self._mine.items() if one.open} | data
+            _check_size(data, entry)
+            self._create(data)
+            return
+        if not self.run.owns(found):
+            raise EnvironmentBroken(f"{self.ref.label} exists and is not this run's; nothing was changed")
+        _check_size((found.get("data") or {}) | data, entry)
+        self._changes.patch(self.ref, {"data": data}, "the journal of this run", foreign=True)
+
+    def _create(self, data: dict[str, str]) -> None:
+        ensure_namespace(self.kube, self.run)
+        body: Obj = {
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": self.ref.name, "namespace": SYSTEM_NAMESPACE, "labels": {JOURNAL_LABEL: "true"}},
+            "data": data,
+        }  # fmt: skip
+        try:
+            self._changes.create(body, "the journal of this run", foreign=True)
+        except ApiRefused as refusal:  # another worker was first, or our own try arrived and its answer did not
+            if not refusal.already_exists:
+                raise
+            self._changes.patch(self.ref, {"data": data}, "the journal of this run", foreign=True)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def entries(self) -> list[Entry]:
+        """All entries in the order of their writing.  Raises EnvironmentBroken for what cannot be read."""
+        found = self._retry(
+            lambda: self.kube.find(self.ref.api_version, self.ref.kind, self.ref.name, SYSTEM_NAMESPACE),
+            f"read {self.ref.label}",
+        )
+        return entries_of(found) if found else []
+
+    def remove(self) -> None:
+        """Remove it when nothing in it is open; the next write makes it anew."""
+
+        def attempt() -> None:
+            found = self.kube.find(self.ref.api_version, self.ref.kind, self.ref.name, SYSTEM_NAMESPACE)
+            if found is None or any(entry.open for entry in entries_of(found)):
+                return
+            unchanged = {"resourceVersion": found["metadata"]["resourceVersion"]}
+            body: Obj = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": unchanged}
+            change = Change(
+                verb="delete", target=self.ref, why="nothing in it is open", body=body, cluster_scoped_or_foreign=True
+            )
+            try:
+                self._changes.make(change)
+            except ApiRefused as refusal:
+                if refusal.code != 409:  # somebody has just written to it
+                    raise
+
+        self._retry(attempt, f"remove {self.ref.label}")
+
+    def _retry(self, act: Callable[[], Any], description: str) -> Any:
+        return retry(act, within=self.within, description=description)
+
+
+def ensure_namespace(kube: Kube, run: Ownership) -> None:
+    """Make the namespace that all runs share, unless it is there."""
+    if kube.find("v1", "Namespace", SYSTEM_NAMESPACE) is not None:
+        return
+    body: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
+    try:
+        Changes(kube, Shared(run.run, run.worker)).create(body, "holds run locks and journals", foreign=True)
+    except ApiRefused as refusal:
+        if not refusal.already_exists:
+            raise
+
+
+def journals(kube: Kube) -> list[Obj]:
+    """The journals of all runs, as ConfigMaps.  Raises ApiRefused, ApiUnreachable."""
+    labels = f"{JOURNAL_LABEL}=true,{MANAGED_BY[0]}={MANAGED_BY[1]},{RUN_LABEL}"
+    return kube.objects("v1", "ConfigMap", SYSTEM_NAMESPACE, labels=labels)
+
+
+def entries_of(journal: Obj) -> list[Entry]:
+    """What stands in a ConfigMap.  Raises EnvironmentBroken, naming the key, for what is no entry."""
+    found = []
+    for key, text in sorted((journal.get("data") or {}).items()):
+        try:
+            found.append(load(text))
+        except (ValueError, KeyError, TypeError) as error:
+            name = journal["metadata"]["name"]
+            raise EnvironmentBroken(
+                f"ConfigMap {SYSTEM_NAMESPACE}/{name}: entry {key} cannot be read ({error}); "
+                f"look at it: kubectl -n {SYSTEM_NAMESPACE} get configmap {name} -o yaml"
+            ) from error
+    return found
+
+
+def _check_size(data: dict[str, str], entry: Entry) -> None:
+    size = sum(len(key.encode()) + len(json.dumps(value)) for key, value in data.items())
+    if size > AT_MOST:
+        raise JournalRefused(
+            f"refused to {entry.label}: with it the journal would have {size} bytes, of which a ConfigMap holds "
+            f"{AT_MOST}; nothing was changed"
+        )

@@ -1,0 +1,220 @@
+"""From what tests said to one verdict per claim."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from conformance.catalog import Claim, IsolationKind, Modality, NotApplicable, applicability
+from conformance.model.claim import ACTIVE_HALF, PRECEDENCE, UNDERLAY, ClaimKind, ClaimResult, ClaimVerdict, precedence
+from conformance.model.decision import Decision
+from conformance.model.facts import Facts
+from conformance.model.figures import Figures
+from conformance.verdicts.decisions import by_build, over_builds
+
+_OPEN = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
+SEEN = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
+"""Halves of a decision that was confirmed, as readers are told what was seen."""
+NO_TEST = "there is no test for it yet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestOutcome:
+    """What one test said: about itself, and about each claim it decides."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    test: str
+    verdict: ClaimVerdict
+    reason: str = ""
+    remedy: str = ""
+    results: tuple[ClaimResult, ...] = ()
+    seconds: float = 0.0
+    waited: float = 0.0
+    """s.  Until its turn came, beside the seconds that it took."""
+    exclusive: str = ""
+    """What it had to itself: ``node NAME`` or ``cluster``; empty: nothing."""
+    attempts: tuple[str, ...] = ()
+    """Verdicts of its attempts, oldest first, where there were several."""
+    worker: str = ""
+    touched: tuple[str, ...] = ()
+    """Operating systems of the pods that it had something to do with."""
+    needs_windows: bool = False
+    ran: bool = True
+    """False: the plan had it, and nothing was heard of it."""
+    figures: Figures = field(default_factory=Figures)
+
+    @property
+    def flaky(self) -> bool:
+        """Whether attempts at it disagree."""
+        return len(set(self.attempts)) > 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimOutcome:
+    """What a run says about one claim."""
+
+    claim: Claim
+    verdict: ClaimVerdict | None
+    """None: not selected."""
+    reason: str
+    remedy: str = ""
+    decided: tuple[str, ...] = ()
+    """Parts with a verdict, where others are without."""
+    missing: tuple[str, ...] = ()
+    """Parts without one."""
+    builds: Mapping[str, ClaimVerdict] = field(default_factory=dict)
+    """Windows build to what was decided on it, in order of the names; empty: on none."""
+    results: tuple[ClaimResult, ...] = field(default=())
+
+    @property
+    def word(self) -> str:
+        """The verdict, or ``not selected``."""
+        return str(self.verdict) if self.verdict else "not selected"
+
+    @property
+    def on_builds(self) -> str:
+        """``on 17763, 20348``, or ``VIOLATED on 17763, CONFIRMED on 20348``; empty: the verdict is of no build."""
+        return on_builds(self.claim.kind, self.verdict, self.builds)
+
+
+def on_builds(kind: ClaimKind, verdict: ClaimVerdict | None, builds: Mapping[str, ClaimVerdict]) -> str:
+    """As :attr:`ClaimOutcome.on_builds`, of a claim of some kind."""
+    found: dict[ClaimVerdict, list[str]] = {}
+    for build, said in builds.items():
+        found.setdefault(said, []).append(build)
+    if verdict not in found:  # what ended its test belongs to no node, and would be read as a build's
+        return ""
+    if list(found) == [verdict]:
+        return f"on {', '.join(builds)}"
+    order = sorted(found, key=precedence(kind).index)
+    return ", ".join(f"{said} on {', '.join(found[said])}" for said in order)
+
+
+def worst(verdicts: Collection[ClaimVerdict]) -> ClaimVerdict:
+    """The one that decides where several are said."""
+    return next(verdict for verdict in PRECEDENCE if verdict in verdicts)
+
+
+def claim_outcomes(
+    claims: Mapping[str, Claim], facts: Facts | None, tests: Sequence[TestOutcome], *, whole: bool
+) -> tuple[ClaimOutcome, ...]:
+    """One outcome per claim of the catalog.  ``whole``: nothing narrowed the selection; what is missing has no test."""
+    by_claim: dict[str, list[ClaimResult]] = {}
+    for test in tests:
+        for result in test.results:
+            by_claim.setdefault(result.claim, []).append(result)
+    return tuple(
+        _decided(claim, by_claim[claim.id]) if claim.id in by_claim else _untested(claim, facts, whole=whole)
+        for claim in claims.values()
+    )
+
+
+def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
+    if passive := _passive_half(claim, results):
+        results = (*results, passive)
+    builds = by_build([decision for each in results for decision in each.decisions if speaks(decision, claim)])
+    verdict = over_builds({result.verdict for result in results}, builds)
+    speaker = next((result for result in results if result.verdict is verdict), results[0])
+    counted = [result for result in results if result.verdict is not ClaimVerdict.NOT_APPLICABLE]
+    missing = tuple(dict.fromkeys(result.part for result in counted if result.part and result.verdict in _OPEN))
+    decided = tuple(
+        dict.fromkeys(
+            result.part
+            for result in counted
+            if result.part and result.verdict not in _OPEN and result.part not in missing
+        )
+    )
+    return ClaimOutcome(
+        claim=claim,
+        verdict=verdict,
+        reason=speaker.reason,
+        remedy=speaker.remedy,
+        decided=decided if missing else (),
+        missing=missing,
+        builds=builds,
+        results=tuple(results),
+    )
+
+
+def speaks(decision: Decision, claim: Claim) -> bool:
+    """Whether a decision says anything about the claim: that something can happen is shown by its happening alone."""
+    shown = decision.verdict is not ClaimVerdict.CONFIRMED or "behaviour" in decision.halves
+    return shown or claim.modality is not Modality.CAN_HAPPEN
+
+
+def _passive_half(claim: Claim, results: Sequence[ClaimResult]) -> ClaimResult | None:
+    """What is missing where a limitation was read and never tried; None: nothing is, or nothing was decided.
+
+    What a claim of another kind demands can be read; that nothing was tried is said all the same (:func:`half`).
+    """
+    read = all("read" in decision.halves for result in results for decision in result.decisions)
+    if claim.kind is not ClaimKind.LIMITATION or not read or not half(claim, results):
+        return None
+    return ClaimResult(
+        claim=claim.id, verdict=ClaimVerdict.NOT_RUN, test="", part=ACTIVE_HALF, reason=half(claim, results),
+        remedy=claim.verify, active=True, evidence=results[0].evidence,
+    )  # fmt: skip
+
+
+def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
+    """Why the half of a claim that changes something says nothing; empty: it did, or there is no such half."""
+    decided = [result for result in results if result.verdict not in (*_OPEN, ClaimVerdict.NOT_APPLICABLE)]
+    if claim.active is None or not decided or any(result.active for result in decided):
+        return ""
+    if tried := next((result for result in results if result.active and result.part != ACTIVE_HALF), None):
+        return f"its active half was not run: {tried.reason}"
+    return f"its active half was not run: {NO_TEST}"
+
+
+def underlay(measured: Iterable[Mapping[str, object]]) -> str:
+    """What underlay subnets a claim's tests stood in, each said once; empty: none of them says."""
+    return "; ".join(dict.fromkeys(str(figures[UNDERLAY]) for figures in measured if UNDERLAY in figures))
+
+
+def _untested(claim: Claim, facts: Facts | None, *, whole: bool) -> ClaimOutcome:
+    if not whole:
+        return ClaimOutcome(claim=claim, verdict=None, reason="the selection leaves it out")
+    if facts is not None:
+        applies = applicability(claim, facts)
+        if isinstance(applies, NotApplicable):
+            return ClaimOutcome(claim=claim, verdict=ClaimVerdict.NOT_APPLICABLE, reason=str(applies))
+    if claim.isolation.kind is IsolationKind.MANUAL:
+        return ClaimOutcome(
+            claim=claim, verdict=ClaimVerdict.NOT_RUN, reason="no program can decide it", remedy=claim.verify
+        )
+    return ClaimOutcome(claim=claim, verdict=ClaimVerdict.NOT_RUN, reason=NO_TEST, remedy="write one")
+
+
+def exit_code(tests: Sequence[TestOutcome], pytest_status: int, *, by_user: bool = False) -> int:
+    """The run's exit code (0 to 7) from its tests and what pytest would have said.
+
+    3 and 4 are pytest's own to give.  A violated claim wins over everything but an interruption by the user
+    (``by_user``: status 2 comes from Ctrl-C, not from -x under xdist).
+    """
+    if pytest_status in (3, 4) or (pytest_status == 2 and by_user):
+        return pytest_status
+    verdicts = {test.verdict for test in tests}
+    if ClaimVerdict.VIOLATED in verdicts:
+        return 1
+    if ClaimVerdict.INCONCLUSIVE in verdicts or pytest_status == 1:
+        return 6
+    if pytest_status != 0:
+        return pytest_status
+    if windows_missed(tests):
+        return 7
+    return 2 if any(not test.ran for test in tests) else 0
+
+
+def windows_missed(tests: Sequence[TestOutcome]) -> str:
+    """Why a selection of Windows tests says nothing about Windows; empty: it does, or none was selected."""
+    wanted = [test for test in tests if test.needs_windows]
+    if not wanted:
+        return ""
+    applicable = [test for test in wanted if test.verdict is not ClaimVerdict.NOT_APPLICABLE]
+    if applicable and all(test.verdict is ClaimVerdict.NOT_RUN for test in applicable):
+        return f"no test that needs a Windows node ran ({len(applicable)} selected): {applicable[0].reason}"
+    used_pods = [test for test in wanted if test.touched]
+    if used_pods and not any("windows" in test.touched for test in used_pods):
+        return f"no test that needs a Windows node used a pod on one ({len(used_pods)} ran)"
+    return ""

@@ -1,0 +1,69 @@
+"""The ``record`` fixture: how a test says more than passed or failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from conformance.catalog import Claim, Modality
+from conformance.errors import SuiteError
+from conformance.expect.figures import FigureLog
+from conformance.model.claim import ClaimKind, ClaimVerdict
+from conformance.model.decision import Seen
+from conformance.verdicts.statement import Statement
+
+
+class Recorder:
+    """``record(first_correct=0.4)``; ``record.not_observed("...")`` and its like instead of the plain CONFIRMED."""
+
+    def __init__(self, claims: tuple[Claim, ...], statement: Statement) -> None:
+        self._claims = {claim.id: claim for claim in claims}
+        self._statement = statement
+
+    def __call__(self, **figures: float | str) -> None:
+        """Keep figures with the result: seconds as float, named by meaning."""
+        self._statement.measured.update(figures)
+
+    def touched(self, systems: Iterable[str]) -> None:
+        """Say on which operating systems the pods of this test really ran."""
+        self._statement.touched.update(systems)
+
+    @property
+    def figures(self) -> FigureLog:
+        """Where expectations take down tries and the effect of policy changes."""
+        return self._statement.figures
+
+    def decided(self, *seen: Seen) -> None:
+        """Keep what an expectation decided: it counts for each claim and part of the test.
+
+        Nothing is CONFIRMED before the test's body runs, or after it.
+        """
+        for item in seen:
+            for claim in self._claims.values():
+                self._may_be(item.verdict, claim)
+        late = () if self._statement.calling else (ClaimVerdict.CONFIRMED,)
+        self._statement.seen.extend(item for item in seen if item.verdict not in late)
+
+    def not_observed(self, reason: str, claim: str = "") -> None:
+        """A claim that "can happen" did not, although a witness shows that its cause took effect."""
+        for item in self._meant(claim):
+            self._may_be(ClaimVerdict.NOT_OBSERVED, item)
+        self._statement.special[claim] = (ClaimVerdict.NOT_OBSERVED, reason)
+
+    def lifted(self, reason: str, claim: str = "") -> None:
+        """A documented limitation is gone: the thing worked in traffic."""
+        for item in self._meant(claim):
+            self._may_be(ClaimVerdict.LIFTED, item)
+        self._statement.special[claim] = (ClaimVerdict.LIFTED, reason)
+
+    @staticmethod
+    def _may_be(verdict: ClaimVerdict, claim: Claim) -> None:
+        """Raises SuiteError where a claim cannot have that verdict."""
+        if verdict is ClaimVerdict.NOT_OBSERVED and claim.modality is not Modality.CAN_HAPPEN:
+            raise SuiteError(f"{claim.id} holds always: not seeing it is no NOT_OBSERVED")
+        if verdict is ClaimVerdict.LIFTED and claim.kind not in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE):
+            raise SuiteError(f"{claim.id} is a {claim.kind}: only limitations and known issues can be LIFTED")
+
+    def _meant(self, claim: str) -> list[Claim]:
+        if claim and claim not in self._claims:
+            raise SuiteError(f"record: this test does not verify {claim}")
+        return [self._claims[claim]] if claim else list(self._claims.values())

@@ -1,0 +1,279 @@
+"""One lab, put together: API server, control plane, Calico, faults, and labd behind them.
+
+Nothing is decided here; it only says who is given whom, and in which order they start and end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hybridlab.api.authentication import Token
+from hybridlab.api.contract import NodeAgent, Obj
+from hybridlab.api.core import Settings
+from hybridlab.api.requests import MASTERS
+from hybridlab.api.server import ApiServer
+from hybridlab.calico.cluster import Calico
+from hybridlab.calico.installation import cni_config_maps
+from hybridlab.cluster import certificates, kubeconfig
+from hybridlab.cluster.control import ControlServer
+from hybridlab.cluster.ending import EndRequest
+from hybridlab.cluster.exits import OK
+from hybridlab.cluster.felix_pods import FelixPods
+from hybridlab.cluster.kube_proxy_pods import WindowsKubeProxies
+from hybridlab.cluster.rundir import RunDir
+from hybridlab.cluster.windows_hosts import HostAnswers, windows_hosts
+from hybridlab.controllers.manager import ControlPlane
+from hybridlab.dataplane.contract import remote_dataplane
+from hybridlab.faults.injector import Injector
+from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.service_gate import ServiceGate
+from hybridlab.faults.zone_gate import ZoneGate
+from hybridlab.kernel.rpc import Server
+from hybridlab.labd.launch import Labd, LabdFailed
+from hybridlab.policy.selectors import SelectorError, parse
+from hybridlab.profiles.machines import machines
+from hybridlab.profiles.model import Profile
+from hybridlab.runtime.contract import WindowsHosts
+from hybridlab.runtime.descriptors import RemoteStreams, remote_runtime
+from hybridlab.runtime.stalls import KubeletStalls
+
+ADMIN = "kubernetes-admin"
+DEATH_IS_HEARD_WITHIN = 0.5
+"""Seconds; what fails because labd is gone may be heard before its death is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a lab is put together from."""
+
+    profile: Profile
+    listener: socket.socket
+    labd: Labd
+    directory: RunDir
+    kubeconfig: Path
+    begun: float
+    """Monotonic seconds at which the command began."""
+
+
+class Lab:
+    """A lab that is coming up, running, or going down."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._streams: RemoteStreams | None = None
+        self._stops: list[Callable[[], Any]] = []
+        """What ends each part that has started, in the order of starting."""
+
+    async def start(self) -> None:
+        """Returns when the cluster is ready: nodes Ready, system pods Running, DNS answering; needs labd connected."""
+        setting, profile = self._setting, self._setting.profile
+        identity = certificates.make()
+        channel = setting.labd.channel
+        dataplane, self._streams = remote_dataplane(channel), RemoteStreams(channel)
+        runtime = remote_runtime(channel, self._streams)
+
+        token = secrets.token_urlsafe(32)
+        tokens = {token: Token(ADMIN, (MASTERS,))}
+        self._server = server = ApiServer(
+            _api_settings(profile, tokens, identity.ca_pem.decode()),
+            listener=setting.listener,
+            tls=identity.context,
+            agent_of=self._agent_of,
+        )
+        calico = Calico(server.client, dataplane, profile, log=self._felix_says)
+        zone_gate, service_gate = ZoneGate(dataplane), ServiceGate(dataplane)
+        kubelet_stalls = KubeletStalls()
+        self._control_plane = ControlPlane(
+            server.client,
+            dataplane,
+            runtime,
+            profile,
+            calico.pod_network,
+            resolvers=zone_gate,
+            proxied=service_gate,
+            snat_local_pods_to=calico.snat_for,
+            snat_node_ports_to=calico.node_port_snat_for,
+            issue_token=self._issue_token,
+            calico_config_maps=cni_config_maps,
+            kubelet_stalls=kubelet_stalls,
+        )
+        on_windows = {name: (node.machine, node.hns) for name, node in calico.windows.items()}
+        kube_proxies = WindowsKubeProxies(profile, on_windows, self._control_plane, runtime, service_gate)
+        hosts = windows_hosts(calico, self._control_plane, kube_proxies, profile)
+        Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
+        self._felixes = FelixPods(calico, self._control_plane, runtime)
+        client = server.client("hybridlab")
+        lab = LabParts(
+            dataplane, calico, client, zone_gate, server.interference, self._kill, service_gate, kubelet_stalls
+        )
+        self._injector = Injector(lab)
+
+        await server.start()
+        self._stops.append(server.stop)
+        await self._control_plane.register()
+        await calico.start()
+        self._stops.append(calico.stop)
+        await self._control_plane.start()
+        if profile.calico.install == "services":
+            self._felixes.start_services()
+        self._stops += [self._control_plane.stop, self._felixes.stop, kube_proxies.stop]
+        await self._control_plane.ready()
+        await calico.ipam_saved()
+        control = ControlServer(setting.directory.control, self._operations())
+        await control.start()
+        self._stops.append(control.stop)
+        access = kubeconfig.Access(server=server.url, ca_pem=identity.ca_pem, token=token)
+        kubeconfig.write(setting.kubeconfig, access, setting.directory.path)
+
+    async def connect(self) -> None:
+        """Wait for labd.  Raises LabdFailed with what this machine lacks."""
+        channel = await self._setting.labd.connect(self._on_event)
+        logging.basicConfig(format="hybridlab %(levelname)s %(name)s: %(message)s")
+        for handler in logging.getLogger().handlers:
+            # What fails once labd is gone fails because of that, which is said once.
+            handler.addFilter(lambda record: not channel.closed)
+
+    async def stop(self) -> None:
+        """End every part that has started, the last one first, and labd at the end."""
+        for stop in reversed(self._stops):
+            await stop()
+        await self._setting.labd.close()
+
+    def ready_line(self) -> str:
+        """What the command prints when it is ready."""
+        profile, seconds = self._setting.profile, time.monotonic() - self._setting.begun
+        outside = f"outside host {profile.network.outside_address}, " if profile.network.outside_address else ""
+        return (
+            f"hybridlab ready: profile {profile.name}, {len(machines(profile))} nodes, {self._server.url}, "
+            f"kubeconfig {self._setting.kubeconfig}, {outside}after {seconds:.2f} s"
+        )
+
+    def _on_event(self, name: str, parameters: Any) -> None:
+        if self._streams is not None:
+            self._streams.event(name, parameters)
+
+    def _agent_of(self, node: str) -> NodeAgent | None:
+        return self._control_plane.node_agent(node)
+
+    async def _kill(self, pod: Obj, container: str) -> None:
+        await self._control_plane.kill_container(pod, container)
+
+    def _felix_says(self, node: str, line: str) -> None:
+        self._felixes.say(node, line)
+
+    async def _issue_token(self, pod: Obj, audience: str, seconds: int) -> str:
+        """A token of the pod's ServiceAccount, as its kubelet asks for one."""
+        name, namespace = pod["spec"].get("serviceAccountName") or "default", pod["metadata"]["namespace"]
+        account = await self._server.client("hybridlab").get("serviceaccounts", name, namespace)
+        spec = {"audiences": [audience] if audience else [], "expirationSeconds": max(seconds, 600)}
+        return str(self._server.core.authenticator.issue(account, {"spec": spec})["status"]["token"])
+
+    def _operations(self) -> Mapping[str, Callable[[Mapping[str, Any]], Any]]:
+        async def status(_: Mapping[str, Any]) -> dict[str, Any]:
+            pods, _version = await self._server.client("hybridlab").list("pods")
+            return {
+                "profile": self._setting.profile.name,
+                "nodes": len(machines(self._setting.profile)),
+                "pods": len(pods),
+                "seconds": time.monotonic() - self._setting.begun,
+                "pid": os.getpid(),
+                "server": self._server.url,
+                "kubeconfig": str(self._setting.kubeconfig),
+                "requests": self._server.audit.total(),
+                "faults": [active["id"] for active in self._injector.active()],
+            }
+
+        async def active(_: Mapping[str, Any]) -> list[dict[str, Any]]:
+            return self._injector.active()
+
+        async def inject(request: Mapping[str, Any]) -> dict[str, str]:
+            parameters = {str(key): str(value) for key, value in (request.get("parameters") or {}).items()}
+            return {"id": await self._injector.inject(str(request.get("fault")), parameters)}
+
+        async def heal(request: Mapping[str, Any]) -> dict[str, str]:
+            await self._injector.heal(str(request.get("id")))
+            return {}
+
+        async def heal_all(_: Mapping[str, Any]) -> dict[str, str]:
+            await self._injector.heal_all()
+            return {}
+
+        return {
+            "status": status, "active": active, "inject": inject, "heal": heal, "heal-all": heal_all,
+        }  # fmt: skip
+
+
+async def run_until_signal(setting: Setting, say_ready: Callable[[str], None], end: EndRequest) -> int:
+    """Start a lab, say that it is ready, keep it until SIGINT, SIGTERM or labd's death; the exit code."""
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+    end.tell(lambda: loop.call_soon_threadsafe(asked.set))
+    lab = Lab(setting)
+    ended = asyncio.create_task(asked.wait())
+    try:
+        if not await _finished(asyncio.create_task(lab.connect()), {ended}):
+            return OK
+        died = asyncio.create_task(setting.labd.channel.wait_closed())
+        if not await _finished(asyncio.create_task(lab.start()), {ended, died}):
+            return _why_it_ends(ended, died)
+        say_ready(lab.ready_line())
+        await asyncio.wait({ended, died}, return_when=asyncio.FIRST_COMPLETED)
+        return _why_it_ends(ended, died)
+    finally:
+        ended.cancel()
+        await lab.stop()
+        end.tell(None)
+
+
+async def _finished(starting: asyncio.Task[None], ends: set[asyncio.Task[Any]]) -> bool:
+    """Whether a part of the start finished before one of ``ends``; if not, it is given up and no longer heard."""
+    await asyncio.wait({starting, *ends}, return_when=asyncio.FIRST_COMPLETED)
+    if starting.done() and starting.exception() is not None:
+        await asyncio.wait(ends, timeout=DEATH_IS_HEARD_WITHIN, return_when=asyncio.FIRST_COMPLETED)
+    if not any(end.done() for end in ends):
+        starting.result()
+        return True
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+    return False
+
+
+def _why_it_ends(ended: asyncio.Task[Any], died: asyncio.Task[str]) -> int:
+    """OK when the user asked; raises LabdFailed when labd is gone by itself."""
+    if not ended.done():
+        raise LabdFailed(f"labd died ({died.result()}); the lab is gone")
+    died.cancel()
+    return OK
+
+
+def _api_settings(profile: Profile, tokens: Mapping[str, Token], ca_pem: str) -> Settings:
+    return Settings(
+        kubernetes_version=profile.kubernetes.version,
+        service_cidr=profile.network.service_cidr,
+        node_port_range=profile.kube_proxy.node_port_range,
+        calico_v3_api=profile.calico.v3_api,
+        calico_crd_v1_api=profile.calico.crd_v1_api,
+        calico_version=profile.calico.version,
+        calico_operator=profile.calico.install == "operator",
+        selector_problem=_selector_problem,
+        tokens=tokens,
+        ca_certificate=ca_pem,
+    )
+
+
+def _selector_problem(text: str) -> str | None:
+    """What is wrong with a Calico selector; None: nothing."""
+    try:
+        parse(text)
+    except SelectorError as error:
+        return str(error)
+    return None

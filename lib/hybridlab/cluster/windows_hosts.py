@@ -1,0 +1,69 @@
+"""The Windows hosts of one lab: what PowerShell in a HostProcess container asks, Calico, kube-proxy and HNS answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hybridlab.calico.cluster import Calico
+from hybridlab.calico.windows_node import WindowsNode
+from hybridlab.cluster.kube_proxy_pods import WindowsKubeProxies
+from hybridlab.controllers.manager import ControlPlane
+from hybridlab.profiles.model import Profile
+from hybridlab.runtime.model import HostAnswer
+from hybridlab.windows.hns_objects import remote_subnet_route
+from hybridlab.windows.host import HostRefused, HostState, WindowsHost
+
+
+def windows_hosts(
+    calico: Calico, control_plane: ControlPlane, kube_proxies: WindowsKubeProxies, profile: Profile
+) -> dict[str, WindowsHost]:
+    """By node."""
+    return {
+        name: WindowsHost(node.machine, profile, _state(node, calico, control_plane, kube_proxies))
+        for name, node in calico.windows.items()
+    }
+
+
+class HostAnswers:
+    """Implements ``runtime.contract.WindowsHosts``."""
+
+    def __init__(self, hosts: Mapping[str, WindowsHost]) -> None:
+        self._hosts = hosts
+
+    async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer:
+        try:
+            return HostAnswer(answer=await self._hosts[node].answer(question, arguments))
+        except HostRefused as refused:
+            return HostAnswer(kind=refused.kind, problem=str(refused))
+
+
+def _state(
+    node: WindowsNode, calico: Calico, control_plane: ControlPlane, kube_proxies: WindowsKubeProxies
+) -> HostState:
+    name = node.machine.name
+    felix = calico.felixes[name]
+
+    def remote_routes() -> list[dict[str, Any]]:
+        return [
+            remote_subnet_route(block.cidr, block.vni or node.felix_vni, block.tunnel_mac, block.node_address)
+            for block in felix.routing.remote_blocks
+            if "route" not in block.lacks
+        ]
+
+    async def remove_network(identity: str) -> None:
+        await calico.remove_hns_network(name, identity)
+        control_plane.kubelets[name].cut_streams()
+
+    return HostState(
+        hns=node.hns,
+        acls=lambda: felix.acls,
+        pod_policies=lambda: node.pod_policies,
+        remote_routes=remote_routes,
+        services=lambda: control_plane.kube_proxies.table(name),
+        files=lambda: {node.cni_path: node.cni_text},
+        felix_process=lambda: node.process,
+        kube_proxy_process=lambda: kube_proxies.process(name),
+        restart_felix=lambda: calico.restart_felix(name),
+        remove_network=remove_network,
+    )

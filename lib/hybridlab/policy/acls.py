@@ -1,0 +1,132 @@
+"""An endpoint's ACL list as HNS holds it on Windows: one flat list for both directions, members written out.
+
+From felix/dataplane/windows/endpoint_mgr.go: the host's addresses first, then each direction's tiers as one list, the
+profile's allow-all behind them where the default tier has no policy for that direction, and a rule for the host's
+firewall.  What HNS shows for a rule without Id is deduced: none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hybridlab.dataplane.model import Acl
+from hybridlab.policy.flattener import flattened, tier_rules
+from hybridlab.policy.policy import DEFAULT_TIER, Direction, Policy, PolicyRule
+from hybridlab.policy.policy_sets import HnsRule, LeftOut, Members, PolicySets
+from hybridlab.policy.release import Release
+from hybridlab.policy.render import TierPolicies, about
+from hybridlab.policy.rule_ids import rule_ids
+
+Entry = dict[str, object]
+"""As ``Get-HnsEndpoint`` shows it among an endpoint's Policies."""
+
+FROM_HOST_PRIORITY, DEFAULT_DENY_PRIORITY = 900, 65500
+FROM_HOST_ID = "allow-host-to-endpoint"
+_DIRECTIONS: tuple[tuple[Direction, Literal["In", "Out"]], ...] = (("ingress", "In"), ("egress", "Out"))
+
+DEFAULT_DENY = (Acl(action="Block", direction="In", priority=DEFAULT_DENY_PRIORITY),)
+"""What the CNI plugin puts on a new endpoint: it takes nothing until Felix has programmed it."""
+
+
+@dataclass
+class AclListBuilder:
+    """Makes the lists of one node's endpoints.
+
+    ``hosts`` are the node's own addresses, ``a.b.c.d/32``, which always get in.
+    """
+
+    release: Release
+    members: Members
+    hosts: tuple[str, ...]
+    left_out: list[LeftOut] = field(default_factory=list)
+    """What was left out of the newest list."""
+
+    def __post_init__(self) -> None:
+        self._policy_sets = PolicySets(self.release, self.members)
+
+    def build(self, tiers: Sequence[TierPolicies], namespace: str) -> tuple[Acl, ...]:
+        """The whole list of an endpoint in ``namespace`` to which these policies apply.  Raises FelixPanic."""
+        self.left_out = []
+        from_host = Acl(action="Allow", direction="In", priority=FROM_HOST_PRIORITY, remote=self.hosts, id=FROM_HOST_ID)
+        found = [from_host] if self.hosts else []
+        for direction, shown_direction in _DIRECTIONS:
+            rules = flattened(self._tiers(tiers, direction, namespace), self.release.defects)
+            found += (_acl(rule, shown_direction) for rule in rules)
+            found.append(Acl(action="Allow", direction=shown_direction, priority=0, rule_type="Host"))
+        return tuple(found)
+
+    def _tiers(self, tiers: Sequence[TierPolicies], direction: Direction, namespace: str) -> list[list[HnsRule]]:
+        found = []
+        with_profile = True
+        for tier in tiers:
+            policies = about(tier, direction)
+            enforced = list(self._enforced(policies))
+            if enforced or (policies and self.release.defects.staged_policies_deny):
+                with_profile = with_profile and tier.name != DEFAULT_TIER
+                found.append(tier_rules((self._rules(policy, direction) for policy in enforced), tier.end))
+        if with_profile:
+            found.append(tier_rules(((_profile(namespace, direction),),), "deny"))
+        return found
+
+    def _enforced(self, policies: Iterable[Policy]) -> Iterator[Policy]:
+        """Those that are not staged; where staged ones deny, what stands behind the first of them is not reached."""
+        for policy in policies:
+            if not policy.staged:
+                yield policy
+            elif self.release.defects.staged_policies_deny:
+                self.left_out.append(LeftOut(str(policy.key), "staged: it denies, and hides what follows", warned=True))
+                return
+
+    def _rules(self, policy: Policy, direction: Direction) -> list[HnsRule]:
+        made = self._policy_sets.rules(policy, direction)
+        self.left_out += (left_out for left_out in made if isinstance(left_out, LeftOut))
+        return [rule for rule in made if isinstance(rule, HnsRule)]
+
+
+def _profile(namespace: str, direction: Direction) -> HnsRule:
+    """The allow-all of a namespace's profile."""
+    name = f"kns.{namespace}"
+    (rule_id,) = rule_ids([PolicyRule(action="allow")], f"prof-{'in' if direction == 'ingress' else 'out'}-{name}")
+    return HnsRule("Allow", id=f"profile-{name}-{rule_id}-0")
+
+
+def _acl(rule: HnsRule, direction: Literal["In", "Out"]) -> Acl:
+    assert rule.action != "Pass", "the last tier passes nothing on"
+    return Acl(
+        action=rule.action,
+        direction=direction,
+        priority=rule.priority,
+        protocol=rule.protocol,
+        local=rule.local,
+        remote=rule.remote,
+        local_ports=rule.local_ports,
+        remote_ports=rule.remote_ports,
+        id=rule.id,
+    )
+
+
+def shown(acls: Sequence[Acl]) -> tuple[Entry, ...]:
+    """A list as HNS shows it."""
+    return tuple(
+        {
+            "Type": "ACL",
+            **({"Id": acl.id} if acl.id else {}),
+            "Action": acl.action,
+            "Direction": acl.direction,
+            "Protocol": acl.protocol,
+            "LocalAddresses": ",".join(acl.local),
+            "RemoteAddresses": ",".join(acl.remote),
+            "LocalPorts": ports_text(acl.local_ports),
+            "RemotePorts": ports_text(acl.remote_ports),
+            "Priority": acl.priority,
+            "RuleType": acl.rule_type,
+        }
+        for acl in acls
+    )
+
+
+def ports_text(ports: Iterable[tuple[int, int]]) -> str:
+    """Ports as HNS has them: ``80,8000-8080``."""
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ports)

@@ -1,0 +1,107 @@
+"""Tiers of HNS rules as one list that decides the same, as Felix flattens them on Windows.
+
+From felix/dataplane/windows (flattener.go, endpoint_mgr.go, policysets.go GetPolicySetRules), with two of its defects
+where the release has them: ports of Pass and of the rule behind it that have nothing in common become any port, and
+Felix panics when the highest port that they have in common is the highest of either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Literal
+
+from hybridlab.policy.policy import merged
+from hybridlab.policy.policy_sets import HnsRule, Networks, PortRanges, meet
+from hybridlab.profiles.model import CalicoDefects
+
+FIRST_PRIORITY, MAX_PRIORITY = 1000, 65000
+_SMALLEST_BITSET = 19
+"""Bits that a set of ports begins with (``2 ^ 16 + 1`` is 19 in Go, where ^ is exclusive or)."""
+
+
+class FelixPanic(RuntimeError):
+    """Felix ends with this message, and will end with it again."""
+
+
+def tier_rules(policies: Iterable[Sequence[HnsRule]], end: Literal["deny", "pass"]) -> list[HnsRule]:
+    """The rules of a tier's policies in order, and the tier's end."""
+    found: list[HnsRule] = []
+    priority = FIRST_PRIORITY
+    for rule in (rule for rules in policies for rule in rules):
+        priority += bool(found and found[-1].action != rule.action)
+        found.append(replace(rule, priority=priority))
+    return [*found, HnsRule("Block" if end == "deny" else "Pass", priority=priority + 1)]
+
+
+def flattened(tiers: Sequence[Sequence[HnsRule]], defects: CalicoDefects) -> list[HnsRule]:
+    """All tiers as one, with priorities; what the last one passes is blocked.  Raises FelixPanic."""
+    *others, last = tiers
+    blocking = [replace(rule, action="Block") if rule.action == "Pass" else rule for rule in last]
+    found, *behind = [*others, blocking]
+    for tier in behind:
+        found = [
+            both for rule in found for both in (_combined(rule, tier, defects) if rule.action == "Pass" else (rule,))
+        ]
+    return _numbered(found)
+
+
+def _combined(passing: HnsRule, behind: Iterable[HnsRule], defects: CalicoDefects) -> list[HnsRule]:
+    """What a passing rule lets through, decided by the rules of the next tier."""
+    return [both for rule in behind if (both := _both(passing, rule, defects)) is not None]
+
+
+def _both(rule: HnsRule, other: HnsRule, defects: CalicoDefects) -> HnsRule | None:
+    """What matches two rules, with the second one's action and id; None: nothing can."""
+    if rule.protocol == HnsRule.protocol:
+        protocol = other.protocol
+    elif other.protocol in {HnsRule.protocol, rule.protocol}:
+        protocol = rule.protocol
+    else:
+        return None
+    local, remote = _addresses(rule.local, other.local), _addresses(rule.remote, other.remote)
+    if local is None or remote is None:
+        return None
+    local_ports = _ports(rule.local_ports, other.local_ports, defects)
+    if local_ports is None:
+        return None
+    remote_ports = _ports(rule.remote_ports, other.remote_ports, defects)
+    if remote_ports is None:
+        return None
+    return replace(
+        other, protocol=protocol, local=local, remote=remote, local_ports=local_ports, remote_ports=remote_ports
+    )
+
+
+def _addresses(one: Networks, other: Networks) -> Networks | None:
+    if not one or not other:
+        return one or other
+    return meet(one, other) or None
+
+
+def _ports(one: PortRanges, other: PortRanges, defects: CalicoDefects) -> PortRanges | None:
+    """Ports in both, in order, neighbours merged; empty: any, None: none at all."""
+    if not one or not other:
+        return one or other
+    met = merged((max(a, c), min(b, d)) for a, b in one for c, d in other if max(a, c) <= min(b, d))
+    length = max(_SMALLEST_BITSET, *(last + 1 for _, last in (*one, *other)))
+    if met and defects.pass_may_panic and met[-1][1] + 1 >= length:
+        raise FelixPanic("bitset said no end of range")
+    return met if met or defects.pass_may_open_every_port else None
+
+
+def _numbered(rules: Sequence[HnsRule]) -> list[HnsRule]:
+    """Priorities upwards, from too many rules on the same for those that stand together and do the same.
+
+    A single rule keeps the one that it had in its tier.
+    """
+    if len(rules) <= 1:
+        return list(rules)
+    always = len(rules) < MAX_PRIORITY - FIRST_PRIORITY
+    priority = FIRST_PRIORITY
+    found = [replace(rules[0], priority=priority)]
+    for before, rule in pairwise(rules):
+        priority += always or before.action != rule.action
+        found.append(replace(rule, priority=priority))
+    return found

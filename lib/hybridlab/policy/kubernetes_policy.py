@@ -1,0 +1,98 @@
+"""Kubernetes NetworkPolicy objects as Calico policies.
+
+The semantics are Kubernetes': an empty or missing ``from``/``to`` is any peer, a peer without namespaceSelector is
+in the policy's own namespace, an ipBlock's ``except`` is not matched, a rule without ports is for all of them,
+policyTypes default to Ingress, and Egress when there are egress rules.  The form is Calico's
+(libcalico-go/lib/backend/k8s/conversion): a rule for each protocol and peer, protocols by name, neighbouring ports
+merged, and pod selectors that only pods can satisfy, no network set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hybridlab.policy import Obj
+from hybridlab.policy.label_selectors import namespaces_selected, pods_selected
+from hybridlab.policy.policy import Policy, PolicyKey, PortRange, directions, from_spec, merged, networks
+
+ORDER = 1000.0
+"""Where Calico puts Kubernetes' policies in the default tier."""
+
+_ANY_PEER: tuple[Mapping[str, Any], ...] = ({},)
+
+PortsByProtocol = dict[str, list[int | str]]
+"""Protocol (empty: any) to its ports in Calico's words (empty: all)."""
+
+
+def from_kubernetes(obj: Obj) -> Policy | None:
+    """A networking.k8s.io/v1 NetworkPolicy, or a StagedKubernetesNetworkPolicy; None: a staged deletion.
+
+    Raises PolicyError, SelectorError.
+    """
+    meta, spec = obj["metadata"], obj.get("spec") or {}
+    if spec.get("stagedAction") == "Delete":
+        return None
+    staged = obj["kind"].startswith("Staged")
+    kind = "StagedKubernetesNetworkPolicy" if staged else "KubernetesNetworkPolicy"
+    types = spec.get("policyTypes") or (["Ingress", "Egress"] if spec.get("egress") else ["Ingress"])
+    calico = {
+        "order": ORDER,
+        "selector": pods_selected(spec.get("podSelector")),
+        "ingress": [rule for given in spec.get("ingress") or () for rule in _rules(given, "from", "source")],
+        "egress": [rule for given in spec.get("egress") or () for rule in _rules(given, "to", "destination")],
+    }
+    return from_spec(PolicyKey(meta["name"], meta["namespace"], kind), calico, directions(types))
+
+
+def _rules(rule: Mapping[str, Any], peers: str, side: str) -> list[dict[str, Any]]:
+    """A rule of Kubernetes in Calico's words; ``side`` is where its peers are."""
+    found = []
+    for protocol, ports in _ports(rule.get("ports") or ()).items():
+        for peer in rule.get(peers) or _ANY_PEER:
+            ends: dict[str, dict[str, Any]] = {"source": {}, "destination": {"ports": simplified(ports)}}
+            ends[side] |= _peer(peer)
+            found.append({"action": "Allow", **({"protocol": protocol} if protocol else {}), **ends})
+    return found
+
+
+def _peer(peer: Mapping[str, Any]) -> dict[str, Any]:
+    if not peer:
+        return {}
+    block = peer.get("ipBlock")
+    if block:
+        return {"nets": list(networks([block["cidr"]])), "notNets": list(networks(block.get("except")))}
+    return {
+        "selector": pods_selected(peer.get("podSelector")),
+        "namespaceSelector": namespaces_selected(peer.get("namespaceSelector")),
+    }
+
+
+def _ports(given: Sequence[Mapping[str, Any]]) -> PortsByProtocol:
+    """The ports of each protocol; a port without a number opens all of its protocol."""
+    if not given:
+        return {"": []}
+    found: PortsByProtocol = {}
+    whole = set()
+    for port in given:
+        protocol = str(port.get("protocol") or "TCP")
+        number, end = port.get("port"), port.get("endPort")
+        if number is None:
+            whole.add(protocol)
+        found.setdefault(protocol, []).append(f"{number}:{end}" if end is not None else number or 0)
+    return {name: [] if name in whole else found[name] for name in sorted(found)}
+
+
+def simplified(ports: Sequence[int | str]) -> list[int | str]:
+    """Named ports first, then numbers in order, neighbours and overlaps merged into ``first:last``."""
+    named: list[int | str] = []
+    numbers: list[PortRange] = []
+    for port in ports:
+        low, _, high = str(port).partition(":")
+        if low.isdigit():
+            numbers.append((int(low), int(high or low)))
+        else:
+            named.append(port)
+    if sum(last - first + 1 for first, last in numbers) <= 1:
+        return list(ports)
+    return [*named, *(first if first == last else f"{first}:{last}" for first, last in merged(numbers))]

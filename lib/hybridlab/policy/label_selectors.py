@@ -1,0 +1,39 @@
+"""Kubernetes LabelSelector objects as Calico selectors, in the text that Calico makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hybridlab.policy.selectors import SelectorError
+
+PODS_ONLY = "projectcalico.org/orchestrator == 'k8s'"
+"""No network set and no host endpoint has this label."""
+_OPERATORS = {
+    "In": "{} in {{ '{}' }}",
+    "NotIn": "{} not in {{ '{}' }}",
+    "Exists": "has({})",
+    "DoesNotExist": "! has({})",
+}
+
+
+def pods_selected(selector: Mapping[str, Any] | None) -> str:
+    """A podSelector; a missing or empty one is every pod.  Raises SelectorError."""
+    return " && ".join([PODS_ONLY, *_terms(selector or {})])
+
+
+def namespaces_selected(selector: Mapping[str, Any] | None) -> str:
+    """A namespaceSelector; an empty one is every namespace, a missing one nothing said.  Raises SelectorError."""
+    if selector is None:
+        return ""
+    return " && ".join(_terms(selector)) or "all()"
+
+
+def _terms(selector: Mapping[str, Any]) -> Iterator[str]:
+    for label, value in sorted((selector.get("matchLabels") or {}).items()):
+        yield f"{label} == '{value}'"
+    for expression in selector.get("matchExpressions") or ():
+        label, operator = expression["key"], expression["operator"]
+        if operator not in _OPERATORS:
+            raise SelectorError(f"matchExpressions on {label!r}: unknown operator {operator!r}")
+        yield _OPERATORS[operator].format(label, "', '".join(expression.get("values") or ()))

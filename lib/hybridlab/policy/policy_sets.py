@@ -1,0 +1,210 @@
+"""One policy as HNS rules: what Felix on Windows makes of it, what it leaves out and why.
+
+From felix/dataplane/windows/policysets.  A rule that HNS has no words for is left out as a whole, with a warning:
+negated matches, named ports, ICMP types, Log, IPv6.  One that can match nothing is left out in silence: a set without
+members, networks and a set without common address.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+from hybridlab.policy.ipsets import SelectorSet, ServiceSet
+from hybridlab.policy.policy import IPV4, Direction, Peer, Policy, PolicyKey, PolicyRule, of_ipv4
+from hybridlab.policy.release import Release
+from hybridlab.policy.rule_ids import rule_ids
+
+ANY_PROTOCOL = 256
+PER_RULE = 4000
+"""Addresses, or ports, that one HNS rule gets."""
+SKIPPED = "Skipped rule because it's not supported on Windows."
+"""In Felix' words."""
+_PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1, "icmpv6": 58, "sctp": 132, "udplite": 136}
+
+Value = TypeVar("Value")
+Networks = tuple[str, ...]
+PortRanges = tuple[tuple[int, int], ...]
+Members = Callable[[str], Sequence[str]]
+"""Members of an IP set by its name."""
+HnsAction = Literal["Allow", "Block", "Pass"]
+
+
+@dataclass(frozen=True)
+class HnsRule:
+    """A rule of one direction, before tiers are flattened.  Empty networks and ports: any."""
+
+    action: HnsAction
+    protocol: int = ANY_PROTOCOL
+    local: Networks = ()
+    remote: Networks = ()
+    local_ports: PortRanges = ()
+    remote_ports: PortRanges = ()
+    priority: int = 0
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A rule that became no HNS rule."""
+
+    where: str
+    why: str
+    warned: bool
+    """Felix says so in its log."""
+
+
+_ACTIONS: dict[str, HnsAction] = {"allow": "Allow", "deny": "Block", "pass": "Pass"}
+
+
+def unsupported(rule: PolicyRule) -> str:
+    """Why HNS has no words for a rule; empty: it has."""
+    peers = (rule.source, rule.destination)
+    if rule.ip_version not in {None, IPV4}:
+        return "it is for IPv6"
+    for peer, side in zip(peers, ("source", "destination"), strict=True):
+        for given, name in (
+            (peer.not_nets, "notNets"),
+            (peer.not_ports, "notPorts"),
+            (peer.not_selector, "notSelector"),
+        ):
+            if given:
+                return f"negated match {side}.{name}"
+    if rule.not_protocol is not None or rule.not_icmp is not None:
+        return f"negated match {'notProtocol' if rule.not_protocol is not None else 'notICMP'}"
+    if rule.icmp is not None:
+        return "ICMP type or code"
+    if any(peer.ports.names for peer in peers):
+        return "named port"
+    return ""
+
+
+class PolicySets:
+    """The HNS rules of policies; ``members`` is asked when rules are made."""
+
+    def __init__(self, release: Release, members: Members) -> None:
+        self._release, self._members = release, members
+        self._ids: dict[tuple[PolicyKey, Direction], tuple[Policy, tuple[str, ...]]] = {}
+
+    def rules(self, policy: Policy, direction: Direction) -> list[HnsRule | LeftOut]:
+        """The rules of one direction, and what was left out, in order."""
+        found: list[HnsRule | LeftOut] = []
+        for number, (rule, rule_id) in enumerate(
+            zip(policy.rules(direction), self._rule_ids(policy, direction), strict=True)
+        ):
+            where = f"{policy.key} {direction} rule {number}"
+            made = self._rule(rule, direction)
+            if isinstance(made, str):
+                found.append(LeftOut(where, made, warned=made not in _SILENT))
+                continue
+            name = f"policy-{self._release.policy_id(policy.key)}-{rule_id}"
+            found += (replace(one, id=f"{name}-{at}") for at, one in enumerate(made))
+        return found
+
+    def _rule_ids(self, policy: Policy, direction: Direction) -> tuple[str, ...]:
+        known, ids = self._ids.get((policy.key, direction), (None, ()))
+        if known is not policy:
+            seed = f"pol-{'in' if direction == 'ingress' else 'out'}-default/{self._release.policy_name(policy.key)}"
+            ids = rule_ids(policy.rules(direction), seed)
+            self._ids[policy.key, direction] = (policy, ids)
+        return ids
+
+    def _rule(self, rule: PolicyRule, direction: Direction) -> list[HnsRule] | str:
+        """The rules that one becomes, or why none."""
+        why = unsupported(rule)
+        if why:
+            return why
+        if any(peer.nets and not of_ipv4(peer.nets) for peer in (rule.source, rule.destination)):
+            return ONLY_V6
+        if rule.action == "log":
+            return "Log"
+        action = _ACTIONS[rule.action]
+        if rule.destination.service:
+            return self._service_rule(rule, action, direction)
+        source, destination = self._addresses(rule.source), self._addresses(rule.destination)
+        if source is None or destination is None:
+            return NO_ADDRESS
+        protocol = ANY_PROTOCOL if rule.protocol is None else protocol_number(rule.protocol)
+        here, there = (rule.destination, rule.source) if direction == "ingress" else (rule.source, rule.destination)
+        local, remote = (destination, source) if direction == "ingress" else (source, destination)
+        return [
+            HnsRule(action, protocol, local_part, remote_part, local_ports, remote_ports)
+            for local_part in _chunks(local)
+            for local_ports in _chunks(here.ports.ranges)
+            for remote_part in _chunks(remote)
+            for remote_ports in _chunks(there.ports.ranges)
+        ]
+
+    def _service_rule(self, rule: PolicyRule, action: HnsAction, direction: Direction) -> list[HnsRule] | str:
+        """A rule with destination.services: one for each protocol and port, with all addresses."""
+        assert rule.destination.service is not None
+        grouped: dict[tuple[int, int], list[str]] = {}
+        for member in self._members(ServiceSet(*rule.destination.service, with_ports=True).name):
+            address, protocol, port = member.split(",")
+            grouped.setdefault((protocol_number(protocol), int(port)), []).append(address)
+        made = [
+            HnsRule(action, protocol, (), tuple(addresses), (), ((port, port),))
+            for (protocol, port), addresses in grouped.items()
+        ]
+        if not self._release.defects.service_rules_match_members_only:
+            made = [both for item in made if (both := self._narrowed(item, rule, direction))]
+        return made or NO_ADDRESS
+
+    def _narrowed(self, one: HnsRule, rule: PolicyRule, direction: Direction) -> HnsRule | None:
+        """A service's rule with what else the policy's rule matches; None: nothing can."""
+        protocol = None if rule.protocol is None else protocol_number(rule.protocol)
+        source = self._addresses(rule.source)
+        if source is None or direction == "ingress" or protocol not in {None, one.protocol}:
+            return None
+        return HnsRule(one.action, one.protocol, source, one.remote, rule.source.ports.ranges, one.remote_ports)
+
+    def _addresses(self, peer: Peer) -> Networks | None:
+        """Networks and sets of one side together; empty: any, None: none at all."""
+        nets = of_ipv4(peer.nets)
+        found: list[str] = []
+        sets = [SelectorSet(peer.selector).name] if peer.selector is not None else []
+        sets += [ServiceSet(*peer.service, with_ports=False).name] if peer.service else []
+        for name in sets:
+            members = self._members(name)
+            if not members:
+                return None
+            found += map(_network, members)
+        if not sets:
+            return tuple(sorted(nets))
+        return tuple(sorted(found)) if not nets else meet(nets, found) or None
+
+
+NO_ADDRESS = "no address can match it: a set has no members, or networks and sets have none in common"
+ONLY_V6 = "its networks are IPv6 only"
+_SILENT = frozenset({NO_ADDRESS, ONLY_V6})
+
+
+def protocol_number(protocol: str) -> int:
+    """A protocol as HNS numbers it; one that Felix does not know is any."""
+    return int(protocol) if protocol.isdigit() else _PROTOCOLS.get(protocol, ANY_PROTOCOL)
+
+
+def meet(one: Sequence[str], other: Sequence[str]) -> Networks:
+    """What is in both."""
+    there = [_parsed(net) for net in other]
+    met = set()
+    for text in one:
+        net = _parsed(text)
+        met |= {str(max(net, beside, key=lambda n: n.prefixlen)) for beside in there if net.overlaps(beside)}
+    return tuple(sorted(met))
+
+
+def _parsed(net: str) -> ipaddress.IPv4Network:
+    return ipaddress.IPv4Network(net)
+
+
+def _network(text: str) -> str:
+    return text if "/" in text else f"{text}/32"
+
+
+def _chunks(values: tuple[Value, ...]) -> Iterator[tuple[Value, ...]]:
+    """A side's addresses or ports, as many together as one rule gets; any once."""
+    for start in range(0, max(len(values), 1), PER_RULE):
+        yield values[start : start + PER_RULE]

@@ -1,0 +1,101 @@
+"""What a release of Calico does with policies that another does not: names, ties, tiers, and its defects on Windows.
+
+Names and ties: up to v3.31 a policy is called ``NAMESPACE/TIER.NAME`` (Kubernetes' ``NAMESPACE/knp.default.NAME``), and
+policies of the same order are asked by that name; from v3.32 on by ``NAME/NAMESPACE/KIND`` of the object itself
+(felix/calc/policy_sorter.go).  Defects: which of them a release was shown to have, by running its code.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from hybridlab.policy.admin_policy import ADMIN_TIER, BASELINE_TIER, KUBE_ADMIN_TIER, KUBE_BASELINE_TIER
+from hybridlab.policy.policy import Policy, PolicyKey
+from hybridlab.profiles.model import CalicoDefects
+
+_KUBERNETES = {
+    "KubernetesNetworkPolicy": "knp.default.",
+    "StagedKubernetesNetworkPolicy": "knp.default.",
+    "AdminNetworkPolicy": "kanp.adminnetworkpolicy.",
+    "BaselineAdminNetworkPolicy": "kbanp.baselineadminnetworkpolicy.",
+}
+_FORMATTED = ("knp.default.", "kanp.adminnetworkpolicy.", "kbanp.baselineadminnetworkpolicy.", "ossg.")
+DEFAULT_TIER_ORDER = 1_000_000.0
+OLDEST_WITH_TIERS = (3, 29, 0)
+"""Windows nodes have tiers from this release on; the older renderer is not emulated."""
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """``v3.31.2`` as (3, 31, 2)."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def as_shipped(version: str) -> CalicoDefects:
+    """The defects that the release of this version was shown to have."""
+    release = numbers(version)
+    return CalicoDefects(
+        staged_policies_deny=release >= (3, 30, 0),
+        pass_may_open_every_port=release >= (3, 29, 0),
+        pass_may_panic=release >= (3, 29, 0),
+        later_tiers_go_stale=release >= (3, 29, 0),
+        edited_rules_go_stale=release >= (3, 32, 0),
+        service_rules_match_members_only=release >= (3, 29, 0),
+    )
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of Calico, and which of its defects are there."""
+
+    version: str
+    defects: CalicoDefects = field(default_factory=CalicoDefects)
+
+    @property
+    def has_typed_names(self) -> bool:
+        """Policies are called by kind, namespace and name, and their tier is no part of the name."""
+        return numbers(self.version) >= (3, 32, 0)
+
+    @property
+    def has_cluster_network_policy(self) -> bool:
+        """ClusterNetworkPolicy in the place of AdminNetworkPolicy and BaselineAdminNetworkPolicy."""
+        return numbers(self.version) >= (3, 32, 0)
+
+    @property
+    def tiers(self) -> tuple[tuple[str, float, str], ...]:
+        """(name, order, what happens at its end) of the tiers that are always there."""
+        before, behind = (
+            (KUBE_ADMIN_TIER, KUBE_BASELINE_TIER) if self.has_cluster_network_policy else (ADMIN_TIER, BASELINE_TIER)
+        )
+        return (
+            ("default", DEFAULT_TIER_ORDER, "Deny"),
+            (before, 1_000.0, "Pass"),
+            (behind, 10_000_000.0, "Pass"),
+        )
+
+    def policy_name(self, key: PolicyKey) -> str:
+        """What Felix calls a policy, without its namespace and kind where it has these apart."""
+        if self.has_typed_names:
+            return key.name
+        staged = "staged:" if key.kind.startswith("Staged") else ""
+        place = f"{key.namespace}/" if key.namespace else ""
+        return f"{place}{staged}{_tiered(key)}"
+
+    def policy_id(self, key: PolicyKey) -> str:
+        """What the rules of a policy begin with in HNS, behind ``policy-``."""
+        if not self.has_typed_names:
+            return self.policy_name(key)
+        return "/".join(filter(None, (key.kind, key.namespace, key.name)))
+
+    def asked_at(self, policy: Policy) -> tuple[float, str]:
+        """By what the policies of a tier are put in order."""
+        key = policy.key
+        tie = f"{key.name}/{key.namespace}/{key.kind}" if self.has_typed_names else self.policy_name(key)
+        return policy.order, tie
+
+
+def _tiered(key: PolicyKey) -> str:
+    """A name with its tier in front: Kubernetes' have one of their own, Calico's default tier may be left out."""
+    if key.kind in _KUBERNETES:
+        return f"{_KUBERNETES[key.kind]}{key.name}"
+    return key.name if key.name.startswith(_FORMATTED) or "." in key.name else f"default.{key.name}"

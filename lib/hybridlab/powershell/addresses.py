@@ -1,0 +1,24 @@
+"""System.Net.IPAddress, as scripts get it from Dns, from ``[Net.IPAddress]`` and from a listener."""
+
+from __future__ import annotations
+
+from hybridlab.powershell.objects import NetObject
+
+_ADDRESS_FLAGS = ("IsIPv6Multicast", "IsIPv6LinkLocal", "IsIPv6SiteLocal", "IsIPv6Teredo", "IsIPv4MappedToIPv6")
+
+
+def ip_address(text: str) -> NetObject:
+    """A System.Net.IPAddress."""
+    flags = dict.fromkeys(_ADDRESS_FLAGS, False)
+    shown = ("Address", "AddressFamily", "ScopeId", *_ADDRESS_FLAGS, "IPAddressToString")
+    number = int.from_bytes(bytes(int(part) for part in text.split(".")), "little")
+    return NetObject(
+        "System.Net.IPAddress",
+        flags,
+        text=text,
+        shown=shown,
+        Address=number,
+        AddressFamily="InterNetwork",
+        ScopeId=None,
+        IPAddressToString=text,
+    )

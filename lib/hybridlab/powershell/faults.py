@@ -1,0 +1,143 @@
+"""PowerShell errors: what is thrown inside a script and how each version prints it."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field
+
+from hybridlab.powershell.objects import NetObject
+from hybridlab.powershell.syntax import Node
+
+WIDTH = 80
+"""Columns of a host whose output is no console."""
+
+
+@dataclass(eq=False)
+class Fault(Exception):
+    """An ErrorRecord."""
+
+    message: str
+    category: str = "NotSpecified: (:) [], RuntimeException"
+    identity: str = "RuntimeException"
+    source: str = ""
+    """The cmdlet whose name comes first; empty for expressions."""
+    at: Node | None = None
+    terminating: bool = True
+    """Ends the statement; a non-terminating one only sets ``$?``."""
+    kind: str = ""
+    """The exception's type; empty where it is not known."""
+    inner: NetObject | None = None
+    """The .NET exception inside."""
+    members: dict[str, object] = field(default_factory=dict)
+    """Further properties of the exception."""
+    thrown: bool = False
+    """By ``throw``: ends the script, unless $ErrorActionPreference is SilentlyContinue."""
+    stops: bool = False
+    """By a preference of Stop: ends the script."""
+    target: object = None
+    """What was thrown."""
+    details: str = ""
+    """What is shown instead of the exception's message."""
+    recorded: bool = False
+    """Already in $Error."""
+
+
+def position(script: str, at: Node, name: str = "") -> list[str]:
+    """``At line:1 char:1`` and the marked line."""
+    before = script[: at.start]
+    line = before.count("\n") + 1
+    column = at.start - (before.rfind("\n") + 1)
+    text = script.split("\n")[line - 1].rstrip("\r")
+    length = min(at.end - at.start, len(text) - column)
+    where = f"At {name}:{line} char:{column + 1}" if name else f"At line:{line} char:{column + 1}"
+    shown, mark = _cut(text, column, max(length, 1))
+    return [where, f"+ {shown}", f"+ {mark}"]
+
+
+def _cut(text: str, column: int, length: int, limit: int = 69) -> tuple[str, str]:
+    """Long lines are cut around the error, with dots where something is missing."""
+    if len(text) <= limit:
+        return text, " " * column + "~" * length
+    keep = limit - 2
+    start = 0 if column + length <= keep or column < keep // 2 else column - 12
+    shown = ("... " if start else "") + text[start : start + keep]
+    if start + keep < len(text):
+        shown += " ..."
+    offset = column - start + (4 if start else 0)
+    return shown, " " * offset + "~" * max(1, min(length, keep - (column - start)))
+
+
+def _wrap(line: str) -> list[str]:
+    """5.1 breaks long lines of an error hard, at the host's width."""
+    lines = []
+    while len(line) > WIDTH - 1:
+        lines.append(line[: WIDTH - 1] + " ")
+        line = "   " + line[WIDTH - 1 :]
+    return [*lines, line]
+
+
+def render(fault: Fault, script: str, *, seven: bool, name: str = "") -> list[str]:
+    """The lines on standard error."""
+    if seven:
+        return [f"{fault.source or 'ParentContainsErrorRecordException'}: {fault.details or fault.message}"]
+    lines = f"{fault.source} : {fault.details or fault.message}".removeprefix(" : ").splitlines()
+    if fault.at is not None:
+        lines += position(script, fault.at, name)
+    lines.append(f"    + CategoryInfo          : {fault.category}")
+    lines.append(f"    + FullyQualifiedErrorId : {fault.identity}")
+    return [piece for line in lines for piece in _wrap(line)] + [" "]
+
+
+def clixml(lines: list[str]) -> str:
+    """Errors as powershell.exe writes them with -EncodedCommand when nothing else was asked for."""
+    texts = [line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") for line in lines]
+    items = "".join(f'<S S="Error">{text}_x000D__x000A_</S>' for text in texts)
+    schema = "http://schemas.microsoft.com/powershell/2004/04"
+    return f'#< CLIXML\r\n<Objs Version="1.1.0.1" xmlns="{schema}">{items}</Objs>'
+
+
+def fold(text: str, width: int) -> list[str]:
+    """A property's value in list view: lines broken at blanks where one is near."""
+    lines = []
+    for line in text.splitlines() or [""]:
+        lines += textwrap.wrap(
+            line, width, drop_whitespace=False, replace_whitespace=False, expand_tabs=False, break_on_hyphens=False
+        ) or [""]
+    return [line.rstrip() if line.strip() else "" for line in lines]
+
+
+def call_fault(method: str, count: int, message: str, identity: str) -> Fault:
+    """What an exception of a .NET method becomes in PowerShell."""
+    return Fault(
+        f'Exception calling "{method}" with "{count}" argument(s): "{message}"',
+        "NotSpecified: (:) [], MethodInvocationException",
+        identity,
+        kind="System.Management.Automation.MethodInvocationException",
+    )
+
+
+class ErrorRecord(NetObject):
+    """``$_`` in a catch block, and an element of ``$Error``."""
+
+    def __init__(self, fault: Fault, *, merged: bool = False) -> None:
+        self.fault = fault
+        self.merged = merged
+        """Came from the error stream into the output, by ``2>&1``."""
+        exception = NetObject(fault.kind or "System.Exception", Message=fault.message)
+        if fault.inner is not None or fault.thrown:
+            exception.put("InnerException", fault.inner)
+        if fault.kind:
+            kind = NetObject("System.RuntimeType", text=fault.kind)
+            kind.put("Name", fault.kind.rsplit(".", 1)[-1])
+            kind.put("FullName", fault.kind)
+            exception.method("GetType", lambda: kind)
+        for name, value in fault.members.items():
+            exception.put(name, value)
+        super().__init__(
+            "System.Management.Automation.ErrorRecord",
+            text=fault.details or fault.message,
+            Exception=exception,
+            FullyQualifiedErrorId=fault.identity,
+        )
+        if fault.thrown:
+            self.put("TargetObject", fault.target)

@@ -1,0 +1,211 @@
+"""Cmdlets that look into a Windows host and act on it; they work in HostProcess containers only.
+
+In any other container they are answered ``not emulated``, as every cmdlet that the lab does not have.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import Any
+
+from hybridlab.powershell.binding import Call
+from hybridlab.powershell.conversion import invalid_cast, to_int
+from hybridlab.powershell.faults import Fault
+from hybridlab.powershell.items import CONTENT, content, get_content
+from hybridlab.powershell.json_text import from_json
+from hybridlab.powershell.objects import NetObject, enumerate_value, to_text
+from hybridlab.powershell.shell import Library, Shell, Stage
+from hybridlab.powershell.stages import once
+from hybridlab.powershell.syntax import NotEmulated
+from hybridlab.runtime.applet import Host, HostProblem
+
+SERVICE_STATUS = {"Stopped": 1, "Running": 4}
+"""System.ServiceProcess.ServiceControllerStatus, which ConvertTo-Json of 5.1 writes as a number."""
+KNOWN_SERVICES = frozenset(
+    {"containerd", "hns", "kubelet", "vmcompute", "calicofelix", "caliconode", "calicoconfd", "kube-proxy", "kubeproxy"}
+)
+KNOWN_PROCESSES = frozenset({"calico-node.exe", "calico.exe", "kube-proxy.exe"})
+
+
+_HNS_ANSWERS = {"hns-error": None, "hns-silent": "", "hns-garbled": ""}
+"""What the cmdlets of hns.psm1 return when HNS answers with an error, not at all, or with something that is no JSON."""
+
+
+async def _failed_hns(shell: Shell, call: Call, kind: str, message: str) -> object:
+    """They say it by Write-Error inside a function, so that neither ``$?`` nor the exit status tells it."""
+    if kind != "hns-silent":
+        fault = Fault(
+            message, "NotSpecified: (:) [Write-Error], WriteErrorException",
+            "Microsoft.PowerShell.Commands.WriteErrorException", source=call.name, at=call.node, terminating=False,
+            kind="Microsoft.PowerShell.Commands.WriteErrorException",
+        )  # fmt: skip
+        await shell.write_error(fault, call)
+    return _HNS_ANSWERS[kind]
+
+
+async def ask(shell: Shell, call: Call, question: str, **arguments: object) -> Any:
+    """The host's answer.  Raises NotEmulated outside a HostProcess container, Fault when the host refuses."""
+    host: Host | None = shell.process.host
+    if host is None:
+        raise NotEmulated(f"cmdlet {call.name} outside a HostProcess container")
+    try:
+        return await host.ask(question, arguments)
+    except HostProblem as problem:
+        message = str(problem)
+        if problem.kind == "no-service":
+            name = str(arguments["name"])
+            raise _missing(call, "ServiceController", name, "NoServiceFoundForGivenName", message) from None
+        if problem.kind == "no-process":
+            raise _missing(call, "Process", str(arguments["id"]), "NoProcessFoundForGivenId", message) from None
+        if problem.kind in _HNS_ANSWERS:
+            return await _failed_hns(shell, call, problem.kind, message)
+        raise NotEmulated(message.removeprefix("not emulated: ")) from None
+
+
+def _missing(call: Call, kind: str, what: str, identity: str, message: str) -> Fault:
+    command = "".join(part.capitalize() for part in call.name.split("-"))
+    return Fault(
+        message,
+        f"ObjectNotFound: ({what}:String) [{call.name}], {kind}CommandException",
+        f"{identity},Microsoft.PowerShell.Commands.{command}Command",
+        source=call.typed,
+        terminating=False,
+    )
+
+
+def _listed(answer: Any) -> list[object]:
+    """The objects of a list; what else a cmdlet returned as it is."""
+    return enumerate_value(from_json(answer)) if isinstance(answer, list) else [answer]
+
+
+async def get_hns_network(shell: Shell, call: Call) -> list[object]:
+    """All networks."""
+    return _listed(await ask(shell, call, "networks"))
+
+
+async def get_hns_endpoint(shell: Shell, call: Call) -> list[object]:
+    """All endpoints."""
+    return _listed(await ask(shell, call, "endpoints"))
+
+
+async def get_hns_policy_list(shell: Shell, call: Call) -> list[object]:
+    """All load balancers."""
+    return _listed(await ask(shell, call, "policy-lists"))
+
+
+class _RemoveHnsNetwork(Stage):
+    """The networks that are piped in."""
+
+    async def process(self, item: object) -> None:
+        if not isinstance(item, NetObject) or not item.has("ID"):
+            raise NotEmulated("Remove-HnsNetwork of something that is no network")
+        await ask(self.shell, self.call, "remove-network", id=to_text(item.get("ID")))
+
+    async def alone(self) -> None:
+        raise NotEmulated("Remove-HnsNetwork without a network piped in")
+
+
+async def get_service(shell: Shell, call: Call) -> list[object]:
+    """The services of these names."""
+    found: list[object] = []
+    for name in _names(call):
+        services = {key.lower(): (key, status) for key, status in (await ask(shell, call, "services")).items()}
+        if name.lower() not in services:
+            text = f"Cannot find any service with service name '{name}'."
+            raise _missing(call, "ServiceController", name, "NoServiceFoundForGivenName", text)
+        key, status = services[name.lower()]
+        shown = ("Status", "Name", "DisplayName")
+        value = NetObject("System.ServiceProcess.ServiceControllerStatus", text=status, number=SERVICE_STATUS[status])
+        properties = {"Name": key, "DisplayName": key, "Status": value}
+        found.append(NetObject("System.ServiceProcess.ServiceController", properties, shown=shown, table=shown))
+    return found
+
+
+async def restart_service(shell: Shell, call: Call) -> list[object]:
+    """One service."""
+    for name in _names(call):
+        await ask(shell, call, "restart-service", name=name)
+    return []
+
+
+def _names(call: Call) -> list[str]:
+    names = [to_text(name) for name in enumerate_value(call.get("name"))]
+    strange = [name for name in names if name.lower() not in KNOWN_SERVICES]
+    if strange or not names:
+        raise NotEmulated(f"{call.name} {' '.join(strange) or 'without a name'}")
+    return names
+
+
+async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
+    """``Win32_Process`` of Felix or kube-proxy, by name; ``Win32_QuickFixEngineering``, the updates, all of them."""
+    kind = call.text("classname")
+    wanted = call.text("filter")
+    if kind.lower() == "win32_quickfixengineering" and not wanted:
+        columns = ("Description", "HotFixID")
+        return [
+            NetObject("Microsoft.Management.Infrastructure.CimInstance", update, shown=columns, table=columns)
+            for update in await ask(shell, call, "updates")
+        ]
+    named = re.fullmatch(r"\s*name\s*=\s*['\"]([^'\"]+)['\"]\s*", wanted, re.IGNORECASE)
+    if kind.lower() != "win32_process" or named is None or named[1].lower() not in KNOWN_PROCESSES:
+        raise NotEmulated(f"Get-CimInstance {kind} -Filter {wanted!r}")
+    processes = await ask(shell, call, "processes")
+    shown = ("ProcessId", "Name", "CommandLine")
+    return [
+        NetObject("Microsoft.Management.Infrastructure.CimInstance", process, shown=shown, table=shown)
+        for process in processes
+        if process["Name"].lower() == named[1].lower()
+    ]
+
+
+async def stop_process(shell: Shell, call: Call) -> list[object]:
+    """By id."""
+    for identity in enumerate_value(call.get("id")):
+        try:
+            number = to_int(identity)
+        except ValueError as error:
+            raise invalid_cast(error) from None
+        await ask(shell, call, "stop-process", id=number)
+    return []
+
+
+async def get_host_content(shell: Shell, call: Call) -> list[object]:
+    """A file of the container or, in a HostProcess container, of the host; ``*`` stands for any characters there."""
+    path = call.text("literalpath") or call.text("path")
+    if shell.process.host is not None:
+        wanted = path.replace("/", "\\").lower()
+        for name, text in (await ask(shell, call, "files")).items():
+            if fnmatchcase(name.lower(), wanted):
+                return content(call, text)
+        if "*" in path:
+            return []
+    return await get_content(shell, call)
+
+
+_SERVICE = "-DisplayName -Include -Exclude -InputObject"
+
+
+def add_to(library: Library) -> None:
+    """Register them."""
+    library.add("Get-HnsNetwork", "-Id -Detailed? -Version", once(get_hns_network))
+    library.add("Get-HnsEndpoint", "-Id -Version", once(get_hns_endpoint))
+    library.add("Get-HnsPolicyList", "-Id -Version", once(get_hns_policy_list))
+    library.add("Remove-HnsNetwork", "-InputObjects -Id", _RemoveHnsNetwork)
+    library.add(
+        "Get-Service",
+        f"Name=ServiceName@0 -ComputerName=Cn -DependentServices=DS? -RequiredServices=SDO? {_SERVICE}",
+        once(get_service), "gsv",
+    )  # fmt: skip
+    library.add("Restart-Service", f"Name=ServiceName@0 Force? -PassThru? {_SERVICE}", once(restart_service))
+    library.add(
+        "Get-CimInstance",
+        "ClassName@0 Filter -CimClass -CimSession -ComputerName=CN -InputObject -KeyOnly? -Namespace "
+        "-OperationTimeoutSec -Property -Query -QueryDialect -ResourceUri -Shallow?",
+        once(get_cim_instance), "gcim",
+    )  # fmt: skip
+    library.add(
+        "Stop-Process", "Id@0 Force? -Name=ProcessName -InputObject -PassThru? -WhatIf=wi? -Confirm=cf?",
+        once(stop_process), "spps", "kill",
+    )  # fmt: skip
+    library.add("Get-Content", CONTENT, once(get_host_content), "cat", "type", "gc")

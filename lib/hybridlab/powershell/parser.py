@@ -1,0 +1,286 @@
+"""PowerShell text to a tree: the statements.
+
+Scannerless recursive descent in four layers: characters (``scanner``), ``expressions``, ``commands`` and, here, the
+keywords.  Left out, and refused by name: classes, enumerations, typed catches, traps, labels, attributes of parameters,
+``begin``/``process``/``end``, options of ``switch``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hybridlab.powershell import syntax as s
+from hybridlab.powershell.commands import Commands
+from hybridlab.powershell.scanner import WORD
+from hybridlab.powershell.syntax import Block, Node, NotEmulated, SyntaxFault
+
+_REFUSED = frozenset(
+    (
+        *("filter", "class", "enum", "trap", "data", "workflow", "param"),
+        *("begin", "process", "end", "clean", "dynamicparam", "using", "configuration", "parallel", "sequence"),
+    )
+)
+_COMPOUND = (s.If, s.Loop, s.ForEach, s.Try, s.Switch, s.Function)
+
+
+def parse(text: str) -> s.ScriptBlock:
+    """The whole script; raises SyntaxFault and NotEmulated."""
+    return _Parser(text).script()
+
+
+class _Parser(Commands):
+    def script(self) -> s.ScriptBlock:
+        """The script with its ``param(...)``, if it has one."""
+        parameters = self._parameters()
+        block = self.block(None)
+        return s.ScriptBlock(0, self.at, block, self.text, parameters)
+
+    def block(self, closing: str | None) -> Block:
+        """Statements up to ``closing``, or to the end of the script."""
+        start = self.at
+        outside, self._commas = self._commas, True
+        statements: list[Node] = []
+        while True:
+            self.space(lines=True)
+            while self.take(";"):
+                self.space(lines=True)
+            if self.done:
+                if closing is not None:
+                    raise SyntaxFault(f"Missing closing '{closing}' in statement block or type definition.", start)
+                break
+            if closing is not None and self.peek(closing):
+                break
+            statements.append(self.statement())
+            self.space()
+            if not (self.done or self.here in ";\r\n" or (closing is not None and self.peek(closing))) and not (
+                isinstance(statements[-1], _COMPOUND)
+            ):
+                raise self.unexpected()
+        self._commas = outside
+        return Block(start, self.at, tuple(statements))
+
+    def braces(self) -> Block:
+        """``{...}`` as a body."""
+        self.space(lines=True)
+        self.expect("{")
+        block = self.block("}")
+        self.expect("}")
+        return block
+
+    def script_block(self) -> s.ScriptBlock:
+        """``{...}`` as a value."""
+        start = self.at
+        self.expect("{")
+        inside = self.at
+        outside, self._commas = self._commas, True
+        parameters = self._parameters()
+        block = self.block("}")
+        self._commas = outside
+        text = self.text[inside : self.at]
+        self.expect("}")
+        return s.ScriptBlock(start, self.at, block, text, parameters)
+
+    def _parameters(self) -> tuple[s.DeclaredParameter, ...] | None:
+        """``param(...)`` at the beginning of a block."""
+        mark = self.at
+        self.space(lines=True)
+        match = re.compile(r"param\s*(?=\()", re.IGNORECASE).match(self.text, self.at)
+        if not match:
+            self.at = mark
+            return None
+        self.at = match.end()
+        return self._declared()
+
+    def _declared(self) -> tuple[s.DeclaredParameter, ...]:
+        self.expect("(")
+        found: list[s.DeclaredParameter] = []
+        self.space(lines=True)
+        while not self.peek(")"):
+            start, kind = self.at, ""
+            while self.here == "[":
+                if kind:
+                    raise NotEmulated("a parameter with attributes")
+                kind = self.type_name()
+                self.space(lines=True)
+                if kind in ("parameter", "cmdletbinding", "switchparameter") or self.here == "(":
+                    raise NotEmulated("a parameter with attributes")
+            if not self.starts_variable():
+                raise self.unexpected()
+            name = self.variable().name
+            self.space(lines=True)
+            default = None
+            if self.take("="):
+                self.space(lines=True)
+                outside, self._commas = self._commas, False
+                default = self.expression()
+                self._commas = outside
+                self.space(lines=True)
+            found.append(s.DeclaredParameter(start, self.at, name, kind, default))
+            if not self.take(","):
+                break
+            self.space(lines=True)
+        self.expect(")")
+        return tuple(found)
+
+    def statement(self) -> Node:
+        """One statement, without what separates it from the next."""
+        start = self.at
+        if self.here == ":" and self.following.isalpha():
+            raise NotEmulated("a label")
+        word = WORD.match(self.text, self.at)
+        keyword = word[0].lower() if word else ""
+        after = self.text[word.end() :].lstrip() if word else ""
+        adjacent = self.text[word.end() : word.end() + 1] if word else ""
+        if keyword in _REFUSED and not after.startswith("=") and adjacent != "-":
+            raise NotEmulated(f"the keyword {keyword}")
+        if word and keyword in ("if", "while", "for", "foreach", "switch") and after.startswith("("):
+            self.at = word.end()
+            return getattr(self, f"_{keyword}")(start)  # type: ignore[no-any-return]
+        if keyword == "switch" and after.startswith("-"):
+            raise NotEmulated("options of switch")
+        if keyword == "foreach" and after.startswith("-parallel"):
+            raise NotEmulated("foreach -parallel")
+        if word and keyword in ("do", "try") and after.startswith("{"):
+            self.at = word.end()
+            return getattr(self, f"_{keyword}")(start)  # type: ignore[no-any-return]
+        if word and keyword == "function":
+            self.at = word.end()
+            return self._function(start)
+        if word and keyword in ("break", "continue", "return", "exit", "throw") and adjacent != "-":
+            return self._jump(start, keyword, word.end())
+        return self.pipeline()
+
+    def _jump(self, start: int, keyword: str, end: int) -> Node:
+        self.at = end
+        self.space()
+        value = None if self.done or self.here in ";}\r\n)" else self.pipeline()
+        if keyword in ("break", "continue") and value is not None:
+            raise NotEmulated("a label")
+        return s.Jump(start, self.at, keyword, value)
+
+    def _parentheses(self) -> Node:
+        self.space(lines=True)
+        self.expect("(")
+        self.space(lines=True)
+        inner = self.statement()
+        self.space(lines=True)
+        self.expect(")")
+        return inner
+
+    def _if(self, start: int) -> Node:
+        branches = [(self._parentheses(), self.braces())]
+        otherwise = None
+        while True:
+            mark = self.at
+            self.space(lines=True)
+            keyword = self.keyword()
+            if keyword == "elseif":
+                self.at += len(keyword)
+                branches.append((self._parentheses(), self.braces()))
+                continue
+            if keyword == "else":
+                self.at += len(keyword)
+                otherwise = self.braces()
+            else:
+                self.at = mark
+            return s.If(start, self.at, tuple(branches), otherwise)
+
+    def _while(self, start: int) -> Node:
+        condition = self._parentheses()
+        return s.Loop(start, self.at, condition, self.braces())
+
+    def _do(self, start: int) -> Node:
+        body = self.braces()
+        self.space(lines=True)
+        keyword = self.keyword()
+        if keyword not in ("while", "until"):
+            raise SyntaxFault("Missing while or until keyword in do loop.", self.at)
+        self.at += len(keyword)
+        return s.Loop(start, self.at, self._parentheses(), body, body_first=True, until=keyword == "until")
+
+    def _for(self, start: int) -> Node:
+        self.space()
+        self.expect("(")
+        parts: list[Node | None] = []
+        for closing in (";", ";", ")"):
+            self.space(lines=True)
+            parts.append(None if self.peek(closing) else self.statement())
+            self.space(lines=True)
+            self.expect(closing)
+        return s.Loop(start, self.at, parts[1], self.braces(), first=parts[0], each=parts[2])
+
+    def _foreach(self, start: int) -> Node:
+        self.space()
+        self.expect("(")
+        self.space()
+        if not self.starts_variable():
+            raise SyntaxFault("Missing variable name after foreach.", self.at)
+        variable = self.variable()
+        self.space()
+        if self.keyword() != "in":
+            raise SyntaxFault("Missing 'in' after variable in foreach loop.", self.at)
+        self.at += 2
+        self.space()
+        items = self.pipeline()
+        self.space(lines=True)
+        self.expect(")")
+        return s.ForEach(start, self.at, variable, items, self.braces())
+
+    def _switch(self, start: int) -> Node:
+        value = self._parentheses()
+        self.space(lines=True)
+        self.expect("{")
+        clauses: list[tuple[Node, Block]] = []
+        default = None
+        while True:
+            self.space(lines=True)
+            while self.take(";"):
+                self.space(lines=True)
+            if self.take("}"):
+                return s.Switch(start, self.at, value, tuple(clauses), default)
+            if self.keyword() == "default":
+                self.at += len("default")
+                default = self.braces()
+                continue
+            if self.here == "{":
+                raise NotEmulated("a script block as a condition of switch")
+            condition = self.unary() if not WORD.match(self.text, self.at) else self._bare_word()
+            clauses.append((condition, self.braces()))
+
+    def _try(self, start: int) -> Node:
+        body = self.braces()
+        catch = final = None
+        while True:
+            mark = self.at
+            self.space(lines=True)
+            keyword = self.keyword()
+            if keyword not in ("catch", "finally") or final is not None:
+                self.at = mark
+                break
+            self.at += len(keyword)
+            self.space()
+            if self.peek("["):
+                raise NotEmulated("catch with a type")
+            if keyword == "finally":
+                final = self.braces()
+            elif catch is None:
+                catch = self.braces()
+            else:
+                raise SyntaxFault("Catch block must be the last catch block.", self.at)
+        if catch is None and final is None:
+            raise SyntaxFault("The Try statement is missing its Catch or Finally block.", self.at)
+        return s.Try(start, self.at, body, catch, final)
+
+    def _function(self, start: int) -> Node:
+        self.space()
+        match = re.compile(r"[A-Za-z_][\w-]*").match(self.text, self.at)
+        if not match:
+            raise NotEmulated("this name of a function")
+        self.at = match.end()
+        self.space(lines=True)
+        given = self._declared() if self.peek("(") else None
+        self.space(lines=True)
+        block = self.script_block()
+        if given is not None:
+            block = s.ScriptBlock(block.start, block.end, block.body, block.text, given)
+        return s.Function(start, self.at, match[0], block)

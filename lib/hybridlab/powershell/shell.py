@@ -1,0 +1,143 @@
+"""What commands and the interpreter know of each other: a command is a stage of a pipeline, the shell runs it.
+
+Everything a cmdlet may ask of the interpreter is in :class:`Shell`, so that neither imports the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hybridlab.powershell.binding import Call, Declared, declared
+from hybridlab.powershell.faults import Fault
+from hybridlab.powershell.scope import Scope
+from hybridlab.powershell.streams import Emit, Streams, drop
+from hybridlab.powershell.syntax import Block, Node, NotEmulated, ScriptBlock
+from hybridlab.runtime.applet import Process
+
+
+class Shell(Protocol):
+    """The interpreter, as commands see it."""
+
+    process: Process
+    library: Library
+    script: str
+    seven: bool
+    """PowerShell 7 instead of Windows PowerShell 5.1."""
+    environment: dict[str, str]
+    scope: Scope
+    streams: Streams
+    succeeded: bool
+    """``$?``."""
+    closing: contextlib.AsyncExitStack
+    """What must be closed when the run ends."""
+
+    async def value(self, node: Node) -> object:
+        """What an expression is."""
+
+    def output_of(self, node: Node, value: object) -> list[object]:
+        """What an expression puts out."""
+
+    async def run_block(self, block: Block, emit: Emit) -> None:
+        """Run statements."""
+
+    async def call_block(self, block: ScriptBlock, emit: Emit, item: object) -> None:
+        """Run a script block for an object."""
+
+    async def block_values(self, block: ScriptBlock, item: object) -> list[object]:
+        """What a script block puts out for an object."""
+
+    def property(self, owner: object, name: str) -> object:
+        """A property of a value."""
+
+    async def method(self, owner: object, name: str, arguments: list[object]) -> object:
+        """Call a method of a value."""
+
+    def comparison(self, operator: str, left: object, right: object, *, sensitive: bool = False) -> object:
+        """A comparison."""
+
+    def environment_variable(self, name: str) -> str | None:
+        """An environment variable."""
+
+    def remember_in_variable(self, fault: Fault, call: Call) -> None:
+        """Keep an error for -ErrorVariable."""
+
+    async def write_error(self, fault: Fault, call: Call | None) -> None:
+        """An error that does not end its statement."""
+
+    async def warn(self, message: str, call: Call | None = None) -> None:
+        """A warning."""
+
+    async def tell(self, stream: str, message: str, call: Call) -> None:
+        """A verbose or debug message."""
+
+    async def inform(self, text: str, end: str) -> None:
+        """Text for the host."""
+
+    async def show(self, value: object) -> None:
+        """One object on the host."""
+
+
+class Stage:
+    """One command of a pipeline: it takes one object at a time and hands on what it makes of it at once."""
+
+    def __init__(self, shell: Shell, call: Call) -> None:
+        self.shell = shell
+        self.call = call
+        self.emit: Emit = drop
+        """Where its output goes."""
+        self.failed = False
+        """A program that ended with another status than 0."""
+
+    async def begin(self) -> None:
+        """Before the first object."""
+
+    async def process(self, item: object) -> None:
+        """One object from the stage before."""
+        raise NotEmulated(f"pipeline input of {self.call.name}")
+
+    async def alone(self) -> None:
+        """Instead of ``process`` when it is the first stage."""
+
+    async def end(self) -> None:
+        """After the last object."""
+
+    async def put(self, values: list[object]) -> None:
+        """Hand on objects."""
+        for value in values:
+            await self.emit(value)
+
+
+Make = Callable[[Shell, Call], Stage]
+Type = Callable[[Shell, str, "list[object] | None"], Awaitable[object]]
+"""A static member: its name in lower case, and the arguments of a call (None: a property)."""
+Constructor = Callable[[Shell, "list[object]"], object]
+"""What New-Object calls; it may be a coroutine function."""
+
+
+@dataclass(frozen=True)
+class Cmdlet:
+    """A cmdlet by its own name, with its parameters."""
+
+    name: str
+    parameters: tuple[Declared, ...]
+    make: Make
+
+
+@dataclass
+class Library:
+    """All that is known, by lower-case name."""
+
+    cmdlets: dict[str, Cmdlet] = field(default_factory=dict)
+    tools: dict[str, Make] = field(default_factory=dict)
+    """Programs: their arguments are words."""
+    aliases: dict[str, str] = field(default_factory=dict)
+    types: dict[str, Type] = field(default_factory=dict)
+    constructors: dict[str, Constructor] = field(default_factory=dict)
+
+    def add(self, name: str, parameters: str, make: Make, *aliases: str) -> None:
+        """Register a cmdlet; ``parameters`` as :func:`binding.declared` reads them."""
+        self.cmdlets[name.lower()] = Cmdlet(name, declared(parameters), make)
+        self.aliases |= dict.fromkeys(aliases, name.lower())

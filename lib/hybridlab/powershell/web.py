@@ -1,0 +1,285 @@
+"""Invoke-WebRequest and Invoke-RestMethod: one connection per request, with the messages of each PowerShell."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import re
+from urllib.parse import quote_plus
+
+from hybridlab.powershell.binding import Call
+from hybridlab.powershell.conversion import to_int
+from hybridlab.powershell.faults import Fault
+from hybridlab.powershell.json_text import from_json, read
+from hybridlab.powershell.objects import HashTable, NetObject, TypedList, to_text
+from hybridlab.powershell.shell import Library, Shell
+from hybridlab.powershell.stages import once
+from hybridlab.powershell.syntax import NotEmulated
+from hybridlab.runtime.applets import dns, http
+from hybridlab.runtime.applets.refusals import heard_late
+
+_RESOLVE_SECONDS = 15.0
+"""-TimeoutSec does not bound the resolver: "it can take 15 seconds or more" (Invoke-WebRequest's reference, 5.1)."""
+_VIEW_LENGTH = 200
+"""Characters of a body that the list view shows."""
+_SEVEN_REFUSED = "No connection could be made because the target machine actively refused it."
+_SEVEN_SILENT = (
+    "A connection attempt failed because the connected party did not properly respond after a period of time."
+)
+_AGENT = "Mozilla/5.0 (Windows NT; Windows NT 10.0; en-US) WindowsPowerShell/5.1.20348.2760"
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "OPTIONS", "MERGE", "PATCH")
+_PARAMETERS = (
+    "Uri@0 UseBasicParsing? TimeoutSec:int DisableKeepAlive? Method:text Headers Body UserAgent:text ContentType:text "
+    "-WebSession -SessionVariable=SV -Credential -UseDefaultCredentials? -CertificateThumbprint -Certificate "
+    "-MaximumRedirection -Proxy -ProxyCredential -ProxyUseDefaultCredentials? -TransferEncoding -InFile OutFile:text "
+    "-PassThru? 7:NoProxy? 7:SkipHttpErrorCheck? 7:SkipCertificateCheck? 7:-AllowUnencryptedAuthentication? "
+    "7:-Authentication 7:-SslProtocol 7:-Token 7:-SkipHeaderValidation? 7:-AllowInsecureRedirect? "
+    "7:-MaximumRetryCount 7:-PreserveAuthorizationOnRedirect? 7:-RetryIntervalSec 7:-CustomMethod=CM "
+    "7:-PreserveHttpMethodOnRedirect? 7:-UnixSocket 7:-Form 7:-Resume? 7:-HttpVersion 7:-OperationTimeoutSeconds "
+    "7:-ConnectionTimeoutSeconds"
+)
+_REST = (
+    f"{_PARAMETERS} 7:-FollowRelLink? 7:-MaximumFollowRelLink=ML 7:-ResponseHeadersVariable=RHV 7:-StatusCodeVariable"
+)
+
+
+class _Command:
+    """One request of one of the two cmdlets."""
+
+    def __init__(self, shell: Shell, call: Call) -> None:
+        self.shell = shell
+        self.call = call
+        self.class_name = call.name.replace("-", "") + "Command"
+        self.seconds = float(to_int(call.get("timeoutsec", 0))) or None
+        if self.seconds is not None and self.seconds < 0:
+            raise NotEmulated(f"{call.name} -TimeoutSec {self.seconds:g}")
+
+    def fault(
+        self, message: str, seven: str | None = None, *, kind: str = "System.Net.Http.HttpRequestException"
+    ) -> Fault:
+        return Fault(
+            (seven or message) if self.shell.seven else message,
+            f"InvalidOperation: (System.Net.HttpWebRequest:HttpWebRequest) [{self.call.name}], WebException",
+            f"WebCmdletWebResponseException,Microsoft.PowerShell.Commands.{self.class_name}",
+            source=self.call.typed,
+            at=self.call.node,
+            kind=kind if self.shell.seven else "System.Net.WebException",
+        )
+
+    async def send(self) -> http.Response:
+        call = self.call
+        if not call.has("uri"):
+            raise NotEmulated(f"{call.name} without a URI")
+        text = to_text(call.get("uri"))
+        method = call.text("method", "GET").upper().replace("DEFAULT", "GET")
+        if method not in _METHODS:
+            raise NotEmulated(f"{call.name} -Method {method}")
+        headers = self._headers()
+        body = self._body(method)
+        if isinstance(body, str):
+            text, body = body, b""
+        elif body or method == "POST":
+            headers.setdefault("Content-Type", call.text("contenttype", "application/x-www-form-urlencoded"))
+        try:
+            url = http.Url.parse(text)
+        except ValueError:
+            raise self.fault("Invalid URI: The hostname could not be parsed.") from None
+        if url.scheme != "http":
+            raise NotEmulated(f"{call.name} with {url.scheme}")
+        response = await self._exchange(url, method, headers, body)
+        if response.status >= 400 and not call.flag("skiphttperrorcheck"):
+            raise self._refused(response)
+        if response.status in (301, 302, 303, 307, 308):
+            raise NotEmulated(f"{call.name} following a redirect")
+        return response
+
+    def _headers(self) -> dict[str, str]:
+        call = self.call
+        headers = {"User-Agent": call.text("useragent", _AGENT)}
+        given = call.get("headers")
+        if given is not None and not isinstance(given, HashTable):
+            raise NotEmulated(f"{call.name} -Headers with something that is no hashtable")
+        for key, value in given.items() if isinstance(given, HashTable) else ():
+            if isinstance(value, (list, HashTable)):
+                raise NotEmulated(f"{call.name} -Headers with an array")
+            headers = {name: old for name, old in headers.items() if name.lower() != to_text(key).lower()}
+            headers[to_text(key)] = to_text(value)
+        headers.setdefault("Connection", "close" if call.flag("disablekeepalive") else "Keep-Alive")
+        return headers
+
+    def _body(self, method: str) -> bytes | str:
+        """What is sent; of a GET with a hashtable the URI with its query instead."""
+        given = self.call.get("body")
+        if given is None:
+            return b""
+        if isinstance(given, HashTable):
+            form = "&".join(f"{quote_plus(to_text(key))}={quote_plus(to_text(value))}" for key, value in given.shown())
+            if method != "GET":
+                return form.encode()
+            uri = to_text(self.call.get("uri"))
+            return f"{uri}{'&' if '?' in uri else '?'}{form}"
+        if method in ("GET", "HEAD") or isinstance(given, (list, NetObject)):
+            raise NotEmulated(f"{self.call.name} -Body of this kind with {method}")
+        if isinstance(given, bytes):
+            return given
+        text = to_text(given)
+        if not text.isascii():
+            raise NotEmulated(f"{self.call.name} -Body with other characters than ASCII")
+        return text.encode()
+
+    async def _exchange(self, url: http.Url, method: str, headers: dict[str, str], body: bytes) -> http.Response:
+        net, settings = self.shell.process.net, self.shell.process.settings
+        try:
+            addresses = await net.resolve(url.host, timeout=_RESOLVE_SECONDS)
+        except (dns.NameNotFound, dns.ResolverSilent):
+            raise self.fault(f"The remote name could not be resolved: '{url.host}'", "No such host is known.") from None
+        try:
+            async with asyncio.timeout(self.seconds):
+                asking = http.request(net, url, addresses[0], method=method, headers=headers, body=body)
+                return await heard_late(asking, settings)
+        except http.ConnectFailed as error:
+            seven = _SEVEN_REFUSED if error.errno == errno.ECONNREFUSED else _SEVEN_SILENT
+            raise self.fault("Unable to connect to the remote server", seven) from None
+        except TimeoutError:
+            seconds = f"{self.seconds:g}" if self.seconds else ""
+            seven = f"The request was canceled due to the configured HttpClient.Timeout of {seconds} seconds elapsing."
+            kind = "System.Threading.Tasks.TaskCanceledException"
+            raise self.fault("The operation has timed out.", seven, kind=kind) from None
+        except http.BadAnswer:
+            words = "The underlying connection was closed: The connection was closed unexpectedly."
+            raise self.fault(words, "An error occurred while sending the request.") from None
+        except OSError:
+            words = "The underlying connection was closed: An unexpected error occurred on a receive."
+            raise self.fault(words, "An error occurred while sending the request.") from None
+
+    def _refused(self, response: http.Response) -> Fault:
+        """A status of 400 or more is an error; what is shown of it is the body's text, where there is one."""
+        words = f"The remote server returned an error: ({response.status}) {response.reason}."
+        seven = f"Response status code does not indicate success: {response.status} ({response.reason})."
+        fault = self.fault(words, seven, kind="Microsoft.PowerShell.Commands.HttpResponseException")
+        fault.details = re.sub(r"<[^>]*>", "", response.body.decode("utf-8", "replace")).strip()
+        code = "".join(part.capitalize() for part in re.split(r"[ -]", response.reason))
+        status = NetObject("System.Net.HttpStatusCode", text=code, number=response.status, value__=response.status)
+        kind = "System.Net.Http.HttpResponseMessage" if self.shell.seven else "System.Net.HttpWebResponse"
+        fault.members["Response"] = NetObject(kind, StatusCode=status)
+        return fault
+
+
+async def invoke_web_request(shell: Shell, call: Call) -> list[object]:
+    """Invoke-WebRequest; 5.1 without -UseBasicParsing fails in Server Core, which has no Internet Explorer."""
+    response = await _Command(shell, call).send()
+    if not shell.seven and not call.flag("usebasicparsing"):
+        raise Fault(
+            "The response content cannot be parsed because the Internet Explorer engine is not available, or "
+            "Internet Explorer's first-launch configuration is not complete. Specify the UseBasicParsing parameter and "
+            "try again.",
+            "NotImplemented: (:) [Invoke-WebRequest], NotSupportedException",
+            "WebCmdletIEDomNotSupportedException,Microsoft.PowerShell.Commands.InvokeWebRequestCommand",
+            source=call.typed,
+            at=call.node,
+            kind="System.NotSupportedException",
+        )
+    if call.has("outfile"):
+        shell.process.files.write(call.text("outfile"), response.body)
+        return []
+    return [_response(response, seven=shell.seven)]
+
+
+def _headers_of(response: http.Response, *, seven: bool) -> HashTable:
+    table = HashTable(ordered=True)
+    for key, text in sorted(response.headers):
+        table.set(key, TypedList([text]) if seven else text)
+    return table
+
+
+def _decoded(response: http.Response, *, seven: bool) -> str:
+    charset = re.search(r"charset=\"?([\w-]+)", response.header("Content-Type"), re.IGNORECASE)
+    name = charset[1] if charset else "utf-8" if seven else "iso-8859-1"
+    try:
+        return response.body.decode(name, "replace")
+    except LookupError:
+        raise NotEmulated(f"a page in {name}") from None
+
+
+def _response(response: http.Response, *, seven: bool) -> NetObject:
+    text = _is_text(response.header("Content-Type"))
+    body = _decoded(response, seven=seven) if text else response.body.decode("iso-8859-1")
+    top = f"{response.version} {response.status} {response.reason}\r\n"
+    raw = top + "".join(f"{name}: {value}\r\n" for name, value in response.headers) + "\r\n" + body
+    elements = {"Forms": "form", "Images": "img", "InputFields": "input", "Links": "a"}
+    parsed = {name: _elements(body, name, tag) for name, tag in elements.items()}
+    properties: dict[str, object] = {
+        "StatusCode": response.status,
+        "StatusDescription": response.reason,
+        "Content": body if text else response.body,
+        "RawContent": raw,
+        "Headers": _headers_of(response, seven=seven),
+        "RawContentLength": len(response.body),
+    }
+    if not text:
+        kind, names = "WebResponseObject", tuple(properties)
+    elif seven:
+        kind = "BasicHtmlWebResponseObject"
+        names = (*list(properties)[:5], "Images", "InputFields", "Links", "RawContentLength", "RelationLink")
+        properties |= {name: parsed[name] for name in ("Images", "InputFields", "Links")}
+        properties["RelationLink"] = HashTable()
+    else:
+        kind = "BasicHtmlWebResponseObject"
+        names = (*list(properties)[:4], "Forms", "Headers", "Images", "InputFields", "Links", "ParsedHtml")
+        names = (*names, "RawContentLength")
+        properties |= parsed | {"Forms": None, "ParsedHtml": None}
+    return _WebResponse(f"Microsoft.PowerShell.Commands.{kind}", properties, shown=names)
+
+
+def _elements(body: str, name: str, tag: str) -> object:
+    """No elements of a kind; a page that has some refuses when they are asked for."""
+    if not re.search(rf"<{tag}\b", body, re.IGNORECASE):
+        return []
+
+    def refuse() -> object:
+        raise NotEmulated(f"property {name} of a page with <{tag}>")
+
+    return refuse
+
+
+class _WebResponse(NetObject):
+    """Its list view shows the beginning of the body only."""
+
+    def view(self, name: str) -> object:
+        value = self.get(name)
+        if name in ("Content", "RawContent") and isinstance(value, str) and len(value) > _VIEW_LENGTH:
+            return value[:_VIEW_LENGTH] + "..."
+        return value
+
+
+def _is_text(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind.startswith("text/") or kind in ("application/json", "application/xml", "application/javascript")
+
+
+async def invoke_rest_method(shell: Shell, call: Call) -> list[object]:
+    """The body: JSON as objects, anything else as text."""
+    response = await _Command(shell, call).send()
+    if call.has("outfile"):
+        shell.process.files.write(call.text("outfile"), response.body)
+        return []
+    kind = response.header("Content-Type").lower()
+    text = _decoded(response, seven=shell.seven)
+    if "xml" in kind:
+        raise NotEmulated("Invoke-RestMethod with XML")
+    if "json" in kind:
+        try:
+            found = from_json(read(text), seven=shell.seven)
+        except json.JSONDecodeError:
+            return [text]
+        if isinstance(found, list):
+            raise NotEmulated("Invoke-RestMethod with a JSON array")
+        return [found]
+    return [text]
+
+
+def add_to(library: Library) -> None:
+    """Register them with their aliases; ``curl`` is Invoke-WebRequest in 5.1."""
+    library.add("Invoke-WebRequest", _PARAMETERS, once(invoke_web_request), "iwr", "wget", "curl")
+    library.add("Invoke-RestMethod", _REST, once(invoke_rest_method), "irm")

@@ -1,0 +1,283 @@
+"""The Windows matrix agent's behaviour: JSON lines in and out, as docs/probe-protocol.md sections 2 to 4 say."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybridlab.probe_programs import fields
+from hybridlab.probe_programs.attempts import Attempt
+from hybridlab.probe_programs.recorded import PROTOCOL, Program
+from hybridlab.runtime.applet import Process
+
+MARK = b"@@PROBE@@ "
+OPEN_LIMIT = 4000
+"""Attempts under way at once; the others wait for their turn."""
+BEGINS = 20
+"""Attempts that are begun between two looks at the sockets."""
+TOGETHER = 0.002
+"""s.  Results that end within it are said in one line: the program's own loop takes about so long."""
+BATCH = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+
+
+class Lines:
+    """The protocol's lines in both directions, and how long the program lives: what both agents have in common."""
+
+    def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
+        self.process, self.program = process, program
+        self.beat, self.idle = beat, idle
+        self.begin = self.last_line = time.monotonic()
+        self.over = ""
+        """Why the program ends, once it does."""
+        self._out = asyncio.Queue[bytes | None]()
+        self._changed = asyncio.Event()
+        """Set when the program may have to end."""
+
+    def hello(self) -> dict[str, Any]:
+        """What the first line says beside what every agent's says."""
+        return {}
+
+    def open(self) -> int:
+        """Attempts under way or waiting, or open ends of streams."""
+        raise NotImplementedError
+
+    def under_way(self) -> bool:
+        """Whether a batch is: the program does not end before."""
+        return False
+
+    async def job(self, kind: Any, batch: Any, message: Mapping[str, Any]) -> None:
+        """Carry out one line but ping and quit.  Raises ValueError: nothing of it was tried."""
+        raise NotImplementedError
+
+    def named(self, message: Mapping[str, Any]) -> Any:
+        """The batch's name in a line, None when it has no valid one."""
+        raise NotImplementedError
+
+    async def run(self) -> int:
+        """Until ``quit``, the end of the input, or the idle time; what is under way is finished before."""
+        self.say(
+            "hello", protocol=PROTOCOL, program=self.program.name, sha256=self.program.sha256, os="windows",
+            runtime="PowerShell 5.1 (emulated)", hostname=self.process.net.hostname, pid=1, **self.hello(),
+        )  # fmt: skip
+        self.last_line = time.monotonic()
+        writing, beating, reading = (
+            asyncio.create_task(coroutine) for coroutine in (self._write(), self._beat(), self._read())
+        )
+        try:
+            while not self.over or self.under_way():
+                await self._wait(reading)
+            self.say("bye", reason=self.over)
+            self._out.put_nowait(None)
+            await writing
+        finally:
+            for task in (writing, beating, reading):
+                task.cancel()
+            await asyncio.gather(writing, beating, reading, return_exceptions=True)
+        return 0
+
+    def say(self, kind: str, **message: Any) -> None:
+        """One line of the protocol, after those that were said before; what nobody reads is lost."""
+        whole = {"type": kind, "up_ms": self.up_ms(), **message}
+        self._out.put_nowait(MARK + json.dumps(whole, separators=(",", ":")).encode() + b"\n")
+
+    async def _write(self) -> None:
+        while (line := await self._out.get()) is not None:
+            await self.process.stdout.write(line)
+
+    def up_ms(self) -> float:
+        """Milliseconds since it started."""
+        return round((time.monotonic() - self.begin) * 1000, 3)
+
+    def changed(self) -> None:
+        """A batch has ended, or the program is told to."""
+        self._changed.set()
+
+    async def _wait(self, reading: asyncio.Task[None]) -> None:
+        """Until something may have changed; notices that the program is idle, and what broke while it read."""
+        if reading.done() and reading.exception() is not None:
+            reading.result()
+        left = None if self.over or self.under_way() else self.last_line + self.idle - time.monotonic()
+        if left is not None and left <= 0:
+            self.over = "idle"
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left):
+                await self._changed.wait()
+        self._changed.clear()
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(self.beat)
+            self._say_beat()
+
+    def _say_beat(self) -> None:
+        self.say("beat", open=self.open())
+
+    async def _read(self) -> None:
+        try:
+            while (line := await self.process.stdin.readline()).endswith(
+                b"\n"
+            ):  # a last line without its end is dropped
+                self.last_line = time.monotonic()
+                if line.strip():
+                    await self._handle(line)
+            self.over = self.over or "end of input"
+        finally:
+            self.changed()
+
+    async def _handle(self, line: bytes) -> None:
+        batch = None
+        try:
+            message = json.loads(line.decode("ascii"))
+            if not isinstance(message, dict):
+                raise ValueError("a line is one JSON object")
+            batch = self.named(message)
+            match message.get("type"):
+                case "quit":
+                    self.over = self.over or "quit"
+                    self.changed()
+                case "ping":
+                    self._say_beat()
+                case other:
+                    await self.job(other, batch, message)
+        except (ValueError, RecursionError) as error:
+            self.say("error", batch=batch, message=str(error))
+
+
+@dataclass(eq=False)
+class Batch:
+    """A batch under way."""
+
+    name: str
+    left: int
+    ended: list[dict[str, Any]] = field(default_factory=list)
+    """Results that have not been said yet."""
+    running: dict[asyncio.Task[None], Attempt] = field(default_factory=dict)
+
+
+class Agent(Lines):
+    """One agent for attempts under way."""
+
+    def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
+        super().__init__(process, program, beat=beat, idle=idle)
+        self.batches: dict[str, Batch] = {}
+        self.open_limit = int(process.settings.get("windows_probe_open_limit", OPEN_LIMIT))
+        self._waiting: deque[tuple[Batch, Mapping[str, Any]]] = deque()
+        self._running = 0
+        self._telling = False
+        self._beginning: asyncio.Task[None] | None = None
+
+    def hello(self) -> dict[str, Any]:
+        """How many attempts it has under way at once."""
+        return {"open_limit": self.open_limit}
+
+    def open(self) -> int:
+        """Attempts under way or waiting."""
+        return sum(batch.left for batch in self.batches.values())
+
+    def under_way(self) -> bool:
+        """Whether a batch is."""
+        return bool(self.batches)
+
+    def named(self, message: Mapping[str, Any]) -> Any:
+        """A batch's name."""
+        name = message.get("batch")
+        return name if isinstance(name, str) and BATCH.fullmatch(name) else None
+
+    async def run(self) -> int:
+        """As :class:`Lines`; what is under way when it is killed ends."""
+        try:
+            return await super().run()
+        finally:
+            for task in [self._beginning, *(item for each in self.batches.values() for item in each.running)]:
+                if task is not None:
+                    task.cancel()
+
+    async def job(self, kind: Any, batch: Any, message: Mapping[str, Any]) -> None:
+        """Begin or cancel a batch.  Raises ValueError."""
+        if kind not in ("batch", "cancel"):
+            raise ValueError("type must be batch, cancel, ping or quit")
+        if batch is None:
+            raise ValueError('batch must be 1 to 64 letters, digits, ".", "_" and "-"')
+        known = self.batches.get(batch)
+        if kind == "cancel":
+            if known is None:
+                raise ValueError(f"batch {batch!r} is not under way")
+            await self._cancel(known)
+        elif self.over:
+            raise ValueError(f"batch {batch!r} came after the end")
+        elif known is not None:
+            raise ValueError(f"batch {batch!r} is still under way")
+        else:
+            attempts = fields.checked(message.get("attempts"))
+            self.batches[batch] = made = Batch(batch, len(attempts))
+            self._waiting += [(made, spec) for spec in attempts]
+            if attempts:
+                self._begin_waiting()
+            else:
+                self._tell()
+
+    def _begin_waiting(self) -> None:
+        if self._beginning is None or self._beginning.done():
+            self._beginning = asyncio.create_task(self._begin())
+
+    async def _begin(self) -> None:
+        """Begin what waits, in order, as far as there is room, with a look at the sockets now and then."""
+        begun = 0
+        while self._waiting and self._running < self.open_limit:
+            batch, spec = self._waiting.popleft()
+            attempt = Attempt(self.process.net, spec, self.process.settings, self.begin)
+            self._running += 1
+            task = asyncio.create_task(self._carry_out(batch, attempt))
+            batch.running[task] = attempt
+            begun += 1
+            if begun % BEGINS == 0:
+                await asyncio.sleep(0)
+
+    async def _carry_out(self, batch: Batch, attempt: Attempt) -> None:
+        result = await attempt.run()
+        self._running -= 1
+        task = asyncio.current_task()
+        if task is not None:
+            batch.running.pop(task, None)
+        batch.ended.append(result)
+        batch.left -= 1
+        if self._waiting:
+            self._begin_waiting()
+        if not self._telling:  # one line for all that end at about the same moment
+            self._telling = True
+            asyncio.get_running_loop().call_later(TOGETHER, self._tell)
+
+    async def _cancel(self, batch: Batch) -> None:
+        gone = [spec for whose, spec in self._waiting if whose is batch]
+        self._waiting = deque(item for item in self._waiting if item[0] is not batch)
+        running = list(batch.running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        never = list(batch.running.values())  # their tasks were cancelled before they ran for the first time
+        self._running -= len(never)
+        never += [Attempt(self.process.net, spec, self.process.settings, self.begin) for spec in gone]
+        batch.running.clear()
+        batch.ended += [attempt.never_begun() for attempt in never]
+        batch.left -= len(never)
+        self._tell()
+        self._begin_waiting()
+
+    def _tell(self) -> None:
+        """Say what has ended since the last time; a batch that has ended is forgotten."""
+        self._telling = False
+        for batch in [item for item in self.batches.values() if item.ended or not item.left]:
+            results, batch.ended = batch.ended, []
+            if not batch.left:
+                del self.batches[batch.name]
+                self.last_line = time.monotonic()
+                self.changed()
+            self.say("results", batch=batch.name, left=batch.left, results=results)

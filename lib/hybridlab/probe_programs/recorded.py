@@ -1,0 +1,52 @@
+"""Which probe program a script file is: told by its protocol line and its SHA-256, never by its name alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from importlib import resources
+
+PROTOCOL_LINE = re.compile(rb"\A#\s*probe-protocol:\s*(\d+)\s*?\r?\n")
+PROTOCOL = 2
+"""The version of docs/probe-protocol.md that is emulated."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A recorded program."""
+
+    name: str
+    sha256: str
+
+
+class NotRecorded(Exception):
+    """The file speaks the protocol but is none of the recorded ones; the message says how to record it."""
+
+
+def speaks_protocol(content: bytes) -> bool:
+    """Whether a script begins with the protocol line."""
+    return PROTOCOL_LINE.match(content) is not None
+
+
+def identify(path: str, content: bytes) -> Program:
+    """The recorded program that this file is.  Raises NotRecorded."""
+    match = PROTOCOL_LINE.match(content)
+    version = match.group(1).decode() if match else "none"
+    if version != str(PROTOCOL):
+        raise NotRecorded(f"{path}: probe protocol {version}, the lab emulates {PROTOCOL}")
+    found = hashlib.sha256(content).hexdigest()
+    for name, sha256 in table().items():
+        if sha256 == found:
+            return Program(name, found)
+    raise NotRecorded(
+        f"{path}: its SHA-256 {found[:12]}... is not recorded, so the lab does not know what it does; "
+        "compare it with docs/probe-protocol.md and record it in hybridlab/probe_programs/recorded.json"
+    )
+
+
+def table() -> dict[str, str]:
+    """Program name to SHA-256, as recorded after each was compared with the document."""
+    text = resources.files("hybridlab.probe_programs").joinpath("recorded.json").read_text()
+    return {str(name): str(sha256) for name, sha256 in json.loads(text).items()}

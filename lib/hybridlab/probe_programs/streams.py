@@ -1,0 +1,385 @@
+"""Ends of streams as section 8 of docs/probe-protocol.md describes them, with sockets born in the pod.
+
+Each end is a task that reads, with a task beside it that sends heartbeats and watches for silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hybridlab.probe_programs.attempts import SECOND_LOOK, Expired, TwoLooks, place, winsock
+from hybridlab.runtime.applet import Net
+from hybridlab.runtime.applets.refusals import heard_late
+
+GREETING = re.compile(r"(stream|again) ([A-Za-z0-9.-]{1,64})", re.ASCII)
+KEPT = 200
+LINE_LIMIT = 4096
+"""Bytes; a longer line is none of the protocol's."""
+STRANGERS = 512
+"""Accepted connections that have said nothing yet; of more, the oldest is reset."""
+TICK = 0.01
+"""s.  How often streams are checked for interruptions."""
+
+Clock = Callable[[], float]
+"""Milliseconds since the agent started."""
+Event = dict[str, Any]
+Tell = Callable[["End", Event], None]
+"""Called with each event of an end as it happens."""
+
+
+class Over(Exception):
+    """A connection is over: verdict and the system's words."""
+
+    def __init__(self, verdict: str, detail: str) -> None:
+        super().__init__(verdict)
+        self.verdict, self.detail = verdict, detail
+
+
+class Lines:
+    """A connected socket, spoken to in lines."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.reset = False
+        """Whether it is closed by a RST."""
+        self._rest = b""
+
+    async def say(self, text: str) -> None:
+        """One line.  Raises Over."""
+        try:
+            await asyncio.get_running_loop().sock_sendall(self.sock, text.encode("ascii") + b"\n")
+        except OSError as error:
+            raise _lost(error) from None
+
+    async def hear(self) -> str:
+        """The next line.  Raises Over."""
+        while b"\n" not in self._rest:
+            try:
+                data = await asyncio.get_running_loop().sock_recv(self.sock, 65536)
+            except OSError as error:
+                raise _lost(error) from None
+            if not data:
+                raise Over("CLOSED", "the peer closed in order")
+            self._rest += data
+            if len(self._rest) > LINE_LIMIT:
+                raise Over("BROKEN", "the peer speaks no stream protocol")
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode("latin-1")
+
+    def close(self, *, reset: bool = False) -> None:
+        """In order, or by a RST; idempotent."""
+        if self.sock.fileno() >= 0:
+            if reset or self.reset:
+                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            else:
+                with contextlib.suppress(OSError):  # closing over what is unread would reset
+                    self.sock.shutdown(socket.SHUT_WR)
+                    for _ in range(16):
+                        self.sock.recv(65536)
+            self.sock.close()
+
+
+class End:
+    """One end of a stream."""
+
+    def __init__(self, clock: Clock, tell: Tell, *, side: str, stream: str, every: float, stall: float) -> None:
+        """``every`` and ``stall`` in ms."""
+        self.clock, self.side, self.stream, self.every, self.stall = clock, side, stream, every, stall
+        self._tell = tell
+        self.verdict = self.detail = self.local = self.remote = ""
+        self.lines: Lines | None = None
+        self.sent = self.heard = 0
+        self.heard_at = clock()
+        self.open = self.stalled = False
+        self.events: list[Event] = []
+        self.task: asyncio.Task[None] | None = None
+        self.settled = asyncio.Event()
+        """Set when it is over."""
+        self._told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def note(self, event: str, detail: str = "") -> None:
+        """An event, with its time."""
+        kept = {
+            "at_ms": self.clock(),
+            "event": event,
+            "detail": detail,
+            "sent": self.sent,
+            "heard": self.heard,
+        }
+        self._tell(self, kept)
+        self.events.append(kept)
+        if len(self.events) > KEPT:
+            del self.events[KEPT // 2]
+
+    def decide(self) -> None:
+        """It has heard its first heartbeat, or is over: called at least once."""
+
+    def take(self, lines: Lines) -> None:
+        """Its connection is there."""
+        self.lines = lines
+        self.local, self.remote = place(lines.sock.getsockname()), place(lines.sock.getpeername())
+
+    async def live(self, first: str | None = None) -> None:
+        """Exchange heartbeats until the connection is over; ``first`` was heard already."""
+        assert self.lines is not None
+        self.open, self.heard_at = True, self.clock()
+        self.note("opened", f"{self.local} to {self.remote}")
+        work = [asyncio.create_task(coroutine) for coroutine in (self._read(first), self._send(), self._watch())]
+        over: Over | None = None
+        try:
+            await asyncio.wait({*work, self._told}, return_when=asyncio.FIRST_COMPLETED)
+            ends = [future.exception() for future in (self._told, *work) if future.done()]
+            overs = [end for end in ends if isinstance(end, Over)]
+            if strange := next((end for end in ends if end is not None and not isinstance(end, Over)), None):
+                raise strange
+            over = next((item for item in overs if item.verdict != "CLOSED"), overs[0] if overs else None)
+        finally:  # (where sending has heard of a RST, receiving hears of an end)
+            for task in work:
+                task.cancel()
+            await asyncio.gather(
+                *work, return_exceptions=True
+            )  # the socket may be closed only when nobody waits for it
+            self.lines.close(reset=over is not None and over.verdict == "ABORTED")
+        if over is not None:
+            self.ended(over)
+
+    def ended(self, over: Over) -> None:
+        """It is over, or never began."""
+        self.open, self.verdict, self.detail = False, over.verdict, over.detail
+        self.note("ended", f"{over.verdict} {over.detail}")
+        self.decide()
+        self.settled.set()
+
+    async def abort(self) -> None:
+        """Give the connection up with a RST, as told."""
+        if self.open and not self._told.done():
+            self._told.set_exception(Over("ABORTED", "as told"))
+            await self.settled.wait()
+
+    async def close(self) -> None:
+        """End all that it does."""
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
+
+    def report(self) -> dict[str, Any]:
+        """As the document has it."""
+        verdict = self.verdict or ("STALLED" if self.stalled else "SURVIVED" if self.open else "OPENING")
+        return {
+            "stream": self.stream, "side": self.side, "verdict": verdict, "detail": self.detail,
+            "local": self.local, "remote": self.remote, "sent": self.sent, "heard": self.heard,
+            "events": list(self.events), "quiet_ms": round(self.clock() - self.heard_at) if self.open else None,
+        }  # fmt: skip
+
+    async def _send(self) -> None:
+        assert self.lines is not None
+        due = self.clock()
+        while True:
+            self.sent += 1
+            await self.lines.say(str(self.sent))  # to a peer that takes nothing, none is sent
+            due = max(due + self.every, self.clock())
+            await asyncio.sleep((due - self.clock()) / 1000)
+
+    async def _read(self, line: str | None) -> None:
+        assert self.lines is not None
+        while True:
+            line = await self.lines.hear() if line is None else line
+            if line != str(self.heard + 1):
+                raise Over("BROKEN", f"heartbeat {line[:40]!r} after {self.heard}")
+            quiet = self.clock() - self.heard_at
+            self.heard, self.heard_at, line = self.heard + 1, self.clock(), None
+            if self.stalled:
+                self.stalled = False
+                self.note("resumed", f"after {quiet:.0f} ms")
+            self.decide()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(max(TICK, (self.heard_at + self.stall - self.clock()) / 1000))
+            await asyncio.sleep(SECOND_LOOK)  # what has come is read before silence is stated
+            quiet = self.clock() - self.heard_at
+            if quiet >= self.stall and not self.stalled:
+                self.stalled = True
+                self.note("stalled", f"no heartbeat for {quiet:.0f} ms")
+
+
+class Opened(End):
+    """The end that connects, and after an interruption tries new connections until one works."""
+
+    def __init__(
+        self, clock: Clock, tell: Tell, net: Net, job: Mapping[str, Any], settings: Mapping[str, float | str | int]
+    ) -> None:
+        super().__init__(
+            clock, tell, side="opened", stream=str(job["stream"]),
+            every=float(job["every_ms"]), stall=float(job["stall_ms"]),
+        )  # fmt: skip
+        self.net, self.target = net, (str(job["host"]), int(job["port"]))
+        self.give_up, self.settings = float(job["give_up_ms"]) / 1000, settings
+        self.decided: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        """How it was when it was open, or had failed."""
+        self.interrupted_at: float | None = None
+        self.recovered: float | None = None
+        self.tries = 0
+
+    async def run(self) -> None:
+        """Run this end of the stream from its opening to its end."""
+        recovering = asyncio.create_task(self._recover())
+        try:
+            try:
+                lines, first = await self._greet("stream")
+            except Over as over:
+                self.ended(over)
+                return
+            try:
+                self.take(lines)
+            except OSError as error:  # a peer that resets at once leaves no names
+                lines.close()
+                self.ended(_lost(error))
+                return
+            await self.live(first)
+            await recovering
+        finally:
+            self.decide()
+            recovering.cancel()
+
+    def decide(self) -> None:
+        """The first time counts."""
+        if not self.decided.done():
+            self.decided.set_result(self.report())
+
+    def report(self) -> dict[str, Any]:
+        """As the document has it."""
+        after = (
+            None
+            if self.recovered is None or self.interrupted_at is None
+            else round(self.recovered - self.interrupted_at)
+        )
+        return {**super().report(), "recovered_ms": after, "recovery_tries": self.tries}
+
+    async def _greet(self, word: str) -> tuple[Lines, str]:
+        """A new connection that was greeted, and the first heartbeat.  Raises Over."""
+        lines: Lines | None = None
+        sock = self.net.socket(socket.AF_INET6 if ":" in self.target[0] else socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            try:
+                async with TwoLooks(self.give_up):
+                    connecting = asyncio.get_running_loop().sock_connect(sock, self.target)
+                    await heard_late(connecting, self.settings)
+            except Expired:
+                raise Over("TIMED_OUT", "no answer to the first packet") from None
+            except OSError as error:
+                raise Over(*winsock(error)) from None
+            try:
+                lines = Lines(sock)
+                async with TwoLooks(self.give_up):
+                    await lines.say(f"{word} {self.stream}")
+                    first = await lines.hear()
+            except Expired:
+                raise Over("NO_ANSWER" if word == "stream" else "TIMED_OUT", "no heartbeat") from None
+            except OSError as error:
+                raise _lost(error) from None
+            if word == "again" and first != "1":
+                raise Over("BROKEN", repr(first[:40]))
+            return lines, first
+        except BaseException:
+            sock.close()
+            raise
+
+    async def _recover(self) -> None:
+        while self.recovered is None:
+            await asyncio.sleep(TICK)
+            over = bool(self.verdict)
+            if self.open and not self.stalled:
+                self.interrupted_at = None
+            elif self.interrupted_at is None and (self.stalled or over):
+                self.interrupted_at = self.clock()
+            if self.interrupted_at is not None:
+                await self._try_again()
+
+    async def _try_again(self) -> None:
+        self.tries += 1
+        trying = asyncio.create_task(self._greet("again"))
+        try:
+            while not trying.done():
+                await asyncio.wait({trying}, timeout=TICK)
+                if self.open and not self.stalled:  # the stream resumed
+                    return
+            trying.result()[0].close()
+            self.recovered = self.clock()
+            self.note("recovered", f"a new connection works, try {self.tries}")
+        except Over as over:
+            self.note("tried", f"{over.verdict} {over.detail}")
+            await asyncio.sleep(self.every / 1000)
+        finally:
+            if not trying.cancel() and not trying.cancelled() and trying.exception() is None:
+                trying.result()[0].close()
+
+
+class Listener:
+    """A port on which streams are accepted."""
+
+    def __init__(self, clock: Clock, tell: Tell, sock: socket.socket, joined: Callable[[End], None]) -> None:
+        """``joined`` is told of each stream that is accepted."""
+        self.clock, self.sock, self._tell, self._joined = clock, sock, tell, joined
+        self.every = self.stall = 0.0
+        self._strangers: dict[asyncio.Task[None], Lines] = {}
+        """Who has said nothing yet, in the order in which they came."""
+        self._tasks = {asyncio.create_task(self._accept())}
+
+    def close(self) -> None:
+        """Accept no more, and end what was accepted."""
+        for task in list(self._tasks):
+            task.cancel()
+        self.sock.close()
+
+    async def _accept(self) -> None:
+        while True:
+            sock, _ = await asyncio.get_running_loop().sock_accept(self.sock)
+            try:
+                lines = Lines(sock)
+            except OSError:  # gone again
+                sock.close()
+                continue
+            task = asyncio.create_task(self._serve(lines))
+            self._tasks.add(task)
+            self._strangers[task] = lines
+            task.add_done_callback(self._gone)
+            if len(self._strangers) > STRANGERS:
+                oldest = next(iter(self._strangers))
+                self._strangers.pop(oldest).reset = True
+                oldest.cancel()
+
+    def _gone(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._strangers.pop(task, None)
+
+    async def _serve(self, lines: Lines) -> None:
+        with contextlib.closing(lines), contextlib.suppress(Over):
+            while match := GREETING.fullmatch(await lines.hear()):
+                if match[1] == "again":
+                    await lines.say("1")
+                    continue
+                end = End(self.clock, self._tell, side="accepted", stream=match[2], every=self.every, stall=self.stall)
+                try:
+                    end.take(lines)
+                except OSError:  # gone again
+                    return
+                end.task = asyncio.current_task()
+                if end.task is not None:
+                    self._strangers.pop(end.task, None)
+                self._joined(end)
+                await end.live()
+                return
+
+
+def _lost(error: OSError) -> Over:
+    """How an open connection ended: what is neither RST nor FIN is the own system's giving up."""
+    verdict, detail = winsock(error)
+    return Over(verdict if verdict in ("RESET", "BROKEN") else "ABORTED", detail)

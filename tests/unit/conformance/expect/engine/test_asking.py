@@ -1,0 +1,241 @@
+"""When attempts are begun, and how much work it is to decide by them; what they decide is in test_soundness.py."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from types import FrameType
+
+import pytest
+
+from conformance.expect.engine.ask import BEHIND, LOOK, ask
+from conformance.expect.engine.decide import Held, NotYet, Path, Rule, Standing, decide, link
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Workload
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.network import Network, always, never, outage
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, target, workload
+
+LAB = load_timings(lab=True)
+PATIENCE = LAB.linux
+SERVER, OTHER = target("192.168.0.9"), target("192.168.0.8")
+
+
+def path(source: Workload, host: str, *, want: bool) -> Path:
+    attempt = Attempt(source=source, target=target(host), kind=Kind.TCP, give_up_after=PATIENCE.tcp_give_up)
+    return Path(attempt, want, Rule.of(PATIENCE, [PATIENCE], PATIENCE.policy_effect))
+
+
+def decided(network: Network, paths: list[Path], *, about_denial: bool = False) -> list[Standing]:
+    link(paths)
+    uids = {path.attempt.source.uid for path in paths}
+    return ask(
+        network.asking(), paths, cadence=dict.fromkeys(uids, PATIENCE.poll_every),
+        agreeing=dict.fromkeys(uids, PATIENCE.agree_every), settle=1.0, clock=network.clock, about_denial=about_denial,
+    )  # fmt: skip
+
+
+def begins(network: Network, source: Workload) -> list[float]:
+    return sorted({begun for begun, attempt in network.begun if attempt.source == source})
+
+
+def gaps(network: Network, source: Workload) -> list[float]:
+    return [round(later - earlier, 3) for earlier, later in pairwise(begins(network, source))]
+
+
+def test_an_open_route_is_asked_again_soon_while_its_attempts_agree() -> None:
+    network, source = Network(LAB), workload("client")
+    (standing,) = decided(network, [path(source, SERVER.host, want=True)])
+    assert isinstance(standing, Held)
+    assert gaps(network, source) == [PATIENCE.agree_every] * (PATIENCE.agree - 1)
+
+
+def test_a_route_that_does_not_connect_yet_is_asked_at_the_cadence_until_it_does() -> None:
+    network, source = Network(LAB), workload("client")
+    network.says(source, SERVER, outage((0.0, 2.0)))
+    (standing,) = decided(network, [path(source, SERVER.host, want=True)])
+    assert isinstance(standing, Held)
+    meanwhile, spaces = int(2.0 / PATIENCE.poll_every), gaps(network, source)
+    assert spaces[: meanwhile - 1] == [PATIENCE.poll_every] * (meanwhile - 1)
+    assert spaces[-1] == PATIENCE.agree_every
+
+
+def test_a_route_that_connects_no_more_is_asked_at_the_cadence_again() -> None:
+    network, source = Network(LAB), workload("client")
+    network.says(source, SERVER, outage((0.05, 0.8)))
+    (standing,) = decided(network, [path(source, SERVER.host, want=True)])
+    assert isinstance(standing, Held)
+    assert gaps(network, source)[:2] == [PATIENCE.agree_every, PATIENCE.poll_every]
+
+
+def test_a_source_with_one_route_that_does_not_connect_yet_is_asked_at_the_cadence() -> None:
+    network, source = Network(LAB), workload("client")
+    network.says(source, OTHER, outage((0.0, 1.0)))
+    standings = decided(network, [path(source, host, want=True) for host in (SERVER.host, OTHER.host)])
+    assert all(isinstance(standing, Held) for standing in standings)
+    assert gaps(network, source)[0] == PATIENCE.poll_every
+
+
+def test_beside_a_closed_route_open_ones_are_asked_at_the_cadence() -> None:
+    network, source, friend = Network(LAB), workload("client"), workload("friend")
+    network.says(source, SERVER, never)
+    paths = [
+        path(source, OTHER.host, want=True),
+        path(friend, SERVER.host, want=True),
+        path(source, SERVER.host, want=False),
+    ]
+    assert all(isinstance(standing, Held) for standing in decided(network, paths))
+    assert set(gaps(network, friend)) == {PATIENCE.poll_every}
+
+
+def closed_by_policy(network: Network, *, after: float) -> tuple[Workload, list[Path]]:
+    """A client whose way to the server is closed so many seconds after the expectation's beginning."""
+    source, friend = workload("client"), workload("friend")
+    network.says(source, SERVER, lambda moment: moment < after)
+    paths = [
+        path(source, OTHER.host, want=True),
+        path(friend, SERVER.host, want=True),
+        path(source, SERVER.host, want=False),
+    ]
+    return source, paths
+
+
+def test_a_route_that_is_not_closed_yet_is_asked_again_soon_and_at_the_cadence_once_it_does_not_answer() -> None:
+    network = Network(LAB)
+    source, paths = closed_by_policy(network, after=0.02)
+    standings = decided(network, paths)
+    assert all(isinstance(standing, Held) for standing in standings)
+    first, *others, _ = gaps(network, source)
+    assert first == PATIENCE.agree_every
+    assert set(others) == {PATIENCE.poll_every}
+    closed = standings[-1]
+    assert isinstance(closed, Held)
+    assert closed.row[0].at < PATIENCE.poll_every, "the row began before the cadence had passed"
+    assert closed.row[-1].at - closed.row[0].at >= paths[-1].rule.span, "which makes it no shorter"
+
+
+def test_pauses_double_up_to_the_cadence_while_a_route_is_not_closed() -> None:
+    network = Network(LAB)
+    source, paths = closed_by_policy(network, after=1.5)
+    assert all(isinstance(standing, Held) for standing in decided(network, paths))
+    soon, cadence = PATIENCE.agree_every, PATIENCE.poll_every
+    assert gaps(network, source)[:6] == [soon, 2 * soon, 4 * soon, cadence, cadence, cadence]
+
+
+def test_a_route_that_a_removed_policy_still_closes_is_asked_again_soon() -> None:
+    network, source = Network(LAB), workload("client")
+    network.says(source, SERVER, outage((0.0, 0.02)))
+    (standing,) = decided(network, [path(source, SERVER.host, want=True)], about_denial=True)
+    assert isinstance(standing, Held)
+    # The first attempt's first packet is lost, and its repetition connects: it agrees with those after it.
+    assert gaps(network, source) == [PATIENCE.agree_every] * (PATIENCE.agree - 1)
+
+
+def test_a_source_that_more_than_a_few_answers_are_owed_to_is_not_asked_for_more() -> None:
+    network, source = Network(LAB, round_trip=0.45), workload("client")
+    opened = [path(source, f"192.168.1.{number}", want=True) for number in range(5)]
+    network.says(source, SERVER, never)
+    *standings, closed = decided(network, [*opened, path(source, SERVER.host, want=False)])
+    assert all(isinstance(standing, Held) for standing in [*standings, closed])
+    pauses = gaps(network, source)
+    assert pauses[0] == PATIENCE.poll_every, "nobody has answered yet"
+    assert min(pauses[2:]) > network.round_trip > PATIENCE.poll_every
+
+
+def test_a_few_answers_may_be_owed() -> None:
+    network, source = Network(LAB, round_trip=0.45), workload("client")
+    network.says(source, SERVER, never)
+    standings = decided(network, [path(source, OTHER.host, want=True), path(source, SERVER.host, want=False)])
+    assert all(isinstance(standing, Held) for standing in standings)
+    assert max(gaps(network, source)) <= PATIENCE.poll_every
+
+
+def test_what_is_not_answered_for_a_second_is_taken_for_lost() -> None:
+    network, source = Network(LAB), workload("client")
+    opened = [path(source, f"192.168.1.{number}", want=True) for number in range(5)]
+    for one in opened:
+        one.attempt = replace(one.attempt, give_up_after=3.0)
+        assert one.attempt.target is not None
+        network.says(source, one.attempt.target, outage((0.02, 60.0)))
+    decided(network, opened, about_denial=True)
+    assert all(BEHIND <= pause <= BEHIND + 2 * LOOK for pause in gaps(network, source)[2:5])
+
+
+def test_with_a_real_clusters_timings_nothing_is_asked_sooner_than_at_the_cadence() -> None:
+    for patience in (load_timings().linux, load_timings().windows):
+        assert patience.agree_every == patience.poll_every
+
+
+def crossed(count: int) -> tuple[Network, list[Path]]:
+    """Every pod to every server, half of the routes closed, with answers that come one by one."""
+    chance = random.Random(count)
+    network = Network(LAB, late=lambda: chance.uniform(0.0, 0.02))
+    paths = []
+    for number in range(count):
+        source = workload(f"pod-{number}")
+        for other in range(count):
+            host, want = f"192.168.1.{other}", (number + other) % 2 == 0
+            network.says(source, target(host), always if want else never)
+            paths.append(path(source, host, want=want))
+    return network, paths
+
+
+def test_a_route_is_judged_anew_for_its_own_answers_and_not_for_each_of_its_controls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judged = Counter[int]()
+
+    def judge(judged_path: Path) -> Standing:
+        judged[id(judged_path)] += 1
+        return decide(judged_path)
+
+    monkeypatch.setattr("conformance.expect.engine.ask.decide", judge)
+    network, paths = crossed(12)
+    assert all(isinstance(standing, Held) for standing in decided(network, paths))
+    for judged_path in paths:
+        assert judged[id(judged_path)] <= len(judged_path.tries) + 2, "once at the beginning, and once for each answer"
+
+
+def test_the_work_for_an_attempt_does_not_grow_with_the_routes_that_are_open_times_those_that_are_closed() -> None:
+    assert calls_per_attempt(16) < 2 * calls_per_attempt(8), "four times as many routes"
+
+
+def calls_per_attempt(count: int) -> float:
+    """Functions that the engine calls, which do not depend on the machine as seconds do."""
+    network, paths = crossed(count)
+    calls = 0
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call" and "/conformance/expect/" in frame.f_code.co_filename
+
+    sys.setprofile(profile)
+    try:
+        standings = decided(network, paths)
+    finally:
+        sys.setprofile(None)
+    assert all(isinstance(standing, Held) for standing in standings)
+    return calls / len(network.begun)
+
+
+def test_a_time_out_without_a_control_is_judged_anew_when_one_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, source, friend = Network(LAB), workload("client"), workload("friend")
+    network.says(source, SERVER, never)
+    network.says(friend, SERVER, outage((0.0, 0.54)))
+    closed = path(source, SERVER.host, want=False)
+    paths = [path(source, BYSTANDER.host, want=True), path(friend, SERVER.host, want=True), closed]
+    judged: list[tuple[float, Standing]] = []
+
+    def judge(judged_path: Path) -> Standing:
+        standing = decide(judged_path)
+        if judged_path is closed:
+            judged.append((round(network.clock.now, 3), standing))
+        return standing
+
+    monkeypatch.setattr("conformance.expect.engine.ask.decide", judge)
+    assert all(isinstance(standing, Held) for standing in decided(network, paths))
+    alone = {moment: standing.alone for moment, standing in judged if isinstance(standing, NotYet)}
+    assert (alone[0.502], alone[0.554]) == (True, False), "its time-out, and the answer of the control begun at 0.252"

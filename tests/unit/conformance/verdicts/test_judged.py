@@ -1,0 +1,112 @@
+"""A result is made of what was decided: on each build that the claim is about, and of nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from conformance.catalog import catalog
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Half, Seen
+from conformance.run.builds import builds_of
+from conformance.settings import Cover, Settings
+from conformance.verdicts.judged import Judged, judged
+from conformance.verdicts.statement import Statement
+from tests.plugin.stand_in_cluster import facts, node
+
+V = ClaimVerdict
+OLD, NEW = "17763", "20348"
+BOTH = {OLD: "win-2019", NEW: "win-2022"}
+
+
+def way(build: str, verdict: V = V.CONFIRMED, half: Half = "open", **more: Any) -> Seen:
+    about = (build,) if build else ()
+    fields = {"source": "linux-1", "target": f"on-{build}", "builds": about, "about": about}
+    return Seen(**{**fields, "verdict": verdict, "reason": f"{verdict} there", "halves": (half,), **more})
+
+
+def told(claim: str, *seen: Seen, builds: dict[str, str] | None = None, **statement: Any) -> Judged:
+    said = Statement(seen=list(seen), **statement)
+    return judged(catalog()[claim], "a part", "t::a", said, BOTH if builds is None else builds)
+
+
+def test_a_part_that_reached_every_build_is_confirmed_by_its_statement() -> None:
+    found = told("CONN-3", way(OLD), way(NEW))
+    assert (found.verdict, found.reason) == (V.CONFIRMED, catalog()["CONN-3"].statement)
+    assert {(decision.claim, decision.part, decision.test) for decision in found.decisions} == {
+        ("CONN-3", "a part", "t::a")
+    }
+
+
+def test_a_build_that_a_part_did_not_reach_is_not_run_and_named_with_its_node() -> None:
+    found = told("CONN-3", way(OLD))
+    assert found.verdict is V.NOT_RUN
+    assert found.reason == "it was decided on 17763, not on 20348 (node win-2022)"
+    assert [(decision.target, decision.about, decision.verdict) for decision in found.decisions][-1] == (
+        "win-2022",
+        (NEW,),
+        V.NOT_RUN,
+    )
+
+
+def test_what_was_read_of_the_cluster_reaches_no_build_and_lacks_none() -> None:
+    assert told("PLAT-6", way("", half="read")).verdict is V.CONFIRMED
+
+
+def test_a_violation_on_one_build_leaves_the_decision_on_the_other() -> None:
+    found = told("CONN-3", way(OLD, V.VIOLATED), way(NEW), verdict=V.VIOLATED, reason="it leaks")
+    assert (found.verdict, found.reason) == (V.VIOLATED, "it leaks")
+    assert {decision.about: decision.verdict for decision in found.decisions} == {
+        (OLD,): V.VIOLATED,
+        (NEW,): V.CONFIRMED,
+    }
+
+
+def test_nothing_decided_confirms_nothing() -> None:
+    assert told("CONN-3").verdict is V.NOT_RUN
+    assert told("POL-1", way(OLD), way(NEW)).verdict is V.NOT_RUN
+    assert told("POL-1", way(OLD), way(NEW, half="closed")).verdict is V.CONFIRMED
+
+
+def test_that_something_can_happen_is_shown_by_its_happening_alone() -> None:
+    closed, lost = way(OLD, half="closed"), way(OLD, V.NOT_OBSERVED, "behaviour", source="win-2019")
+    assert told("RST-3", closed, lost, builds={}).verdict is V.NOT_OBSERVED
+    assert told("RST-3", closed, builds={}).verdict is V.NOT_RUN
+    assert told("RST-3", closed, replace(lost, verdict=V.CONFIRMED), builds={}).verdict is V.CONFIRMED
+
+
+def test_a_limitation_that_one_build_still_has_is_confirmed_though_it_is_lifted_on_another() -> None:
+    found = told("SVC-1", way(OLD, half="closed"), way(NEW, V.LIFTED, "closed"))
+    assert found.verdict is V.CONFIRMED
+    assert {decision.about: decision.verdict for decision in found.decisions}[NEW,] is V.LIFTED
+
+
+def test_what_a_test_says_of_itself_holds_for_all_that_it_saw() -> None:
+    found = told("VXLAN-9", way(OLD), way(NEW), special={"VXLAN-9": (V.LIFTED, "Windows followed")})
+    assert (found.verdict, found.reason) == (V.LIFTED, "Windows followed")
+
+
+def test_an_unmet_demand_is_what_it_is_for_the_claim_s_kind() -> None:
+    assert told("VXLAN-4", way(OLD, V.UNMET), way(NEW)).verdict is V.UNMET
+    assert told("CONN-3", way(OLD, V.UNMET), way(NEW)).verdict is V.VIOLATED
+
+
+def test_a_verdict_is_about_builds_that_the_claim_is_about() -> None:
+    pair = way(OLD, half="closed", source="win-2022", builds=(OLD, NEW), about=(OLD,))
+    found = told("SVC-2", pair, builds={NEW: "win-2022"})
+    assert [decision.about for decision in found.decisions] == [(NEW,)]
+    assert found.verdict is V.CONFIRMED
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"), [("SVC-2", {NEW}), ("SVC-1", {f"{OLD} before .1432"}), ("CONN-3", None)]
+)
+def test_applicability_is_asked_of_each_covered_node(claim: str, expected: set[str] | None) -> None:
+    mixed = replace(
+        facts(), nodes=(node("l", "linux"), node("a", "windows", (17763, 1)), node("b", "windows", (20348, 1)))
+    )
+    found = builds_of(catalog()[claim], mixed, Settings())
+    assert set(found) == (expected or {NEW, f"{OLD} before .1432"})
+    assert set(builds_of(catalog()["CONN-3"], mixed, Settings(cover=Cover(nodes=("b",))))) == {NEW}

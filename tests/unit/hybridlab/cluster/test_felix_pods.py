@@ -1,0 +1,69 @@
+"""A Felix that cannot start with its pod says so; nothing of it is lost in silence."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from hybridlab.calico.windows_node import WindowsNode
+from hybridlab.cluster.felix_pods import FelixPods
+from hybridlab.profiles.load import load
+from hybridlab.profiles.machines import machines
+
+NODE = "windows-2022"
+POD = {"metadata": {"name": "calico-node-windows-x", "labels": {"k8s-app": "calico-node-windows"}}}
+
+
+class StandIn:
+    """Calico, control plane, kubelet and runtime, of which a Windows node's CNI configuration is real."""
+
+    def __init__(self, configuration: str) -> None:
+        profile = load("default", [])
+        machine = next(item for item in machines(profile) if item.name == NODE)
+        self.windows, self.configuration = WindowsNode(machine, profile), configuration
+        self.kubelets = {NODE: self}
+        self.lines: list[str] = []
+
+    def felix_started(self, node: str, felix: dict[str, str], cni: dict[str, str]) -> None:
+        self.windows.configure(felix, cni)
+
+    def environment(self, pod: Any, container: str) -> dict[str, str]:
+        return {"CNI_NETWORK_CONFIG": self.configuration} if container == "install-cni" else {}
+
+    def container_id(self, pod: Any, container: str) -> str:
+        return "id"
+
+    def on_container_started(self, callback: Any) -> None:
+        self.started = callback
+
+    def on_container_stopped(self, callback: Any) -> None:
+        self.stopped = callback
+
+    async def append_log(self, container: str, line: str) -> None:
+        self.lines.append(line)
+
+
+@pytest.mark.parametrize(
+    "configuration", ["[1]", "{", "3", '{"plugins": {"type": "calico"}}', '{"plugins": ["calico"]}']
+)
+def test_a_felix_whose_cni_configuration_is_none_says_so_in_both_logs(
+    configuration: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> StandIn:
+        lab = StandIn(configuration)
+        anything: Any = lab
+        pods = FelixPods(anything, anything, anything)
+        lab.started(NODE, POD, "felix")
+        for _ in range(2):  # the start, and the line about it
+            await asyncio.gather(*pods._tasks.values())
+        await pods.stop()
+        return lab
+
+    lab = asyncio.run(run())
+    said = "the CNI configuration is no JSON object with a list of plugins"
+    assert [line.partition(f": {said}")[0] for line in lab.lines] == ["[ERROR] Felix did not start"]
+    assert f"Felix of {NODE} did not start" in caplog.text
+    assert said in caplog.text
+    assert lab.windows.cni_vni == 4096, "what was there stays"

@@ -1,0 +1,51 @@
+"""The emulated PowerShell answers as a real one or refuses by name, and never otherwise (golden/README.md)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tests.unit.hybridlab.powershell.scripts import Answer, answers, cases, lines
+
+REAL = cases("real.jsonl")
+REASONED = cases("reasoned.jsonl")
+SHELLS = ("powershell", "pwsh")
+REFUSED_AT_MOST = {"powershell": 30, "pwsh": 20}
+"""Of the real scripts: a refusal is honest, but a shell that refuses everything is of no use."""
+
+
+@cache
+def answered(shell: str, file: str) -> dict[str, Answer]:
+    return answers(shell, {"real": REAL, "reasoned": REASONED}[file])
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("case", REAL, ids=lambda case: case["id"])
+def test_a_script_gets_the_real_answer_or_a_refusal_by_name(case: dict[str, object], shell: str) -> None:
+    answer = answered(shell, "real")[str(case["id"])]
+    assert "in the lab's PowerShell" not in answer.stderr, "a defect of the emulation, not a refusal"
+    if not answer.refused:
+        expected = lines("\n".join(map(str, case["stdout"])))  # type: ignore[call-overload]
+        assert (answer.exit, answer.stdout) == (case["exit"], expected)
+        assert bool(answer.stderr) == case["error"], answer.stderr
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_most_scripts_are_answered(shell: str) -> None:
+    refused = [name for name, answer in answered(shell, "real").items() if answer.refused]
+    assert len(refused) <= REFUSED_AT_MOST[shell], refused
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("case", REASONED, ids=lambda case: case["id"])
+def test_a_script_gets_the_answer_that_the_documents_imply(case: dict[str, object], shell: str) -> None:
+    answer = answered(shell, "reasoned")[str(case["id"])]
+    if "refused" in case:
+        assert answer.exit == 1
+        assert answer.refused.startswith(str(case["refused"]))
+        return
+    assert answer.refused == ""
+    expected = lines("\n".join(map(str, case["stdout"])))  # type: ignore[call-overload]
+    assert (answer.exit, answer.stdout) == (case["exit"], expected)
+    assert bool(answer.stderr) == case["error"], answer.stderr
