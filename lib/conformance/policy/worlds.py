@@ -1,0 +1,198 @@
+"""Worlds: sets of policies that ship as data, with what is expected of every cell by the oracle.
+
+A world speaks of seats: pods in two namespaces, ``a`` and ``b``, one on each node.  ``${a}`` is a namespace's name and
+``${b.windows}`` the address of its first seat on Windows; ``${b.windows}/26`` is the network that this address lies in.
+Seats on nodes of one operating system are alike but for their addresses, so that a world shows the same on each build.
+Pure: it reads parsed YAML and gives objects.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.errors import UsageProblem
+from conformance.policy.oracle import fields
+from conformance.policy.oracle.oracle import Decision, Oracle, Verdict
+from conformance.policy.oracle.policies import Direction
+from conformance.policy.oracle.rules import Packet
+from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switch
+from conformance.policy.oracle.world import Pod
+from conformance.policy.oracle.world import World as Pods
+from conformance.policy.placeholders import Obj, fill
+
+SPACES = ("a", "b")
+SYSTEMS = ("linux", "windows")
+NAMESPACE_LABELS = {"a": {"team": "a"}, "b": {"team": "b"}}
+SEAT_LABELS = {
+    ("a", "linux"): {"x": "1", "y": "1"},
+    ("a", "windows"): {"x": "2"},
+    ("b", "linux"): {"x": "2", "y": "1"},
+    ("b", "windows"): {"x": "13"},
+}
+"""Beside these, ``os``."""
+ACCOUNT = "teller"
+ACCOUNT_LABELS = {"a": {"may": "pay"}, "b": {"may": "look"}}
+SEATS_OF_ACCOUNT = (("a", "linux"), ("b", "windows"))
+"""Whose pods are the account's; the others' is the default one."""
+PORTS: tuple[tuple[str, int], ...] = (("TCP", 80), ("TCP", 8080), ("UDP", 8080))
+"""What is asked of every pair; TCP 8080 is called ``echo``."""
+SOURCE_PORT = 40000
+"""Clients' ports are above all that a world may name."""
+_NET = re.compile(r"\d+\.\d+\.\d+\.\d+/\d+")
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A pod of a world, where it is."""
+
+    space: str
+    os: str
+    node: str
+    pod: str
+    address: str
+
+
+@dataclass(frozen=True)
+class World:
+    """A committed world, or one end of an edit."""
+
+    name: str
+    claim: str
+    """Whose verdict its cells are where both columns agree."""
+    objects: tuple[Obj, ...]
+
+    def filled(self, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
+        """Its objects for these seats, whose namespaces have these names.  Raises UsageProblem."""
+        known = dict(namespaces)
+        for seat in reversed(seats):
+            known[f"{seat.space}.{seat.os}"] = seat.address
+        return [_networks(obj) for obj in fill(self.objects, known, where=self.name)]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is expected of one seat that connects to another."""
+
+    source: Seat
+    destination: Seat
+    protocol: str
+    port: int
+    promised: Verdict
+    expected: Verdict
+    """As documented, on the systems that the seats have."""
+    claim: str
+    """Whose verdict it is; empty: nobody's, since no document says."""
+    decisions: tuple[Decision, Decision]
+    """As documented: egress at the source, ingress at the destination."""
+
+
+def read(name: str, given: Any) -> World:
+    """A world from its file's parsed YAML.  Raises UsageProblem."""
+    said = fields.mapping(given, f"world {name}", {"claim", "shows", "objects"})
+    objects = tuple(dict(obj) for obj in fields.sequence(said.get("objects"), f"world {name} objects"))
+    if not said.get("claim") or not objects:
+        raise UsageProblem(f"world {name}: a claim and objects are expected")
+    return World(name, str(said["claim"]), objects)
+
+
+def surroundings(seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
+    """The objects that are there before the policies: namespaces, service accounts and pods."""
+    found: list[Obj] = []
+    for space in SPACES:
+        name = namespaces[space]
+        found.append({"kind": "Namespace", "metadata": {"name": name, "labels": NAMESPACE_LABELS[space]}})
+        account = {"name": ACCOUNT, "namespace": name, "labels": ACCOUNT_LABELS[space]}
+        found.append({"kind": "ServiceAccount", "metadata": account})
+    return found + [_pod(seat, namespaces[seat.space]) for seat in seats]
+
+
+def slices(objects: Sequence[Obj], seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
+    """The EndpointSlices that Services among the objects have: of the seats that they select, all ready."""
+    found: list[Obj] = []
+    for service in objects:
+        if service["kind"] != "Service":
+            continue
+        meta, spec = service["metadata"], service["spec"]
+        chosen = [
+            seat.address
+            for seat in seats
+            if namespaces[seat.space] == meta["namespace"]
+            and spec["selector"].items() <= {"os": seat.os, **SEAT_LABELS[seat.space, seat.os]}.items()
+        ]
+        about = {"name": f"{meta['name']}-1", "namespace": meta["namespace"]}
+        about["labels"] = {"kubernetes.io/service-name": meta["name"]}
+        ports = [{"port": port["port"], "protocol": port["protocol"]} for port in spec["ports"]]
+        endpoints = [{"addresses": [address], "conditions": {"ready": True}} for address in chosen]
+        found.append({"kind": "EndpointSlice", "metadata": about, "ports": ports, "endpoints": endpoints})
+    return found
+
+
+def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator[Cell]:
+    """What is expected of every pair of seats; ``objects``: the surroundings and the world's, filled in."""
+    oracle = Oracle(Pods(objects), objects)
+    for source in seats:
+        for destination in seats:
+            if source is not destination:
+                yield from (_cell(oracle, source, destination, at, claim) for at in PORTS)
+
+
+def packet(source: Seat, destination: Seat, protocol: str, port: int) -> Packet:
+    """The first packet of a connection between seats."""
+    ends = fields.address(source.address), fields.address(destination.address)
+    return Packet(*ends, fields.PROTOCOLS[protocol.lower()], port, SOURCE_PORT)
+
+
+def _cell(oracle: Oracle, source: Seat, destination: Seat, at: tuple[str, int], claim: str) -> Cell:
+    sent = packet(source, destination, *at)
+    ends: tuple[tuple[Seat, int, Direction], ...] = (
+        (source, sent.source, "egress"),
+        (destination, sent.destination, "ingress"),
+    )
+    promised, documented, departures = [], [], set[Switch]()
+    for seat, address, way in ends:
+        (pod,) = (one for one in oracle.world.at(address) if isinstance(one, Pod))
+        switches = WINDOWS if seat.os == "windows" else PROMISE
+        promised.append(oracle.explain(pod, way, sent))
+        documented.append(oracle.explain(pod, way, sent, switches))
+        departures |= oracle.departures(pod, way, sent, switches)
+    both = both_ends(promised), both_ends(documented)
+    whose = claim if both[0] is both[1] else min(switch.claim for switch in departures)
+    whose = "" if Verdict.NOT_SAID in both else whose
+    return Cell(source, destination, *at, *both, whose, (documented[0], documented[1]))
+
+
+def both_ends(ends: Sequence[Decision]) -> Verdict:
+    """Of a connection: denied where either end denies, and not said where the other end does not settle it."""
+    verdicts = {decision.verdict for decision in ends}
+    return next(one for one in (Verdict.DENIED, Verdict.NOT_SAID, Verdict.ALLOWED) if one in verdicts)
+
+
+def _pod(seat: Seat, namespace: str) -> Obj:
+    kind = (seat.space, seat.os)
+    port = {"name": "echo", "containerPort": 8080, "protocol": "TCP"}
+    return {
+        "kind": "Pod",
+        "metadata": {"name": seat.pod, "namespace": namespace, "labels": {"os": seat.os, **SEAT_LABELS[kind]}},
+        "spec": {
+            "nodeName": seat.node,
+            "os": {"name": seat.os},
+            "serviceAccountName": ACCOUNT if kind in SEATS_OF_ACCOUNT else "default",
+            "containers": [{"ports": [port]}],
+        },
+        "status": {"podIP": seat.address},
+    }
+
+
+def _networks(value: Any) -> Any:
+    """Networks told by an address in them, as the API takes them: by their first one."""
+    if isinstance(value, dict):
+        return {key: _networks(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_networks(entry) for entry in value]
+    if isinstance(value, str) and _NET.fullmatch(value):
+        return str(ipaddress.ip_network(value, strict=False))
+    return value

@@ -1,0 +1,178 @@
+"""Chooses worlds by wrong readings of policy: the fewest and smallest that show every one of them twice.
+
+    python -m tests.worlds.choose --seed 28 --pool 2000 --to suites/policy/worlds
+
+No planted bug is asked, and no cluster: a wrong reading is shown by a world in which the oracle and its mutant expect
+something different of at least one cell.  A mutant is applied to the ends on one operating system at a time, since it
+is there that it would be.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from conformance.policy import worlds
+from conformance.policy.oracle.oracle import Decision, Oracle, Verdict
+from conformance.policy.oracle.panics import panics
+from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switches
+from conformance.policy.oracle.world import Pod
+from conformance.policy.worlds import PORTS, SYSTEMS, Seat, World
+from tests.worlds.mutants import MUTANTS, Misread, Mutant
+from tests.worlds.seats import NAMESPACES, SEATS
+
+Obj = dict[str, Any]
+Key = tuple[str, str]
+"""(wrong reading, operating system)."""
+TWICE = 2
+
+FEATURES = (
+    "notSelector", "notNets", "notPorts", "notProtocol", "namespaceSelector", "nets", "serviceAccounts", "echo",
+    "Pass", "Log", "Deny", "Tier", "GlobalNetworkPolicy", "NetworkSet", "except", "endPort", "ipBlock", "podSelector",
+    "Egress", "Ingress", "UDP",
+)  # fmt: skip
+
+
+def objects_of(world: World, seats: Sequence[Seat] = SEATS) -> list[Obj]:
+    """All objects of a world on the least cluster."""
+    filled = world.filled(seats, NAMESPACES)
+    around = worlds.surroundings(seats, NAMESPACES)
+    return [*around, *worlds.slices(filled, seats, NAMESPACES), *filled]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What both ends decide of every cell, in their order."""
+
+    seats: tuple[tuple[Seat, Seat], ...]
+    decided: tuple[tuple[Decision, Decision], ...]
+
+
+def ends(oracle: Oracle, windows: Switches = WINDOWS, seats: Sequence[Seat] = SEATS) -> Ends:
+    """Of every pair and port; ``windows``: as Windows ends read policies."""
+    pods = {pod.address: pod for pod in oracle.world.pods.values()}
+    pairs, decided = [], []
+    for source in seats:
+        for destination in seats:
+            if source is destination:
+                continue
+            for at in PORTS:
+                sent = worlds.packet(source, destination, *at)
+                out = _explained(oracle, pods[sent.source], "egress", sent, windows)
+                pairs.append((source, destination))
+                decided.append((out, _explained(oracle, pods[sent.destination], "ingress", sent, windows)))
+    return Ends(tuple(pairs), tuple(decided))
+
+
+def _explained(oracle: Oracle, pod: Pod, way: Any, sent: Any, windows: Switches) -> Decision:
+    return oracle.explain(pod, way, sent, windows if pod.os == "windows" else PROMISE)
+
+
+def shown(objects: Sequence[Obj], mutants: Iterable[Mutant] = tuple(MUTANTS.values())) -> frozenset[Key]:
+    """The wrong readings that would be seen, by the operating system whose ends have them."""
+    right = ends(Misread.of(_RIGHT, objects).oracle([]) or Oracle(_pods(objects), objects))
+    found = set()
+    for mutant in mutants:
+        misread = Misread.of(mutant, objects)
+        if misread.rightly:
+            continue
+        oracle = misread.oracle([])
+        assert oracle is not None
+        wrong = ends(oracle, mutant.switches(WINDOWS))
+        for system in SYSTEMS:
+            if any(_differs(*cell, system) for cell in zip(right.seats, right.decided, wrong.decided, strict=True)):
+                found.add((mutant.name, system))
+    return frozenset(found)
+
+
+def _differs(
+    seats: tuple[Seat, Seat], right: tuple[Decision, Decision], wrong: tuple[Decision, Decision], system: str
+) -> bool:
+    mixed = [w if seat.os == system else r for seat, r, w in zip(seats, right, wrong, strict=True)]
+    expected, seen = worlds.both_ends(right), worlds.both_ends(mixed)
+    return expected is not seen and Verdict.NOT_SAID not in {expected, seen}
+
+
+def _pods(objects: Sequence[Obj]) -> Any:
+    return worlds.Pods(objects)
+
+
+_RIGHT = Mutant("none", lambda obj: obj, lambda given: given)
+
+
+def features(objects: Sequence[Obj]) -> frozenset[str]:
+    """The words of the grammar that a world uses."""
+    words = set(_words(list(objects)))
+    return frozenset(feature for feature in FEATURES if feature in words)
+
+
+def _words(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _words(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _words(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def pairs(objects: Sequence[Obj]) -> frozenset[tuple[str, str]]:
+    """The features that it uses together."""
+    return frozenset(combinations(sorted(features(objects)), 2))
+
+
+def harmless(objects: Sequence[Obj]) -> bool:
+    """Whether no Windows node's Felix could end by it."""
+    oracle = Oracle(_pods(objects), objects)
+    return not any(panics(oracle, pod) for pod in oracle.world.pods.values())
+
+
+def greedy(pool: Sequence[tuple[World, frozenset[Any], int]], times: int = TWICE) -> list[World]:
+    """The worlds that show each key so often, or as often as any do; the most at once first, then the smallest."""
+    there = Counter(key for _, keys, _ in pool for key in keys)
+    missing = {key: min(times, count) for key, count in there.items()}
+    left, chosen = list(pool), []
+    while any(missing.values()):
+        best = max(left, key=lambda one: (sum(missing[key] > 0 for key in one[1]) / (80 + one[2]), -one[2]))
+        chosen.append(best[0])
+        left.remove(best)
+        for key in best[1]:
+            missing[key] = max(0, missing[key] - 1)
+    return chosen
+
+
+def smaller(world: World) -> Iterator[World]:
+    """The same without one object, one rule, or one field of a rule or an end; boldest first."""
+    for number in range(len(world.objects)):
+        yield World(world.name, world.claim, world.objects[:number] + world.objects[number + 1 :])
+    for path in sorted(_paths(list(world.objects)), key=len):
+        made = copy.deepcopy(list(world.objects))
+        parent: Any = made
+        for step in path[:-1]:
+            parent = parent[step]
+        del parent[path[-1]]
+        yield World(world.name, world.claim, tuple(made))
+
+
+_KEPT = ("apiVersion", "kind", "metadata", "name", "action", "spec", "tier")
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Everything that could go: entries of lists and fields, but those that make an object what it is."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in _KEPT:
+                yield (*path, key)
+            if key != "metadata":
+                yield from _paths(inner, (*path, key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            if path:
+                yield (*path, number)
+            yield from _paths(inner, (*path, number))
