@@ -21,9 +21,11 @@ from conformance.policy.oracle.oracle import Decision, Oracle, Verdict
 from conformance.policy.oracle.panics import panics
 from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switches
 from conformance.policy.oracle.world import Pod
+from conformance.policy.oracle.world import World as Surroundings
 from conformance.policy.worlds import PORTS, SYSTEMS, Seat, World
 from tests.worlds.mutants import MUTANTS, Misread, Mutant
 from tests.worlds.seats import NAMESPACES, SEATS
+from tests.worlds.staleness import STALE, Stale
 
 Obj = dict[str, Any]
 Key = tuple[str, str]
@@ -39,9 +41,7 @@ FEATURES = (
 
 def objects_of(world: World, seats: Sequence[Seat] = SEATS) -> list[Obj]:
     """All objects of a world on the least cluster."""
-    filled = world.filled(seats, NAMESPACES)
-    around = worlds.surroundings(seats, NAMESPACES)
-    return [*around, *worlds.slices(filled, seats, NAMESPACES), *filled]
+    return [*worlds.surroundings(world, seats, NAMESPACES), *world.filled(seats, NAMESPACES)]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _explained(oracle: Oracle, pod: Pod, way: Any, sent: Any, windows: Switches)
 
 def shown(objects: Sequence[Obj], mutants: Iterable[Mutant] = tuple(MUTANTS.values())) -> frozenset[Key]:
     """The wrong readings that would be seen, by the operating system whose ends have them."""
-    right = ends(Misread.of(_RIGHT, objects).oracle([]) or Oracle(_pods(objects), objects))
+    right = ends(Oracle(Surroundings(objects), objects))
     found = set()
     for mutant in mutants:
         misread = Misread.of(mutant, objects)
@@ -89,19 +89,43 @@ def shown(objects: Sequence[Obj], mutants: Iterable[Mutant] = tuple(MUTANTS.valu
     return frozenset(found)
 
 
+def edit_shown(world: World) -> frozenset[Key]:
+    """What a stale data plane would go on with, by the operating system whose ends would show it after the edit."""
+    before, after = objects_of(world), objects_of(world.edited())
+    right = ends(Oracle(Surroundings(after), after))
+    found = set()
+    for name, stale in STALE.items():
+        wrong = _stale_ends(stale, before, after, right)
+        if wrong is None:
+            continue
+        for system in SYSTEMS:
+            if any(_differs(*cell, system) for cell in zip(right.seats, right.decided, wrong.decided, strict=True)):
+                found.add((name, system))
+    return frozenset(found)
+
+
+def _stale_ends(stale: Stale, before: list[Obj], after: list[Obj], right: Ends) -> Ends | None:
+    """What each end decides when it goes on with what is stale; None: nothing is."""
+    by_seat: dict[Seat, Ends] = {}
+    for seat in SEATS:
+        read = stale(before, after, seat.pod)
+        if sorted(map(str, read)) != sorted(map(str, after)):
+            by_seat[seat] = ends(Oracle(Surroundings(read), read))
+    if not by_seat:
+        return None
+    decided = tuple(
+        tuple(by_seat.get(seat, right).decided[number][end] for end, seat in enumerate(pair))
+        for number, pair in enumerate(right.seats)
+    )
+    return Ends(right.seats, decided)  # type: ignore[arg-type]
+
+
 def _differs(
     seats: tuple[Seat, Seat], right: tuple[Decision, Decision], wrong: tuple[Decision, Decision], system: str
 ) -> bool:
     mixed = [w if seat.os == system else r for seat, r, w in zip(seats, right, wrong, strict=True)]
     expected, seen = worlds.both_ends(right), worlds.both_ends(mixed)
     return expected is not seen and Verdict.NOT_SAID not in {expected, seen}
-
-
-def _pods(objects: Sequence[Obj]) -> Any:
-    return worlds.Pods(objects)
-
-
-_RIGHT = Mutant("none", lambda obj: obj, lambda given: given)
 
 
 def features(objects: Sequence[Obj]) -> frozenset[str]:
@@ -129,7 +153,7 @@ def pairs(objects: Sequence[Obj]) -> frozenset[tuple[str, str]]:
 
 def harmless(objects: Sequence[Obj]) -> bool:
     """Whether no Windows node's Felix could end by it."""
-    oracle = Oracle(_pods(objects), objects)
+    oracle = Oracle(Surroundings(objects), objects)
     return not any(panics(oracle, pod) for pod in oracle.world.pods.values())
 
 

@@ -1,8 +1,7 @@
 """Sets of policies as Hypothesis draws them, in the words of committed worlds: what the API takes, and no more.
 
-Each is about one claim: staged policies are XPOL-14's, Pass by ports XPOL-6's, rules with services XPOL-7's, all else is
-POL-1's.  No two policies of a tier have the same order, nothing is for hosts, and no Pass shares its highest port with
-a rule behind it.
+Each is about one claim: staged policies are XPOL-14's, Pass by ports XPOL-6's, rules with services XPOL-7's, all else
+is POL-1's.  No two policies of a tier have the same order, and nothing is for hosts.
 """
 
 from __future__ import annotations
@@ -203,7 +202,9 @@ def kubernetes(draw: DrawFn) -> Obj:
         spec["policyTypes"] = types
     for direction, side in (("ingress", "from"), ("egress", "to")):
         if types is None or direction.capitalize() in types:
-            rules = draw(st.lists(at_most(2, **{side: some(kubernetes_peer()), "ports": some(kubernetes_port())}), max_size=2))
+            rules = draw(
+                st.lists(at_most(2, **{side: some(kubernetes_peer()), "ports": some(kubernetes_port())}), max_size=2)
+            )
             if rules or types:
                 spec[direction] = rules
     meta = {"namespace": draw(st.sampled_from(("${a}", "${b}")))}
@@ -235,7 +236,9 @@ def worlds(draw: DrawFn, claim: str = "POL-1") -> list[Obj]:
         made.append(draw(network_set()))
     if claim == "XPOL-7":
         made.append(draw(st.sampled_from(SERVICES)))
-    policies = draw(st.lists(st.one_of(kubernetes(), calico(named, claim), calico(named, claim)), min_size=1, max_size=4))
+    policies = draw(
+        st.lists(st.one_of(kubernetes(), calico(named, claim), calico(named, claim)), min_size=1, max_size=4)
+    )
     last = draw(st.integers(0, 3))
     for number, policy in enumerate(policies):
         name = f"p{number}"

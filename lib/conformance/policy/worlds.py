@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.errors import UsageProblem
@@ -58,12 +58,26 @@ class Seat:
 
 @dataclass(frozen=True)
 class World:
-    """A committed world, or one end of an edit."""
+    """A committed world, at rest or with an edit to come."""
 
     name: str
     claim: str
     """Whose verdict its cells are where both columns agree."""
     objects: tuple[Obj, ...]
+    then: Obj = field(default_factory=dict)
+    """The edit, one step: ``{put: OBJECT}`` of a new name or in the place of one, ``{gone: "KIND SPACE/NAME"}``, or
+    ``{labels: {a.windows: {x: "1"}}}`` of seats or namespaces.  Empty: there is none."""
+    relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Seats and namespaces that an edit gave other labels."""
+
+    def edited(self) -> World:
+        """As it is after its edit."""
+        put, gone = self.then.get("put"), self.then.get("gone")
+        label = fields.label(put) if put else gone
+        there = [put if put and fields.label(obj) == label else obj for obj in self.objects if _stays(obj, gone)]
+        if put and put not in there:
+            there.append(put)
+        return World(self.name, self.claim, tuple(there), {}, self.then.get("labels") or {})
 
     def filled(self, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
         """Its objects for these seats, whose namespaces have these names.  Raises UsageProblem."""
@@ -90,38 +104,49 @@ class Cell:
     """As documented: egress at the source, ingress at the destination."""
 
 
+def _stays(obj: Obj, gone: str | None) -> bool:
+    return gone is None or fields.label(obj) != gone
+
+
 def read(name: str, given: Any) -> World:
     """A world from its file's parsed YAML.  Raises UsageProblem."""
-    said = fields.mapping(given, f"world {name}", {"claim", "shows", "objects"})
+    said = fields.mapping(given, f"world {name}", {"claim", "shows", "objects", "then"})
+    then = fields.mapping(said.get("then"), f"world {name} then", {"put", "gone", "labels"})
     objects = tuple(dict(obj) for obj in fields.sequence(said.get("objects"), f"world {name} objects"))
     if not said.get("claim") or not objects:
         raise UsageProblem(f"world {name}: a claim and objects are expected")
-    return World(name, str(said["claim"]), objects)
+    return World(name, str(said["claim"]), objects, dict(then))
 
 
-def surroundings(seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
-    """The objects that are there before the policies: namespaces, service accounts and pods."""
+def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
+    """What there is but the world's own objects: namespaces, service accounts, pods, and what Services have of them."""
     found: list[Obj] = []
     for space in SPACES:
         name = namespaces[space]
-        found.append({"kind": "Namespace", "metadata": {"name": name, "labels": NAMESPACE_LABELS[space]}})
+        labels = world.relabelled.get(space, NAMESPACE_LABELS[space])
+        found.append({"kind": "Namespace", "metadata": {"name": name, "labels": labels}})
         account = {"name": ACCOUNT, "namespace": name, "labels": ACCOUNT_LABELS[space]}
         found.append({"kind": "ServiceAccount", "metadata": account})
-    return found + [_pod(seat, namespaces[seat.space]) for seat in seats]
+    found += [_pod(seat, namespaces[seat.space], _labels(world, seat)) for seat in seats]
+    return found + _slices(world, seats, namespaces)
 
 
-def slices(objects: Sequence[Obj], seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
+def _labels(world: World, seat: Seat) -> dict[str, str]:
+    given = world.relabelled.get(f"{seat.space}.{seat.os}", SEAT_LABELS[seat.space, seat.os])
+    return {"os": seat.os, **given}
+
+
+def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
     """The EndpointSlices that Services among the objects have: of the seats that they select, all ready."""
     found: list[Obj] = []
-    for service in objects:
+    for service in world.filled(seats, namespaces):
         if service["kind"] != "Service":
             continue
         meta, spec = service["metadata"], service["spec"]
         chosen = [
             seat.address
             for seat in seats
-            if namespaces[seat.space] == meta["namespace"]
-            and spec["selector"].items() <= {"os": seat.os, **SEAT_LABELS[seat.space, seat.os]}.items()
+            if namespaces[seat.space] == meta["namespace"] and spec["selector"].items() <= _labels(world, seat).items()
         ]
         about = {"name": f"{meta['name']}-1", "namespace": meta["namespace"]}
         about["labels"] = {"kubernetes.io/service-name": meta["name"]}
@@ -171,16 +196,15 @@ def both_ends(ends: Sequence[Decision]) -> Verdict:
     return next(one for one in (Verdict.DENIED, Verdict.NOT_SAID, Verdict.ALLOWED) if one in verdicts)
 
 
-def _pod(seat: Seat, namespace: str) -> Obj:
-    kind = (seat.space, seat.os)
+def _pod(seat: Seat, namespace: str, labels: Mapping[str, str]) -> Obj:
     port = {"name": "echo", "containerPort": 8080, "protocol": "TCP"}
     return {
         "kind": "Pod",
-        "metadata": {"name": seat.pod, "namespace": namespace, "labels": {"os": seat.os, **SEAT_LABELS[kind]}},
+        "metadata": {"name": seat.pod, "namespace": namespace, "labels": dict(labels)},
         "spec": {
             "nodeName": seat.node,
             "os": {"name": seat.os},
-            "serviceAccountName": ACCOUNT if kind in SEATS_OF_ACCOUNT else "default",
+            "serviceAccountName": ACCOUNT if (seat.space, seat.os) in SEATS_OF_ACCOUNT else "default",
             "containers": [{"ports": [port]}],
         },
         "status": {"podIP": seat.address},
