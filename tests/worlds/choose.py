@@ -1,7 +1,5 @@
 """Chooses worlds by wrong readings of policy: the fewest and smallest that show every one of them twice.
 
-    python -m tests.worlds.choose --seed 28 --pool 2000 --to suites/policy/worlds
-
 No planted bug is asked, and no cluster: a wrong reading is shown by a world in which the oracle and its mutant expect
 something different of at least one cell.  A mutant is applied to the ends on one operating system at a time, since it
 is there that it would be.
@@ -9,12 +7,13 @@ is there that it would be.
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
+
+import yaml
 
 from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Decision, Oracle, Verdict
@@ -22,9 +21,9 @@ from conformance.policy.oracle.panics import panics
 from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switches
 from conformance.policy.oracle.world import Pod
 from conformance.policy.oracle.world import World as Surroundings
-from conformance.policy.worlds import PORTS, SYSTEMS, Seat, World
+from conformance.policy.worlds import SYSTEMS, Seat, World
 from tests.worlds.mutants import MUTANTS, Misread, Mutant
-from tests.worlds.seats import NAMESPACES, SEATS
+from tests.worlds.seats import NAMESPACES, SEATS, around
 from tests.worlds.staleness import STALE, Stale
 
 Obj = dict[str, Any]
@@ -41,7 +40,7 @@ FEATURES = (
 
 def objects_of(world: World, seats: Sequence[Seat] = SEATS) -> list[Obj]:
     """All objects of a world on the least cluster."""
-    return [*worlds.surroundings(world, seats, NAMESPACES), *world.filled(seats, NAMESPACES)]
+    return [*around(world), *world.filled(seats, NAMESPACES)]
 
 
 @dataclass(frozen=True)
@@ -56,15 +55,11 @@ def ends(oracle: Oracle, windows: Switches = WINDOWS, seats: Sequence[Seat] = SE
     """Of every pair and port; ``windows``: as Windows ends read policies."""
     pods = {pod.address: pod for pod in oracle.world.pods.values()}
     pairs, decided = [], []
-    for source in seats:
-        for destination in seats:
-            if source is destination:
-                continue
-            for at in PORTS:
-                sent = worlds.packet(source, destination, *at)
-                out = _explained(oracle, pods[sent.source], "egress", sent, windows)
-                pairs.append((source, destination))
-                decided.append((out, _explained(oracle, pods[sent.destination], "ingress", sent, windows)))
+    for source, destination, at in worlds.ways(seats):
+        sent = worlds.packet(source, destination, *at)
+        out = _explained(oracle, pods[sent.source], "egress", sent, windows)
+        pairs.append((source, destination))
+        decided.append((out, _explained(oracle, pods[sent.destination], "ingress", sent, windows)))
     return Ends(tuple(pairs), tuple(decided))
 
 
@@ -171,32 +166,26 @@ def greedy(pool: Sequence[tuple[World, frozenset[Any], int]], times: int = TWICE
     return chosen
 
 
-def smaller(world: World) -> Iterator[World]:
-    """The same without one object, one rule, or one field of a rule or an end; boldest first."""
-    for number in range(len(world.objects)):
-        yield World(world.name, world.claim, world.objects[:number] + world.objects[number + 1 :])
-    for path in sorted(_paths(list(world.objects)), key=len):
-        made = copy.deepcopy(list(world.objects))
-        parent: Any = made
-        for step in path[:-1]:
-            parent = parent[step]
-        del parent[path[-1]]
-        yield World(world.name, world.claim, tuple(made))
+def needed(pool: Iterable[frozenset[Key]], times: int = TWICE) -> dict[Key, int]:
+    """How often each key has to be seen: so often, or as often as it can be."""
+    return {key: min(times, count) for key, count in Counter(key for keys in pool for key in keys).items()}
 
 
-_KEPT = ("apiVersion", "kind", "metadata", "name", "action", "spec", "tier")
+def of_world(world: World, asked: frozenset[Key] | None = None) -> frozenset[Key]:
+    """The wrong readings that a world shows, of those asked for."""
+    names = None if asked is None else {name for name, _ in asked}
+    return shown(objects_of(world), [one for name, one in MUTANTS.items() if names is None or name in names])
 
 
-def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Everything that could go: entries of lists and fields, but those that make an object what it is."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key not in _KEPT:
-                yield (*path, key)
-            if key != "metadata":
-                yield from _paths(inner, (*path, key))
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            if path:
-                yield (*path, number)
-            yield from _paths(inner, (*path, number))
+def of_edit(world: World, asked: frozenset[Key] | None = None) -> frozenset[Key]:
+    """What stays stale and is seen after an edit, of what is asked for."""
+    return edit_shown(world)
+
+
+def written(world: World, shows: Iterable[str], about: str) -> str:
+    """A world's file; ``about``: its first line."""
+    body: dict[str, Any] = {"claim": world.claim, "shows": sorted(shows), "objects": list(world.objects)}
+    if world.then:
+        body["then"] = world.then
+    text = yaml.safe_dump(body, sort_keys=False, default_flow_style=None, width=140, allow_unicode=True)
+    return f"# {about}\n{text}"

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.policy.worlds import SEATS_OF_ACCOUNT, Seat
+from conformance.policy import worlds
+from conformance.policy.worlds import SPACES, SYSTEMS, Seat, World
 
 Obj = dict[str, Any]
 
-NAMESPACES = {"a": "run-a", "b": "run-b"}
+RUN = "0a1b2c"
+NAMESPACES = {space: f"calico-demo-{RUN}-main-{space}" for space in SPACES}
 SEATS = tuple(
-    Seat(space, system, f"{system}-1", f"{space}-{system}", f"10.0.{number}.{10 if space == 'a' else 11}")
-    for number, system in enumerate(("linux", "windows"))
-    for space in ("a", "b")
+    Seat(space, system, f"{system}-1", f"{space}-{system}", f"10.0.{node}.{10 + number}")
+    for node, system in enumerate(SYSTEMS)
+    for number, space in enumerate(SPACES)
 )
-assert SEATS_OF_ACCOUNT
+BYSTANDERS: tuple[Obj, ...] = tuple(
+    {
+        "kind": "Pod",
+        "metadata": {"name": f"c-{system}", "namespace": f"calico-demo-{RUN}-main-c", "labels": {"x": "1", "y": "1"}},
+        "spec": {"nodeName": f"{system}-1", "os": {"name": system}, "containers": [{}]},
+        "status": {"podIP": f"10.0.{node}.60"},
+    }
+    for node, system in enumerate(SYSTEMS)
+)
+"""Pods of a third namespace, which no world may select."""
+
+
+def around(world: World) -> list[Obj]:
+    """What there is but the world's own objects."""
+    return [*worlds.surroundings(world, SEATS, NAMESPACES), *BYSTANDERS]

@@ -159,10 +159,16 @@ def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) 
 def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator[Cell]:
     """What is expected of every pair of seats; ``objects``: the surroundings and the world's, filled in."""
     oracle = Oracle(Pods(objects), objects)
+    for source, destination, at in ways(seats):
+        yield _cell(oracle, source, destination, at, claim)
+
+
+def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
+    """Every pair of seats at everything that is asked of it."""
     for source in seats:
         for destination in seats:
             if source is not destination:
-                yield from (_cell(oracle, source, destination, at, claim) for at in PORTS)
+                yield from ((source, destination, at) for at in PORTS)
 
 
 def packet(source: Seat, destination: Seat, protocol: str, port: int) -> Packet:
