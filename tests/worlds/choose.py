@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from conformance.policy import worlds
-from conformance.policy.oracle.oracle import Decision, Oracle, Verdict
+from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
 from conformance.policy.oracle.panics import panics
 from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switches
 from conformance.policy.oracle.world import Pod
@@ -119,7 +119,7 @@ def _differs(
     seats: tuple[Seat, Seat], right: tuple[Decision, Decision], wrong: tuple[Decision, Decision], system: str
 ) -> bool:
     mixed = [w if seat.os == system else r for seat, r, w in zip(seats, right, wrong, strict=True)]
-    expected, seen = worlds.both_ends(right), worlds.both_ends(mixed)
+    expected, seen = of_way(right), of_way(mixed)
     return expected is not seen and Verdict.NOT_SAID not in {expected, seen}
 
 

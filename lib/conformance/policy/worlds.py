@@ -16,7 +16,7 @@ from typing import Any
 
 from conformance.errors import UsageProblem
 from conformance.policy.oracle import fields
-from conformance.policy.oracle.oracle import Decision, Oracle, Verdict
+from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
 from conformance.policy.oracle.policies import Direction
 from conformance.policy.oracle.rules import Packet
 from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switch
@@ -190,16 +190,10 @@ def _cell(oracle: Oracle, source: Seat, destination: Seat, at: tuple[str, int], 
         promised.append(oracle.explain(pod, way, sent))
         documented.append(oracle.explain(pod, way, sent, switches))
         departures |= oracle.departures(pod, way, sent, switches)
-    both = both_ends(promised), both_ends(documented)
+    both = of_way(promised), of_way(documented)
     whose = claim if both[0] is both[1] else min(switch.claim for switch in departures)
     whose = "" if Verdict.NOT_SAID in both else whose
     return Cell(source, destination, *at, *both, whose, (documented[0], documented[1]))
-
-
-def both_ends(ends: Sequence[Decision]) -> Verdict:
-    """Of a connection: denied where either end denies, and not said where the other end does not settle it."""
-    verdicts = {decision.verdict for decision in ends}
-    return next(one for one in (Verdict.DENIED, Verdict.NOT_SAID, Verdict.ALLOWED) if one in verdicts)
 
 
 def _pod(seat: Seat, namespace: str, labels: Mapping[str, str]) -> Obj:
