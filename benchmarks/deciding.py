@@ -1,6 +1,6 @@
 """What deciding costs the process that does it: ``python -m benchmarks.deciding``.
 
-Every pod asks every other, half of the routes are closed, and nothing but the decision is there: agents by script, and
+Every pod asks every other, half of the paths are closed, and nothing but the decision is there: agents by script, and
 time that passes only while somebody waits.  CPU time of one ``expect.matrix``, after the control before it.
 """
 
@@ -14,10 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks import machine
-from conformance.expect.engine.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
-from conformance.model.endpoint import Workload
+from conformance.model.endpoint import Pair, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.asking import Answered
 from conformance.probe.clocks import unix
@@ -47,7 +46,7 @@ class Passing:
 
 @dataclass
 class Scripted:
-    """A prober whose agents know what policy makes of each route; what ends at one moment is heard together."""
+    """A prober whose agents know what policy makes of each path; what ends at one moment is heard together."""
 
     clock: Passing
     closed: set[tuple[str, str]] = field(default_factory=set)
@@ -118,15 +117,15 @@ def measure(size: int) -> tuple[float, int]:
     everybody, clock = pods(size), Passing()
     prober = Scripted(clock)
     expect = Expect(prober, load_timings(), clock=clock)  # type: ignore[arg-type]  # asks itself
-    routes: list[list[Route]] = [[], []]
+    pairs: list[list[Pair]] = [[], []]
     for (first, source), (second, target) in itertools.product(enumerate(everybody), repeat=2):
-        routes[(first + second) % 2].append((source, target.tcp(8080)))
-    opened, closed = routes
+        pairs[(first + second) % 2].append((source, target.tcp(8080)))
+    opened, closed = pairs
     expect.controls([opened, closed], because="nothing is closed yet")
     prober.closed = {(source.uid, target.host) for source, target in closed}
     prober.attempts = 0
     began = time.process_time()
-    expect.matrix(open=[opened], closed=[closed], because="half of the routes are closed")
+    expect.matrix(open=[opened], closed=[closed], because="half of the paths are closed")
     return time.process_time() - began, prober.attempts
 
 
@@ -135,7 +134,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="pods, each of which asks each")
     print(f"Machine: {machine.describe()}\n")
-    print("| pods | routes | attempts | CPU | of it for an attempt |\n| --- | --- | --- | --- | --- |")
+    print("| pods | paths | attempts | CPU | of it for an attempt |\n| --- | --- | --- | --- | --- |")
     for size in options.parse_args().sizes:
         seconds, attempts = measure(size)
         print(f"| {size}x{size} | {size**2:,} | {attempts:,} | {seconds:.2f} s | {seconds / attempts * 1e6:.0f} us |")

@@ -178,9 +178,9 @@ class Harness:
         """What a test says: open and closed paths with their controls, until three rounds agree, and then held."""
         give_up = shape[3]
         expect = Expect(prober, self.where.patient(give_up))
-        routes = [(source, target) for source in pods for target in pods]
-        open_ = [(source, to.tcp(8080)) for source, to in routes if self.where.allowed("half", source, to)]
-        shut = [(source, to.tcp(8080)) for source, to in routes if not self.where.allowed("half", source, to)]
+        pairs = [(source, target) for source in pods for target in pods]
+        open_ = [(source, to.tcp(8080)) for source, to in pairs if self.where.allowed("half", source, to)]
+        shut = [(source, to.tcp(8080)) for source, to in pairs if not self.where.allowed("half", source, to)]
         self.where.enforce("open")
         self.where.settle(prober, pods, "open")
         expect.controls([*open_, *shut], because="no policy is in force")
@@ -188,7 +188,7 @@ class Harness:
         busy, begun = load(), time.perf_counter()
         expect.matrix(open=open_, closed=shut, because="half of the pods let nobody in")
         seconds = time.perf_counter() - begun
-        self.note(shape, "decision", seconds, execs=None, pairs=len(routes), rounds=1, wrong=None, load=busy)
+        self.note(shape, "decision", seconds, execs=None, pairs=len(pairs), rounds=1, wrong=None, load=busy)
 
     def naive(
         self, shape: Shape, workers: int, pairs: Sequence[tuple[Workload, Target]],
@@ -246,7 +246,7 @@ def section(book: Book) -> str:
         f"the suite it is {Limits().agents} and {Limits().sources}: more pods than that are asked in turns.",
         "One attempt round: every pod connects once to every pod. **warm**: agents run already, or as many as follows",
         "had to be started; **cold**: their starts included; **decision**: what a test says, that is overlapping",
-        "attempts at open and closed routes with their controls beside, until every closed one is decided and held.",
+        "attempts at open and closed paths with their controls beside, until every closed one is decided and held.",
         "**naive**: `nc -vz` or `Invoke-WebRequest`, an exec for each pair, with 1 and with 3 workers (as Kubernetes'",
         "netpol suite); ~ marks what is extrapolated from a sample, whose size follows. execs: ours cold / naive.",
         "load: of the machine, before the first figure of the row. run: of which the figures are, in their order;",

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Nonconformance(AssertionError):
     """The cluster does not do what the claim says.  ``seen`` are the observations that show it."""
 
-    ways: Sequence[Attempt] = ()
-    """The attempts whose ways are wrong, the worst first, where the expectation knows them apart from the others."""
+    paths: Sequence[Attempt] = ()
+    """An attempt of each path that is wrong, the worst first, where the expectation can tell them from the others."""
 
     def __init__(self, message: str, seen: Sequence[Observation] = ()) -> None:
         super().__init__(message)
@@ -34,8 +34,8 @@ class Unmet(Nonconformance):
 class SuiteError(Exception):
     """Base of everything that says nothing about the cluster's conformance."""
 
-    ways: Sequence[Attempt] = ()
-    """As those of :class:`Nonconformance`: the ways that could not be decided."""
+    paths: Sequence[Attempt] = ()
+    """As those of :class:`Nonconformance`: the paths that could not be decided."""
 
 
 class ProbeBroken(SuiteError):

@@ -38,7 +38,7 @@ from conformance.facts.remedies import Remedies
 from conformance.facts.vxlan import VxlanFacts
 from conformance.model.endpoint import OS
 from conformance.pods.cluster_dns import ClusterDns
-from conformance.pods.groups import Pairs
+from conformance.pods.groups import PodPairs
 from conformance.pods.new_pod import NewPods
 from conformance.pods.newcomers import Newcomers
 from conformance.pods.relabel import Relabel
@@ -50,8 +50,8 @@ from conformance.pods.webserver import WebServer
 from conformance.pods.worker_pods import Place, WorkerPods
 from conformance.run.policies import Policy
 
-SourceOf = Callable[[Pairs], ServiceSource]
-"""``source(pairs)``: expectations about the source of clients' ways through Services."""
+SourceOf = Callable[[PodPairs], ServiceSource]
+"""``source(pod_pairs)``: expectations about the source of clients' paths through Services."""
 
 __all__ = [
     "OS",

@@ -6,27 +6,41 @@ ends the run with exit code 4 before anything is touched.  What the marks do is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from conformance.catalog import Needs, catalog
+from conformance.catalog import CatalogError, Needs, catalog, conditions
 from conformance.model.endpoint import OS
 from conformance.product import MANIFESTS
 
 ABOUT = {
-    "clusterip": "ways through a Service's ClusterIP",
-    "tcp": "ways by TCP, where UDP is tried too or the protocol is the point",
-    "udp": "ways by UDP",
+    "clusterip": "paths through a Service's ClusterIP",
+    "tcp": "TCP variants of tests that also exist for UDP, and tests about TCP itself",
+    "udp": "paths by UDP",
 }
 """Subjects that tests name themselves, since no claim is about them alone."""
 
 
-def verifies(claim: str, *, part: str = "", active: bool = False, alone_on: str = "") -> pytest.MarkDecorator:
+def verifies(
+    claim: str,
+    *,
+    part: str = "",
+    active: bool = False,
+    alone_on: str = "",
+    applies: Mapping[str, object] | None = None,
+    provisional: bool = False,
+) -> pytest.MarkDecorator:
     """The test decides this claim, or the named part of it; a test may carry several.
 
     ``part`` is stable from run to run, may name parameters in braces; ``linux->windows pod-ip`` (client's OS, server's
     OS, path) makes it a cell of the report's matrix.  ``active``: it is the half that changes something, with the
     isolation the catalog gives that half.  ``alone_on``: the operating system of the nodes that the part has to itself,
     in braces too; without it that of the catalog.
+
+    ``applies``: on which of the claim's clusters the part says anything, in the catalog's words:
+    ``{"modes": ["vxlan"]}``.  ``provisional``: the part is new and no real cluster has shown it yet; gates do not ask
+    for it, and what it finds VIOLATED counts all the same.
     """
     claims = catalog()
     if claim not in claims:
@@ -36,7 +50,15 @@ def verifies(claim: str, *, part: str = "", active: bool = False, alone_on: str 
         )
     if active and claims[claim].active is None:
         raise pytest.UsageError(f"verifies({claim!r}, active=True): the catalog knows no active half of {claim}")
-    return pytest.mark.verifies(claim, part=part, active=active, alone_on=alone_on)
+    if (applies or provisional) and not part:
+        raise pytest.UsageError(f"verifies({claim!r}): name the part; what holds for the whole claim, the catalog says")
+    try:
+        where = conditions(applies or {})
+    except CatalogError as error:
+        raise pytest.UsageError(f"verifies({claim!r}, part={part!r}): {error}") from None
+    return pytest.mark.verifies(
+        claim, part=part, active=active, alone_on=alone_on, applies=where, provisional=provisional
+    )
 
 
 def needs(

@@ -7,8 +7,8 @@ from conformance.marks import about, directions, verifies
 @verifies("CONN-3", part="{client_os}->{server_os} full-sized packets")
 @directions(across_nodes=True)
 def test_full_sized_packets_pass_between_nodes(pods: WorkerPods, sizes: Sizes, client_os: OS, server_os: OS) -> None:
-    pairs = pods.clients(client_os).across(pods.servers(server_os)).one_per_build()
-    sizes.carries(pairs, because="pods' MTU leaves room for the overlay's 50 bytes")
+    pod_pairs = pods.clients(client_os).across(pods.servers(server_os)).one_per_build()
+    sizes.carries(pod_pairs, because="pods' MTU leaves room for the overlay's 50 bytes")
 
 
 @about("udp")

@@ -12,19 +12,19 @@ BECAUSE = "natOutgoing is for traffic that leaves the pools, and both addresses 
 def test_no_address_is_translated_between_nodes(
     pods: WorkerPods, addresses: Addresses, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
-    pairs = pods.clients(client_os).across(pods.servers(server_os))
-    expect.control(pairs.tcp_and_udp(8080), because=OPEN)
-    expect.sources(pairs.tcp(8080), are=addresses.of_pod, because=BECAUSE)
-    expect.sources(pairs.udp(8080), are=addresses.of_pod, because=BECAUSE)
+    pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
+    expect.control(pod_pairs.tcp_and_udp(8080), because=OPEN)
+    expect.sources(pod_pairs.tcp(8080), are=addresses.of_pod, because=BECAUSE)
+    expect.sources(pod_pairs.udp(8080), are=addresses.of_pod, because=BECAUSE)
 
 
 @verifies("NAT-1", part="{os}->{os} source address, same node")
 @each_os("os")
 def test_no_address_is_translated_within_a_node(pods: WorkerPods, addresses: Addresses, expect: Expect, os: OS) -> None:
-    pairs = pods.clients(os).beside(pods.servers(os))
-    expect.control(pairs.tcp_and_udp(8080), because=OPEN)
-    expect.sources(pairs.tcp(8080), are=addresses.of_pod, because=BECAUSE)
-    expect.sources(pairs.udp(8080), are=addresses.of_pod, because=BECAUSE)
+    pod_pairs = pods.clients(os).beside(pods.servers(os))
+    expect.control(pod_pairs.tcp_and_udp(8080), because=OPEN)
+    expect.sources(pod_pairs.tcp(8080), are=addresses.of_pod, because=BECAUSE)
+    expect.sources(pod_pairs.udp(8080), are=addresses.of_pod, because=BECAUSE)
 
 
 @verifies("NAT-1", part="pools")

@@ -52,5 +52,5 @@ def test_linux_pods_find_a_name_without_the_clusters_domain_from_elsewhere(
 @verifies("CONN-6", part="{client_os}, by name to the server")
 @each_os("client_os")
 def test_the_name_leads_to_the_server(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:
-    pairs = pods.clients(client_os).to(pods.servers("windows"))
-    expect.reachable(pairs.through(services.by_name), because=BECAUSE)
+    pod_pairs = pods.clients(client_os).to(pods.servers("windows"))
+    expect.reachable(pod_pairs.through(services.by_name), because=BECAUSE)

@@ -21,10 +21,10 @@ def test_a_new_windows_pod_takes_nothing_and_may_send_before_its_policy(
     pod_startup.accept_nothing(client, new, beside=bystander.tcp(8080), because=CLOSED)
     pod_startup.may_have_sent(new, server.tcp(8080), because=OPEN)
     policy.remove()
-    expect.controls(pod_startup.routes(client, new, server.tcp(8080)), because="without its policy the pod is open")
+    expect.controls(pod_startup.pairs(client, new, server.tcp(8080)), because="without its policy the pod is open")
 
 
-@verifies("POL-1", part="kubernetes: new pod, linux")
+@verifies("POL-1", part="kubernetes: new pod, linux", applies={"cnis": ["Calico"]})
 def test_a_new_linux_pod_takes_and_sends_nothing(
     pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup, expect: Expect
 ) -> None:
@@ -35,4 +35,4 @@ def test_a_new_linux_pod_takes_and_sends_nothing(
     pod_startup.accept_nothing(client, new, beside=bystander.tcp(8080), because=NOTHING)
     pod_startup.sent_nothing(new, server.tcp(8080), because=NOTHING)
     policy.remove()
-    expect.controls(pod_startup.routes(client, new, server.tcp(8080)), because="without its policy the pod is open")
+    expect.controls(pod_startup.pairs(client, new, server.tcp(8080)), because="without its policy the pod is open")

@@ -15,8 +15,8 @@ def test_a_stream_is_lost_where_the_endpoint_gets_another_acl_list(
 ) -> None:
     side, streams, beside = topology.ingress, topology.streams, topology.beside
     connections.begin(streams, beside=beside)
-    connections.under(policy.filled(**side.selects, guest="nobody"), closed=side.routes, because=NOBODY)
+    connections.under(policy.filled(**side.selects, guest="nobody"), closed=side.pairs, because=NOBODY)
     acl_lists.remember(*topology.windows)
     policy.apply(**side.selects, guest=side.guest_label)
-    states = connections.survive_or_reconnect(streams, survives=beside, opened=side.routes, because=BECAUSE)
+    states = connections.survive_or_reconnect(streams, survives=beside, opened=side.pairs, because=BECAUSE)
     acl_lists.replaced(states, because="Felix replaces an endpoint's ACL list as a whole")

@@ -19,7 +19,7 @@ def test_a_stream_may_be_lost_and_then_comes_back(
 ) -> None:
     side, streams, beside = exclusive_topology.ingress, exclusive_topology.streams, exclusive_topology.beside
     connections.begin(streams, beside=beside)
-    connections.under(policy.filled(**side.selects), closed=side.routes, because=STREAMS_ALONE)
+    connections.under(policy.filled(**side.selects), closed=side.pairs, because=STREAMS_ALONE)
     back = felix.restart_each(exclusive_topology.windows_nodes)
-    connections.survive_or_reconnect(streams, survives=beside, restarts=back, still_closed=side.routes, because=BECAUSE)
+    connections.survive_or_reconnect(streams, survives=beside, restarts=back, still_closed=side.pairs, because=BECAUSE)
     expect.removed(policy, because="without the policy everybody is let in again")

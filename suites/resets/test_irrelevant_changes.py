@@ -14,10 +14,10 @@ def test_a_stream_survives_an_irrelevant_label_change(
     pods: WorkerPods, policy: Policy, relabel: Relabel, connections: ConnectionsDuringChange, topology: ResetTopology
 ) -> None:
     bystanders, streams, beside = pods.elsewhere("windows"), topology.streams, topology.beside
-    into, routes = bystanders.first.namespace, topology.ingress.to(bystanders)
+    into, pairs = bystanders.first.namespace, topology.ingress.to(bystanders)
     nobody = policy.filled(into=into, bystander=bystanders, home=pods.namespace, guest="nobody")
     connections.begin(streams, beside=beside)
-    connections.under(nobody, closed=routes, because=NOBODY)
+    connections.under(nobody, closed=pairs, because=NOBODY)
     relabel.add_irrelevant_label(*topology.windows)
     policy.apply(into=into, bystander=bystanders, home=pods.namespace, guest="linux-client")
-    connections.survive(streams, survives=beside, opened=routes, because=BECAUSE)
+    connections.survive(streams, survives=beside, opened=pairs, because=BECAUSE)

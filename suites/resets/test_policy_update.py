@@ -15,6 +15,6 @@ def test_a_stream_may_be_lost_and_then_comes_back(
 ) -> None:
     side, streams, beside = topology.ways[way], topology.streams, topology.beside
     connections.begin(streams, beside=beside)
-    connections.under(policy.filled(**side.selects, guest="nobody"), closed=side.routes, because=NOBODY)
+    connections.under(policy.filled(**side.selects, guest="nobody"), closed=side.pairs, because=NOBODY)
     policy.apply(**side.selects, guest=side.guest_label)
-    connections.survive_or_reconnect(streams, survives=beside, opened=side.routes, because=BECAUSE)
+    connections.survive_or_reconnect(streams, survives=beside, opened=side.pairs, because=BECAUSE)

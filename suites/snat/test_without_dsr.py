@@ -14,10 +14,10 @@ UNSEEN = "the policy names the client, and by ClusterIP the client comes with an
 def test_a_policy_does_not_know_the_client_by_cluster_ip(
     pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, expect: Expect, *, place: Place
 ) -> None:
-    pairs = pods.placed_around(windows_nodes.without_dsr(), place)
-    through = source(pairs)
+    pod_pairs = pods.placed_around(windows_nodes.without_dsr(), place)
+    through = source(pod_pairs)
     through.is_rewritten(because=REWRITTEN)
-    policy.apply(client=pairs.clients, server=pairs.servers)
+    policy.apply(client=pod_pairs.clients, server=pod_pairs.servers)
     through.admits_by_address_alone(because=UNSEEN)
     expect.removed(policy, because=REMOVED)
 
@@ -26,10 +26,10 @@ def test_a_policy_does_not_know_the_client_by_cluster_ip(
 def test_an_old_1809_sees_pod_addresses_only(
     pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, expect: Expect, *, place: Place
 ) -> None:
-    pairs = pods.placed_around(windows_nodes.of_build(">=17763 <17763.1432"), place)
-    through = source(pairs)
+    pod_pairs = pods.placed_around(windows_nodes.of_build(">=17763 <17763.1432"), place)
+    through = source(pod_pairs)
     through.is_rewritten(because=REWRITTEN)
-    policy.apply(client=pairs.clients, server=pairs.servers)
+    policy.apply(client=pod_pairs.clients, server=pod_pairs.servers)
     through.admits_by_address_alone(because=UNSEEN)
     expect.removed(policy, because=REMOVED)
 
@@ -38,9 +38,9 @@ def test_an_old_1809_sees_pod_addresses_only(
 def test_eks_comes_without_dsr(
     pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, expect: Expect, *, place: Place
 ) -> None:
-    pairs = pods.placed_around(windows_nodes.all(), place)
-    through = source(pairs)
+    pod_pairs = pods.placed_around(windows_nodes.all(), place)
+    through = source(pod_pairs)
     through.is_rewritten(because=f"EKS' Windows nodes are not told to use it: {REWRITTEN}")
-    policy.apply(client=pairs.clients, server=pairs.servers)
+    policy.apply(client=pod_pairs.clients, server=pod_pairs.servers)
     through.admits_by_address_alone(because=UNSEEN)
     expect.removed(policy, because=REMOVED)

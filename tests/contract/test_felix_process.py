@@ -44,7 +44,13 @@ def test_it_is_seen_and_ended() -> None:
     ("name", "command", "seen"),
     [
         ("calico.exe", "calico.exe component felix", {4084}),
+        ("calico-node.exe", '"C:\\CalicoWindows\\calico-node.exe" -felix ', {4084}),
         ("calico-node.exe", "calico-node.exe -felix-ready", set()),
+        ("calico-node.exe", "C:/hpc/CalicoWindows/calico-node.exe -felix-live", set()),
+        ("calico.exe", "calico.exe component node health --felix-live", set()),
+        ("calico.exe", "calico.exe component node health --felix-ready", set()),
+        ("calico.exe", "calico.exe component node shutdown", set()),
+        ("calico.exe", "C:/felix/calico.exe", set()),
         ("calico-node.exe", "calico-node.exe -startup", set()),
     ],
 )
@@ -52,6 +58,15 @@ def test_only_felix_is_taken_for_felix(name: str, command: str, seen: set[int]) 
     host = KnownHost()
     host.answers["processes"] = [{"Name": name, "ProcessId": 4084, "CommandLine": command}]
     assert asked_of(host).ids(POD) == seen
+
+
+def test_a_probe_beside_it_is_neither_seen_nor_ended() -> None:
+    host = KnownHost()
+    probe = {"Name": "calico-node.exe", "ProcessId": 5120, "CommandLine": "calico-node.exe -felix-live"}
+    host.answers["processes"].append(probe)
+    assert asked_of(host).ids(POD) == {4084}
+    asked_of(host).end(POD)
+    assert host.done == [("stop-process", {"id": 4084})]
 
 
 def test_a_pod_without_felix_container_and_a_failed_command_are_broken_probes() -> None:

@@ -21,8 +21,7 @@ from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
-from conformance.model.endpoint import OS, Target, Workload
-from conformance.model.endpoint import Path as Way
+from conformance.model.endpoint import OS, Addressing, Target, Workload
 from conformance.model.facts import Facts
 from conformance.pods.deploy import Pods, Wish
 from conformance.pods.roles import ECHO_PORT, ROLES
@@ -106,7 +105,7 @@ class NodePair:
     def by_name(self, name: str) -> Target:
         host = f"{name}.{self.namespace}.svc.{self.domain}."
         return Target(
-            host=host, port=ECHO_PORT, protocol="tcp", path=Way.NAME, backends=(self.workloads[name],), name=name
+            host=host, port=ECHO_PORT, protocol="tcp", path=Addressing.NAME, backends=(self.workloads[name],), name=name
         )
 
     def read_again(self, name: str) -> None:

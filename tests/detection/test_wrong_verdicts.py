@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.naive import command
-from conformance.model.endpoint import Path as Way
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from hybridlab.faults.registry import FAULTS as LAB_FAULTS
 from tests.detection import wrong_verdicts
 from tests.detection.breaks import BREAKS, FAULTS
@@ -103,7 +102,7 @@ def test_the_naive_commands_are_the_documents() -> None:
         address="10.0.0.1",
         node_address="",
     )
-    target = Target(host="10.0.0.2", port=80, protocol="tcp", path=Way.POD_IP)
+    target = Target(host="10.0.0.2", port=80, protocol="tcp", path=Addressing.POD_IP)
     assert command(pod, target, 1) == ("nc", "-vz", "-w", "1", "10.0.0.2", "80")
 
 

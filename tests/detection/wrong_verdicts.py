@@ -24,10 +24,9 @@ from benchmarks import machine
 from benchmarks.lab_process import lab
 from benchmarks.naive import Naive
 from conformance.errors import Nonconformance, SuiteError
-from conformance.expect.engine.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Workload
+from conformance.model.endpoint import Pair, Workload
 from conformance.model.observation import Verdict
 from conformance.probe.prober import Prober
 from conformance.settings import load_timings
@@ -112,7 +111,7 @@ class Question:
         if case.expected == "allow":
             expect.reachable(source, target, because="the table expects it")
         else:
-            beside: list[Route | Workload] = [pair.friend, (source, pair.bystander)]
+            beside: list[Pair | Workload] = [pair.friend, (source, pair.bystander)]
             expect.blocked(source, target, because="the table expects it", beside=beside)
 
     def naive(self) -> Result:

@@ -51,7 +51,8 @@ def facts(**changes: object) -> Facts:
     windows = [node(f"win-{number}", "windows", (20348, 2762), dsr) for number in range(count)]
     values: dict[str, object] = {
         "kubernetes_version": "v1.34.1", "calico_version": "v3.31.2", "mode": "vxlan", "datastore": "kubernetes",
-        "install": "operator", "platform": "kubernetes", "cni": "Calico", "kube_proxy_mode": "iptables",
+        "install": "operator", "platform": "kubernetes", "cni": "Calico", "ipam": "calico-ipam",
+        "kube_proxy_mode": "iptables",
         "calico_apis": ("projectcalico.org/v3", "crd.projectcalico.org/v1"),
     }  # fmt: skip
     values |= {key: value for key, value in changes.items() if key in values}
@@ -115,7 +116,7 @@ class StandIn:
             installed=Installed(cluster_uid=str(self.told.get("uid", ""))),
             reasons=tuple(self.told.get("reasons", ())),  # type: ignore[arg-type]
             no_lock=str(self.told.get("no_lock", "")),
-            strangers={node: tuple(pods) for node, pods in self.told.get("strangers", {}).items()},  # type: ignore[attr-defined]
+            third_party_pods={node: tuple(pods) for node, pods in self.told.get("third_party_pods", {}).items()},  # type: ignore[attr-defined]
             not_opted_in=str(self.told.get("not_opted_in", "")),
             room={"win-0": Room(addresses=int(str(free)), memory=None)} if free is not None else {},
         )

@@ -14,6 +14,17 @@ def test_the_gates_know_every_part_that_the_suite_decides() -> None:
     assert parts.FILE.read_text(encoding="utf-8") == parts.page(), "write it anew: python -m tests.plugin.parts"
 
 
+def test_tests_of_one_part_that_do_not_agree_on_its_clusters_are_refused() -> None:
+    told = [("DEMO-7", "p", "{}", False), ("DEMO-7", "p", '{"modes": ["bgp"]}', False)]
+    with pytest.raises(ValueError, match="tests of DEMO-7, part 'p', differ"):
+        parts.gathered(told)
+    assert parts.gathered(told[1:]) == {"DEMO-7": {"p": {"applies": {"modes": ["bgp"]}}}}
+
+
+def test_every_demand_asks_for_some_part() -> None:
+    assert [demand.claim for each in sets().values() for demand in each.demands if not demand.parts] == []
+
+
 def demanded() -> set[str]:
     """Claims that some set demands."""
     return {demand.claim for each in sets().values() for demand in each.demands}
@@ -43,6 +54,8 @@ def test_a_networking_mode_has_a_set_once_claims_about_it_alone_have_tests(mode:
 CONDITIONS = {
     "mode": "modes", "platform": "platforms", "datastore": "datastores", "installation": "installs", "CNI": "cnis",
     "Calico": "calico", "Kubernetes": "kubernetes", "builds": "windows_builds", "DSR": "dsr",
+    "IPAM": "ipam", "plane": "windows_plane", "single network": "single_network", "mesh": "mesh",
+    "dual stack": "dual_stack",
 }  # fmt: skip
 """Word of ``unless`` to the claim's condition that it speaks of."""
 

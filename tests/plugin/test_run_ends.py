@@ -61,6 +61,41 @@ def test_nothing_selected_is_5(project: Project) -> None:
     assert project.run("--claim", "CONN-2").code == 5
 
 
+LONG = """
+import os
+from conformance.plugin import state
+@verifies("CONN-1", part="{number}")
+@pytest.mark.parametrize("number", range(8))
+def test_many(number, request):
+    run = state.of(request.config).run
+    ticks = int(open("/proc/self/stat").read().rpartition(")")[2].split()[19])
+    if "PYTEST_XDIST_WORKER" in os.environ and run.began > ticks / os.sysconf("SC_CLK_TCK"):
+        raise ProbeBroken("a worker counts from its own start")
+    run.began -= 3600
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_after_max_minutes_nothing_begins_and_the_rest_is_not_run(project: Project, workers: int) -> None:
+    project.suite(LONG)
+    run = project.run("-n", str(workers), "--max-minutes", "60", "--require", "core")
+    said = [test for test in run.report["tests"] if test["verdict"] != "CONFIRMED"]
+    assert len(said) == 8 - max(1, workers)
+    assert {test["verdict"] for test in said} == {"NOT_RUN"}
+    assert {test["reason"] for test in said} == {"--max-minutes 60 had passed before it"}
+    assert run.report["run"]["cut_short"] == f"{len(said)} planned tests were not run, because --max-minutes had passed"
+    assert run.out.count("--max-minutes 60 are over: no test begins now") == 1
+    assert_all_outputs_know(run, 8)
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1"])
+def test_minutes_in_which_nothing_could_run_are_refused(project: Project, minutes: str) -> None:
+    project.suite('@verifies("CONN-1")\ndef test_it(): pass')
+    run = project.run(f"--max-minutes={minutes}")
+    assert run.code == 4
+    assert f"--max-minutes {minutes}: expected more than 0" in run.out
+
+
 def test_a_dead_worker_makes_its_test_inconclusive_in_every_output(project: Project) -> None:
     project.suite(MANY % "os._exit(1)")
     run = project.run("-n", "2")

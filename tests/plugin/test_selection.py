@@ -116,7 +116,7 @@ def test_what_changes_the_whole_cluster_needs_its_owners_consent(project: Projec
 
 
 def test_the_plan_says_what_a_change_of_the_whole_cluster_costs_others(project: Project) -> None:
-    told = json.dumps({"strangers": {"win-1": ["ops/logs", "ops/metrics"]}})
+    told = json.dumps({"third_party_pods": {"win-1": ["ops/logs", "ops/metrics"]}})
     out = project.run("--plan", STAND_IN=told).out
     assert "each Windows node is drained, one after the other: win-0, win-1" in out
     assert "node win-1: pods of DaemonSets lose their network, and are deleted and made anew: ops/logs, ops/metr" in out

@@ -2,7 +2,7 @@
 
 ``python -m tests.reliability.clean_runs --runs 200``; what was interrupted goes on where it stopped.  A false alarm is
 any verdict that differs from the clean verdicts of tests/detection/rows, or an exit code other than 0.  Runs are
-counted by what they decided: routes that are closed, routes that are open, and streams through a change.
+counted by what they decided: paths that are closed, paths that are open, and streams through a change.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Run:
     profile: str
     """Of its lab."""
     closed: int
-    """Routes that were decided as closed: pairs of nodes, of each test."""
+    """Paths that were decided as closed: pairs of nodes, of each test."""
     opened: int
-    """Routes that were decided as open."""
+    """Paths that were decided as open."""
     streams: int
     """Streams that were decided through a change."""
     alarms: tuple[str, ...]
@@ -125,7 +125,7 @@ def one_run(number: int, suites: tuple[str, ...], table: Table) -> Run:
 
 
 def decided(said: dict[str, Any]) -> dict[str, int]:
-    """How many closed routes, open routes and streams a report has decisions about."""
+    """How many closed paths, open paths and streams a report has decisions about."""
     found = [
         (claim["id"], decision["halves"])
         for claim in said["claims"]
@@ -198,13 +198,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _counted(runs: Sequence[Run]) -> str:
     closed, opened, streams = (sum(getattr(run, what) for run in runs) for what in ("closed", "opened", "streams"))
-    return f"{closed} closed routes, {opened} open ones, {streams} streams"
+    return f"{closed} closed paths, {opened} open ones, {streams} streams"
 
 
 def summary(runs: Sequence[Run]) -> list[str]:
     """As lines of the document."""
     lines = [
-        "| lab | machine | runs | tests | closed routes | open | streams | false alarms | seconds: median | slowest |",
+        "| lab | machine | runs | tests | closed paths | open | streams | false alarms | seconds: median | slowest |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for profile, busy in product(LABS, (False, True)):

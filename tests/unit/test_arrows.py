@@ -43,8 +43,8 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "outside": {"plugin.options"},
     "plugin": {
         "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.marked", "plugin.words", "plugin.state",
-        "plugin.options", "plugin.qualification", "plugin.rerun", "run", "undo", "journal", "report", "verdicts",
-        "pods", "facts", "kube", "marks", "catalog",
+        "plugin.options", "plugin.qualification", "plugin.rerun", "run", "undo", "journal", "qualify", "report",
+        "verdicts", "pods", "facts", "kube", "marks", "catalog",
     } | BASE,
     "plugin.fixtures": {
         "plugin.rehearsal", "plugin.judge", "plugin.state", "run", "undo", "journal", "disrupt", "expect",

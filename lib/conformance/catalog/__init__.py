@@ -4,6 +4,7 @@
 """
 
 from conformance.catalog.applicability import (
+    ALL,
     Applicability,
     Applies,
     NotApplicable,
@@ -14,10 +15,11 @@ from conformance.catalog.applicability import (
 )
 from conformance.catalog.claims import Claim, Conditions, Isolation, IsolationKind, Modality, Needs, Source
 from conformance.catalog.coverage import Coverage, coverage
-from conformance.catalog.loading import Catalog, CatalogError, catalog, digest, load
+from conformance.catalog.loading import Catalog, CatalogError, catalog, conditions, digest, load
 from conformance.catalog.versions import NEWEST, Range, Version
 
 __all__ = [
+    "ALL",
     "NEWEST",
     "Applicability",
     "Applies",
@@ -37,6 +39,7 @@ __all__ = [
     "Version",
     "applicability",
     "catalog",
+    "conditions",
     "coverage",
     "digest",
     "direct_server_return",

@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.catalog.claims import Claim
+from conformance.catalog.claims import Claim, Conditions
 from conformance.catalog.versions import NEWEST, Range, Version
 from conformance.model.facts import Fact, Facts, NodeFacts
+
+ALL = Conditions()
+"""No condition: every cluster."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class NotApplicable:
     """It is not: the condition, and the fact that fails it."""
 
     key: str
-    """Which sort of condition: mode, platform, datastore, installation, CNI, Calico, Kubernetes, builds, DSR."""
+    """Which sort of condition: mode, platform, datastore, installation, CNI, IPAM, plane, single network, mesh,
+    dual stack, Calico, Kubernetes, builds, DSR."""
     condition: str
     fact: str
 
@@ -47,6 +51,7 @@ class Undecided:
 
     condition: str
     fact: str
+    remedy: str = "give the run the right to read it"
 
     def __str__(self) -> str:
         """``it is about mode vxlan; that could not be found out: ...``."""
@@ -56,9 +61,13 @@ class Undecided:
 Applicability = Applies | NotApplicable | Undecided
 
 
-def applicability(claim: Claim, facts: Facts) -> Applicability:
-    """The first condition that fails, else the first that cannot be decided, else Applies."""
-    outcomes = list(_check(claim, facts))
+def applicability(claim: Claim, facts: Facts, part: Conditions = ALL) -> Applicability:
+    """The first condition that fails, else the first that cannot be decided, else Applies.
+
+    ``part``: what a part of the claim demands beyond the claim itself.
+    """
+    windows = claim.needs.windows > 0
+    outcomes = [*_check(claim.applies, facts, windows), *_check(part, facts, windows)]
     for wanted in (NotApplicable, Undecided):
         for outcome in outcomes:
             if isinstance(outcome, wanted):
@@ -84,8 +93,9 @@ def keeps_clients(node: NodeFacts) -> bool | None:
     return node.dsr.value if direct_server_return(node) else False
 
 
-def _check(claim: Claim, facts: Facts) -> Iterator[Applicability]:
-    applies = claim.applies
+def _check(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applicability]:
+    """An answer for each condition.  ``windows``: Windows nodes' own facts count, where they have some."""
+    nodes = facts.by_os("windows")
     words = (
         ("mode", applies.modes, facts.mode),
         ("platform", applies.platforms, facts.platform),
@@ -96,8 +106,21 @@ def _check(claim: Claim, facts: Facts) -> Iterator[Applicability]:
     for name, wanted, fact in words:
         if wanted:
             yield _word(name, wanted, fact)
+    flags = (
+        ("single network", applies.single_network, facts.single_network),
+        ("mesh", applies.mesh, facts.mesh),
+        ("dual stack", applies.dual_stack, facts.dual_stack),
+    )
+    for name, flag, told in flags:
+        if flag is not None:
+            yield _word(name, (_on(flag),), Fact(None if told.value is None else _on(told.value), told.source))
+    if applies.ipam:
+        yield _on_nodes("IPAM", applies.ipam, [facts.ipam_of(node) for node in nodes if windows] or [facts.ipam])
+    if applies.windows_plane:
+        none = Fact[str]("none", "there is no Windows node")
+        yield _on_nodes("plane", applies.windows_plane, [node.plane for node in nodes] or [none])
     if applies.calico:
-        yield _calico(claim, applies.calico, facts)
+        yield _calico(applies.calico, facts, windows)
     if applies.kubernetes:
         yield _version("Kubernetes", applies.kubernetes, facts.kubernetes_version)
     if applies.windows_builds:
@@ -113,12 +136,22 @@ def _word(name: str, wanted: tuple[str, ...], fact: Fact[Any]) -> Applicability:
     here = f"{name} {fact.value} ({fact.source})"
     if str(fact.value).casefold() in {word.casefold() for word in wanted}:
         return Applies(shown=(here,))
-    return NotApplicable(name.split(maxsplit=1)[0], condition, here)
+    return NotApplicable(name.removesuffix(" by"), condition, here)
 
 
-def _calico(claim: Claim, wanted: Range, facts: Facts) -> Applicability:
+def _on_nodes(name: str, wanted: tuple[str, ...], told: list[Fact[str]]) -> Applicability:
+    """Of facts of several nodes one that fits is enough; else one that is not known leaves it open."""
+    answers = [_word(name, wanted, fact) for fact in dict.fromkeys(told)]
+    return min(answers, key=lambda answer: (Applies, Undecided, NotApplicable).index(type(answer)))
+
+
+def _on(flag: bool) -> str:
+    return "on" if flag else "off"
+
+
+def _calico(wanted: Range, facts: Facts, windows: bool) -> Applicability:
     """By the version on the nodes that the claim is about, where nodes differ: one in the range is enough."""
-    nodes = facts.by_os("windows") if claim.needs.windows else facts.nodes
+    nodes = facts.by_os("windows") if windows else facts.nodes
     told = [facts.calico_on(node.name) for node in nodes] or [facts.calico_version]
     answers = [_version("Calico", wanted, fact) for fact in dict.fromkeys(told)]
     return next((answer for answer in answers if isinstance(answer, Applies)), answers[0])

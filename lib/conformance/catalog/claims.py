@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from conformance.catalog.versions import Range
 from conformance.model.claim import ClaimKind
@@ -75,6 +75,42 @@ class Conditions:
     cnis: tuple[str, ...] = ()
     dsr: bool | None = None
     """Direct server return is effective (build and --enable-dsr) on at least one Windows node, or is not."""
+    ipam: tuple[str, ...] = ()
+    """IPAM plugin of pods; of the Windows nodes' own, where the claim is about Windows."""
+    windows_plane: tuple[str, ...] = ()
+    """What carries Windows pods, ``overlay`` or ``l2bridge``, on at least one Windows node."""
+    single_network: bool | None = None
+    """Calico keeps each Windows node to one network."""
+    mesh: bool | None = None
+    """BGP's node-to-node mesh is on."""
+    dual_stack: bool | None = None
+    """Pods get addresses of both IP versions."""
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The conditions that are given, as the catalog's YAML has them."""
+        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {
+            name: list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Range) else value
+            for name, value in given.items()
+            if value not in (None, ())
+        }
+
+    def __str__(self) -> str:
+        """``modes vxlan; dsr true``: the catalog's words."""
+        return "; ".join(
+            f"{name} {', '.join(value) if isinstance(value, list) else str(value).lower()}"
+            for name, value in self.plain.items()
+        )
+
+    def missing(self, demanded: Conditions) -> Conditions:
+        """Those of the demanded conditions that these do not imply."""
+
+        def implied(name: str) -> bool:
+            own, wanted = getattr(self, name), getattr(demanded, name)
+            return bool(own) and set(own) <= set(wanted) if isinstance(own, tuple) else bool(own == wanted)
+
+        return Conditions(**{name: getattr(demanded, name) for name in demanded.plain if not implied(name)})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -172,18 +172,30 @@ _WORDS = {
     "modes": ("vxlan", "bgp", "policy-only", "mixed"),
     "datastores": ("kubernetes", "etcd"),
     "installs": ("operator", "manifest", "manual"),
+    "windows_plane": ("overlay", "l2bridge"),
     "platforms": None,
     "cnis": None,
+    "ipam": None,
 }
 _RANGES = ("calico", "kubernetes", "windows_builds")
+_FLAGS = ("dsr", "single_network", "mesh", "dual_stack")
+
+
+def conditions(plain: Mapping[str, Any]) -> Conditions:
+    """Conditions from the catalog's words, as a part says them: ``{"modes": ["vxlan"]}``.  Raises CatalogError."""
+    try:
+        text = yaml.safe_dump(dict(plain))
+    except yaml.YAMLError as error:
+        raise CatalogError(f"{plain!r}: expected words, lists of them, true or false: {error}") from None
+    return _conditions(yaml.compose(text, Loader=_LOADER), "applies")
 
 
 def _conditions(node: Any, file: str) -> Conditions:
     values: dict[str, Any] = {}
-    for key, value in _fields(node, file, optional=(*_WORDS, *_RANGES, "dsr")).items():
+    for key, value in _fields(node, file, optional=(*_WORDS, *_RANGES, *_FLAGS)).items():
         if key in _RANGES:
             values[key] = _read(Range, value, file)
-        elif key == "dsr":
+        elif key in _FLAGS:
             values[key] = _flag(value, file)
         else:
             words = tuple(_text(word, file) for word in _sequence(value, file))

@@ -6,9 +6,8 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from conformance.expect.engine.routes import Route
 from conformance.model.change import ObjectRef
-from conformance.model.endpoint import OS, Workload
+from conformance.model.endpoint import OS, Pair, Workload
 from conformance.pods.deploy import Pods, Wish
 from conformance.pods.groups import Group
 from conformance.pods.placement import Placement
@@ -33,19 +32,19 @@ class DemoPods:
         return self.seats[workload.uid]
 
     @property
-    def between(self) -> list[Route]:
+    def between(self) -> list[Pair]:
         """From Linux to Windows, and back."""
         there = self.linux_clients.to(self.windows_servers)
         return [*there.tcp(PORT), *self.windows_clients.to(self.linux_servers).tcp(PORT)]
 
     @property
-    def among(self) -> list[Route]:
+    def among(self) -> list[Pair]:
         """From Linux to Linux, and inside each Windows node."""
         within = self.windows_clients.beside(self.windows_servers)
         return [*self.linux_clients.to(self.linux_servers).tcp(PORT), *within.tcp(PORT)]
 
     @property
-    def across(self) -> list[Route]:
+    def across(self) -> list[Pair]:
         """From Windows to Windows across nodes."""
         pairs = self.windows_clients.to(self.windows_servers)
         return [(workload, goal.tcp(PORT)) for workload, goal in pairs if workload.node != goal.node]

@@ -19,9 +19,11 @@ CONTAINER = "felix"
 FIND = (
     STOP + "foreach ($name in 'calico-node.exe', 'calico.exe') { "
     "Get-CimInstance Win32_Process -Filter ('Name=''' + $name + '''') | "
-    "Where-Object { $_.CommandLine -like '*felix*' -and $_.CommandLine -notlike '*ready*' } | ForEach-Object { "
+    "Where-Object { $_.CommandLine -match '( -|component )felix *$' } | ForEach-Object { "
 )
-"""``calico-node.exe -felix`` up to v3.31, ``calico.exe component felix`` since; not the readiness probe."""
+"""``calico-node.exe -felix`` up to v3.31, ``calico.exe component felix`` since, as felix-service.ps1 runs them.  What
+its probes run begins every few seconds and ends otherwise: ``calico-node.exe -felix-live``, ``calico.exe component node
+health --felix-ready`` (tigera/operator, pkg/render/windows.go)."""
 LIST = FIND + "$_.ProcessId } }"
 END = FIND + "Stop-Process -Id $_.ProcessId -Force; $_.ProcessId } }"
 Run = Callable[[Obj, str, Sequence[str]], ExecResult]
@@ -77,7 +79,7 @@ class DescribedProcess:
         self._tell = tell
 
     def ids(self, pod: Obj) -> set[int]:
-        """One that is never the same: each look sees what a restart leads to."""
+        """Return a new id each time, as after a restart."""
         return {id(object())}
 
     def end(self, pod: Obj) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.patience import Patience
-from conformance.disrupt.strangers import Strangers
+from conformance.disrupt.third_party import ThirdPartyPods
 from conformance.errors import EnvironmentBroken, ProbeBroken
 from conformance.probe.host import NETWORK, Hosts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
@@ -40,10 +40,10 @@ class Procedure:
     """The procedure on nodes of one cluster."""
 
     def __init__(
-        self, drain: Drain, felix: Felix, hosts: Hosts, strangers: Strangers, patience: Patience, *,
+        self, drain: Drain, felix: Felix, hosts: Hosts, third_party_pods: ThirdPartyPods, patience: Patience, *,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:  # fmt: skip
-        self._drain, self._felix, self._hosts, self._strangers = drain, felix, hosts, strangers
+        self._drain, self._felix, self._hosts, self._third_party_pods = drain, felix, hosts, third_party_pods
         self._patience, self._clock = patience, clock
 
     def possible(self, node: str) -> None:
@@ -64,11 +64,11 @@ class Procedure:
         try:
             self._drain.drain(node)
             before = {hns_network.id for hns_network in self._hosts.hns_networks(node) if hns_network.name == NETWORK}
-            entry, theirs = self._strangers.note(node)
+            entry, theirs = self._third_party_pods.note(node)
             said = self._hosts.remove_hns_network(node)
             self._removed(node, before, said)
             self._felix.restart(node)
-            self._strangers.renewed(node, entry, theirs)
+            self._third_party_pods.renewed(node, entry, theirs)
         finally:
             self._drain.uncordon(node)
 

@@ -13,14 +13,13 @@ from conformance.disrupt.demo_pods import DemoPods
 from conformance.disrupt.procedure import Procedure, announce
 from conformance.disrupt.vni import Delivery, Vni
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect.engine.answered import usual
-from conformance.expect.engine.routes import Route
+from conformance.expect.engine.answered import default_kind
 from conformance.expect.explain import message
 from conformance.expect.traffic import Expect
 from conformance.journal import Journalled, Outcome
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Pair, Target, Workload
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -45,7 +44,7 @@ class VniChange:
     """Tells the report that Windows followed, shown by traffic."""
     fit: Callable[[], object] = lambda: None
     """Raises MissingCapability where nothing may be changed now."""
-    services: Callable[[DemoPods], Sequence[Route]] = lambda demo_pods: ()
+    services: Callable[[DemoPods], Sequence[Pair]] = lambda demo_pods: ()
     """From Windows pods to Services, by address and by name."""
     revive: Callable[[str], object] = lambda node: None
     """Has kube-proxy on a Windows node start anew."""
@@ -148,7 +147,7 @@ class VniChange:
         return self.delivery
 
     @property
-    def _paths(self) -> list[Route]:
+    def _paths(self) -> list[Pair]:
         return [*self._demo_pods.between, *self._demo_pods.among, *self._demo_pods.across]
 
     def _serve(self, because: str) -> None:
@@ -156,14 +155,14 @@ class VniChange:
 
         Raises ControlBroken, EnvironmentBroken: no document says that they survive the procedure.
         """
-        routes = self.services(self._demo_pods)
-        if not routes:
+        pairs = self.services(self._demo_pods)
+        if not pairs:
             return
         try:
-            self.expect.controls(routes, because=because)
+            self.expect.controls(pairs, because=because)
         except ControlBroken as dead:
-            nodes = sorted({source.node for source, _ in routes})
-            revived = [node for node in nodes if not self._alive([route for route in routes if route[0].node == node])]
+            nodes = sorted({source.node for source, _ in pairs})
+            revived = [node for node in nodes if not self._alive([pair for pair in pairs if pair[0].node == node])]
             for node in revived:
                 self.revive(node)
             if revived:
@@ -172,10 +171,10 @@ class VniChange:
             self.expect.context.attach("Services that stayed dead", str(dead))
             self.expect.controls(self.services(self._demo_pods), because=because)
 
-    def _alive(self, routes: Sequence[Route]) -> bool:
-        """Whether these routes to Services work, for one node at a time."""
+    def _alive(self, pairs: Sequence[Pair]) -> bool:
+        """Whether these paths to Services work, for one node at a time."""
         try:
-            self.expect.controls(routes, because="asked node by node, which of them has dead Services")
+            self.expect.controls(pairs, because="asked node by node, which of them has dead Services")
         except ControlBroken:
             return False
         return True
@@ -212,7 +211,7 @@ class VniChange:
 
     def _answered(self, source: Workload, target: Target) -> Attempt:
         """As open paths are asked: by what tells who answers, since a bare connection may be anybody's."""
-        kind, patience = usual(target, want=True), self.expect.timings.of(source.os)
+        kind, patience = default_kind(target, want=True), self.expect.timings.of(source.os)
         give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
 

@@ -74,15 +74,15 @@ class Backends:
             if settled.converged or (_proper(seen) and _all_answered(seen, target)):
                 expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because)
                 continue
-            error = self._wrong(client, target, seen, settled.seconds, because)
+            error = self._failure(client, target, seen, settled.seconds, because)
             wrong.append(unless_changed(expect, [client, *target.backends], error))
         if wrong:
             raise wrong[0]
 
-    def _wrong(
+    def _failure(
         self, client: Workload, target: Target, seen: Sequence[Observation], seconds: float, because: str
     ) -> Nonconformance:
-        """What one source's connections deserve; decided for each backend that none of them got to."""
+        """Return this source's failure; records a decision per backend it did not reach."""
         expected = f"{'all of ' if len(target.backends) > 1 else ''}{_listed(target)} and no other"
         text = message.connectivity(
             self.expect.context.claims,

@@ -23,8 +23,8 @@ from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import Path, Target, Workload
-from conformance.pods.groups import Pairs
+from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.pods.groups import PodPairs
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -51,15 +51,15 @@ class Beyond:
     def control(self, windows: Sequence[Workload], linux: Workload, *, because: str) -> None:
         """TCP from the Windows pods reaches the target, and it answers the Linux pod's ping.  Raises ControlBroken."""
         address, port = self._target
-        target = Target(host=address, port=port, protocol="tcp", path=Path.EXTERNAL, name="beyond the cluster")
+        target = Target(host=address, port=port, protocol="tcp", path=Addressing.EXTERNAL, name="beyond the cluster")
         self.expect.control(windows, target, because=because)
         self._answers(linux)
 
-    def ping(self, pairs: Pairs, *, because: str) -> None:
+    def ping(self, pod_pairs: PodPairs, *, because: str) -> None:
         """Each pod's ping of the other of its pair is answered, the first or one that is tried again."""
         tally = Tally(self.expect.context, "open")
-        pings = self._pings([(source, there.address) for source, there in pairs])
-        for (source, there), ran in zip(pairs, pings, strict=True):
+        pings = self._pings([(source, there.address) for source, there in pod_pairs])
+        for (source, there), ran in zip(pod_pairs, pings, strict=True):
             try:
                 said = self._said(source, ran)
             except SuiteError as error:
@@ -115,9 +115,9 @@ class Beyond:
             )
             raise ControlBroken(text, control="ping from a Linux pod")
 
-    def _pings(self, ways: Sequence[tuple[Workload, str]]) -> list[Future[list[_Said]]]:
-        """What became of the pings of each way, from a pod to an address, all ways' at once."""
-        return at_once([partial(self._until_answered, source, address) for source, address in ways])
+    def _pings(self, pings: Sequence[tuple[Workload, str]]) -> list[Future[list[_Said]]]:
+        """What became of the pings from each pod to its address, all at once."""
+        return at_once([partial(self._until_answered, source, address) for source, address in pings])
 
     def _until_answered(self, source: Workload, address: str) -> list[_Said]:
         """Pings until one is answered, at most as many as verdicts must agree, or until one did not ping."""

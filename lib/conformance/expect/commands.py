@@ -16,10 +16,9 @@ from conformance.errors import Nonconformance, ProbeBroken, SuiteError
 from conformance.expect.context import Context
 from conformance.expect.engine.answered import COMMAND_UNTOLD
 from conformance.expect.engine.at_once import at_once
-from conformance.expect.engine.routes import Route
 from conformance.expect.tally import Tally
 from conformance.model.decision import Half
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Pair, Target, Workload
 from conformance.settings import Timings
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -58,20 +57,20 @@ class Commands:
     timings: Timings
     context: Context = field(default_factory=Context)
 
-    def nc_opens(self, routes: Sequence[Route], *, because: str) -> None:
+    def nc_opens(self, pairs: Sequence[Pair], *, because: str) -> None:
         """``nc -vz ADDRESS PORT`` in each Linux client says open, with exit code 0."""
         self._succeed(
-            routes,
+            pairs,
             lambda target: ["nc", "-vz", target.host, str(target.port)],
             lambda target: f"{target.host} ({target.host}:{target.port}) open",
             because,
         )
 
-    def web_request_shows(self, routes: Sequence[Route], page: str, *, because: str) -> None:
+    def web_request_shows(self, pairs: Sequence[Pair], page: str, *, because: str) -> None:
         """``Invoke-WebRequest`` in each Windows client answers with status 200 and a page that contains ``page``."""
-        self._succeed(routes, _web_request, lambda _: page, because)
+        self._succeed(pairs, _web_request, lambda _: page, because)
 
-    def web_request_times_out(self, routes: Sequence[Route], *, because: str) -> None:
+    def web_request_times_out(self, pairs: Sequence[Pair], *, because: str) -> None:
         """``Invoke-WebRequest`` in each Windows client says that the operation has timed out, with exit code 1."""
 
         def judge(said: _Said, _: Target) -> None:
@@ -84,11 +83,11 @@ class Commands:
                     f"{said}\n  attempts on the same path timed out: the command failed for another reason"
                 )
 
-        self._each(routes, _web_request, lambda _: f"exit code 1, {TIMED_OUT!r}", judge, half="closed", because=because)
+        self._each(pairs, _web_request, lambda _: f"exit code 1, {TIMED_OUT!r}", judge, half="closed", because=because)
 
     def _succeed(
         self,
-        routes: Sequence[Route],
+        pairs: Sequence[Pair],
         argv: Callable[[Target], Sequence[str]],
         shows: Callable[[Target], str],
         because: str,
@@ -102,11 +101,11 @@ class Commands:
                     "demo's"
                 )
 
-        self._each(routes, argv, lambda target: f"exit code 0, {shows(target)!r}", judge, half="open", because=because)
+        self._each(pairs, argv, lambda target: f"exit code 0, {shows(target)!r}", judge, half="open", because=because)
 
     def _each(
         self,
-        routes: Sequence[Route],
+        pairs: Sequence[Pair],
         argv: Callable[[Target], Sequence[str]],
         expected: Callable[[Target], str],
         judge: Callable[[_Said, Target], None],
@@ -114,13 +113,13 @@ class Commands:
         half: Half,
         because: str,
     ) -> None:
-        """Every route's command runs, at once, and each is judged on its own.
+        """Every path's command runs, at once, and each is judged on its own.
 
         Raises the worst failure.
         """
-        tally, several = Tally(self.context, half), [argv(target) for _, target in routes]
-        ran = at_once([partial(self._run, client, words) for (client, _), words in zip(routes, several, strict=True)])
-        for (client, target), words, future in zip(routes, several, ran, strict=True):
+        tally, several = Tally(self.context, half), [argv(target) for _, target in pairs]
+        ran = at_once([partial(self._run, client, words) for (client, _), words in zip(pairs, several, strict=True)])
+        for (client, target), words, future in zip(pairs, several, ran, strict=True):
             try:
                 judge(self._said((client, target), words, future.result(), expected(target), because), target)
             except (Nonconformance, SuiteError) as error:
@@ -132,8 +131,8 @@ class Commands:
     def _run(self, client: Workload, argv: Sequence[str]) -> Ended:
         return self.run(client, argv, self.timings.of(client.os).exec_overhead + REQUEST_TIMEOUT)
 
-    def _said(self, route: Route, argv: Sequence[str], ended: Ended, expected: str, because: str) -> _Said:
-        client, target = route
+    def _said(self, pair: Pair, argv: Sequence[str], ended: Ended, expected: str, because: str) -> _Said:
+        client, target = pair
         self.context.attach(f"{argv[0]} in {client.role}", f"$ {' '.join(argv)}\n{ended.output}\n-> {ended.exit_code}")
         claims = ", ".join(self.context.claims) or "no claim"
         head = f"{claims}  {client.label} -> {target.label}  {' '.join(argv[:2])}: expected {expected}"

@@ -14,21 +14,21 @@ from dataclasses import dataclass
 
 from conformance.catalog import Range, Version
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
-from conformance.expect.streams import Route, StreamExpect
+from conformance.expect.streams import StreamExpect
 from conformance.expect.traffic import Expect, Policies
 from conformance.expect.witnesses import Opens, Restart, Restarted, Witness
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Pair
 from conformance.model.facts import Facts
 from conformance.model.stream import StreamState
+from conformance.pods.groups import PodPair
 from conformance.probe.streams import Stream
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 LEFT_ALONE = Range(">=3.31")
 """Versions of Calico that give an ACL list anew only when it has changed (calico#10199, calico#10437)."""
-Routes = Sequence[tuple[Workload, Target]]
 
 
 @dataclass
@@ -44,7 +44,7 @@ class ConnectionsDuringChange:
 
     # --- what tests say --------------------------------------------------------------------------------------------
 
-    def begin(self, watched: Sequence[Route], *, beside: Route) -> None:
+    def begin(self, watched: Sequence[PodPair], *, beside: PodPair) -> None:
         """Open the ``watched`` streams, and one ``beside`` them between Linux pods; no policy is in force yet.
 
         Raises ControlBroken when one does not open.
@@ -52,11 +52,11 @@ class ConnectionsDuringChange:
         *streams, control = self.streams.open(*watched, beside)
         self._begun = _Begun(dict(zip(watched, streams, strict=True)), beside, control)
 
-    def under(self, *policies: Policies, closed: Routes, because: str) -> None:
-        """Lay ``policies``: they close these routes and let streams pass, and the change to come finds them at work.
+    def under(self, *policies: Policies, closed: Sequence[Pair], because: str) -> None:
+        """Lay ``policies``: they close these paths and let streams pass, and the change to come finds them at work.
 
         A stream that this loses says nothing about the change, and is opened again; one without a new connection in
-        time, or later, is a Nonconformance, since this changes policy as well.  Raises ControlBroken when the routes
+        time, or later, is a Nonconformance, since this changes policy as well.  Raises ControlBroken when the paths
         are not closed by it, or the stream beside does not open.
         """
         begun = self._opened()
@@ -78,18 +78,18 @@ class ConnectionsDuringChange:
 
     def survive_or_reconnect(
         self,
-        streams: Sequence[Route],
+        streams: Sequence[PodPair],
         *,
-        survives: Route,
-        opened: Routes = (),
+        survives: PodPair,
+        opened: Sequence[Pair] = (),
         restarts: Sequence[Restart] = (),
-        still_closed: Routes = (),
+        still_closed: Sequence[Pair] = (),
         because: str,
     ) -> list[StreamState]:
         """The change may have lost these streams, each of which then comes back; the Linux one ``survives``.
 
-        Witnesses that the change took effect: routes that it ``opened``, or ``restarts``, which testify for themselves.
-        Without any, ControlBroken is raised.  Routes that policies close are ``still_closed`` after it.
+        Witnesses that the change took effect: paths that it ``opened``, or ``restarts``, which testify for themselves.
+        Without any, ControlBroken is raised.  Paths that policies close are ``still_closed`` after it.
 
         Returns how the streams stand, in their order.
         """
@@ -102,7 +102,7 @@ class ConnectionsDuringChange:
                 self._say(stream, ClaimVerdict.NOT_OBSERVED, told)
         return states
 
-    def survive(self, streams: Sequence[Route], *, survives: Route, opened: Routes, because: str) -> None:
+    def survive(self, streams: Sequence[PodPair], *, survives: PodPair, opened: Sequence[Pair], because: str) -> None:
         """The change matters to no policy, and loses none of these streams from Calico v3.31 on; before, it may.
 
         It can have no witness of its own: what is ``opened`` is another change, to another pod of the same node, made
@@ -152,12 +152,12 @@ class ConnectionsDuringChange:
 
     def _after(
         self,
-        watched: Sequence[Route],
-        survives: Route,
-        opened: Routes,
+        watched: Sequence[PodPair],
+        survives: PodPair,
+        opened: Sequence[Pair],
         restarts: Sequence[Restart] = (),
         *,
-        still_closed: Routes = (),
+        still_closed: Sequence[Pair] = (),
         because: str,
     ) -> tuple[list[Stream], list[StreamState]]:
         """The story's end: what became of the watched streams.
@@ -167,7 +167,7 @@ class ConnectionsDuringChange:
         begun, streams = self._opened(), self.streams
         if survives != begun.beside or not set(watched) <= set(begun.streams):
             raise UsageProblem("connections are judged that were never opened: begin(...) opened others")
-        chosen = [begun.streams[way] for way in watched]
+        chosen = [begun.streams[pair] for pair in watched]
         streams.mark("the change is made")
         witnesses: list[Witness] = [Restarted(restart) for restart in restarts]
         witnesses += [Opens(self.expect, opened)] if opened else []
@@ -195,12 +195,12 @@ class ConnectionsDuringChange:
                 self.record("seconds to a new connection", round(state.recovered_after, 3))
         return chosen, states
 
-    def _see_closed(self, routes: Routes, because: str) -> None:
+    def _see_closed(self, pairs: Sequence[Pair], because: str) -> None:
         """All of them are closed, while each source reaches the server of the stream beside."""
         beside = [
-            (source, self._opened().control.target) for source in {source.uid: source for source, _ in routes}.values()
+            (source, self._opened().control.target) for source in {source.uid: source for source, _ in pairs}.values()
         ]
-        self.expect.matrix(open=[beside], closed=[routes], because=because)
+        self.expect.matrix(open=[beside], closed=[pairs], because=because)
 
     def _outcome(self, streams: Sequence[Stream], because: str, *, since: float) -> list[StreamState]:
         """What became of each; one that does not come back makes its own decision VIOLATED."""
@@ -210,7 +210,7 @@ class ConnectionsDuringChange:
         return states
 
     def _come_back(self, streams: Sequence[Stream], because: str) -> list[Stream]:
-        """The streams once none hangs in the balance, with others in place of those that are lost.
+        """Wait until each stream is decided, reopen lost ones, return all.
 
         Raises as :meth:`_demand_recovery`, and the same for one in whose place none opens: that a new connection worked
         at once does not say that the next one does.
@@ -246,7 +246,7 @@ class ConnectionsDuringChange:
 class _Begun:
     """What was before the change."""
 
-    streams: Mapping[Route, Stream]
-    beside: Route
+    streams: Mapping[PodPair, Stream]
+    beside: PodPair
     control: Stream
     """The one beside them."""

@@ -1,4 +1,4 @@
-"""What a test tells its expectations of itself: its claims, policies and reports, for messages and for what is kept."""
+"""Test context: the claims it is about, the policies in force, and where its reports go."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Context:
     policies_there: Callable[[Sequence[Workload]], Sequence[str]] = lambda pods: ()
     """Names of policies that may be in force at some pods, for messages about paths that are closed."""
     overlay: Callable[[Workload, Target], Blamed] = lambda source, target: Blamed()
-    """What is wrong with what the overlay needs on the nodes of a route's ends, for messages about closed paths."""
+    """What is wrong with what the overlay needs on the nodes of a path's ends, for messages about closed paths."""
 
     def felix_on(self, *ends: Workload) -> str:
         """How Felix fares on the nodes of these pods; before the test has changed policy, only where it is not well."""
@@ -63,7 +63,7 @@ class Context:
         reason: str,
         half: Half = "open",
     ) -> None:
-        """Say what an expectation decided about one way, with a reason that is enough on its own.
+        """Say what an expectation decided about one path, with a reason that is enough on its own.
 
         Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the cluster.
         """

@@ -59,7 +59,7 @@ class FigureLog:
     def took_effect(self, change: PolicyChange, turned: Sequence[tuple[Path, Sequence[Try]]], began: float) -> None:
         """The first expectation after a change ended as expected.
 
-        ``turned``: the routes that the change opened or closed, with the attempts that decided each; ``began``:
+        ``turned``: the paths that the change opened or closed, with the attempts that decided each; ``began``:
         monotonic seconds at which it began.
         """
         if change in self._timed or not turned:
@@ -97,7 +97,7 @@ def direction(attempt: Attempt) -> str:
 
 
 def _until(path: Path, row: Sequence[Try]) -> Sequence[Try]:
-    """The attempts up to the last of a row.  What was begun while other routes were undecided may have failed later."""
+    """The attempts up to the last of a row.  What was begun while other paths were undecided may have failed later."""
     last = max(attempt.asked for attempt in row)
     return [attempt for attempt in path.tries if attempt.asked <= last]
 

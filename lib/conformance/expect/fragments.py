@@ -1,6 +1,6 @@
 """Expectations about datagrams that fit into no packet: cut up by the sender's system, put together by the receiver's.
 
-They are sent without Don't Fragment and answered shortly, so that each way is judged by itself.  UDP hands over whole
+They are sent without Don't Fragment and answered shortly, so that each path is judged by itself.  UDP hands over whole
 datagrams or none: an answer of the server says that all pieces came.
 """
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect.engine.answered import as_wanted, with_who
-from conformance.expect.engine.routes import Route
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import Polled, poll
@@ -19,7 +18,7 @@ from conformance.expect.sizes import SMALLEST
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.observation import Observation
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -34,13 +33,13 @@ class Fragments:
 
     expect: Expect
 
-    def arrive(self, ways: Sequence[Route], *, because: str) -> None:
-        """A datagram of :data:`WHOLE` bytes arrives on each way to a UDP port, while small ones do.
+    def arrive(self, pairs: Sequence[Pair], *, because: str) -> None:
+        """A datagram of :data:`WHOLE` bytes arrives on each path to a UDP port, while small ones do.
 
         Raises Nonconformance, ControlBroken when small datagrams do not arrive either.
         """
-        self.expect.controls([ways], because="without small datagrams nothing is said about larger ones")
-        attempts = [self._attempt(source, target, size) for source, target in ways for size in (WHOLE, SMALLEST)]
+        self.expect.controls([pairs], because="without small datagrams nothing is said about larger ones")
+        attempts = [self._attempt(source, target, size) for source, target in pairs for size in (WHOLE, SMALLEST)]
         polled = poll(
             self.expect,
             attempts,
@@ -48,7 +47,7 @@ class Fragments:
             because=because,
         )
         tally = Tally(self.expect.context, "behaviour")
-        for index, (source, target) in enumerate(ways):
+        for index, (source, target) in enumerate(pairs):
             if polled.converged or polled.agreed(2 * index, _connected):
                 tally.right(source, target, with_who(because, polled.seen(2 * index)[-polled.agree :]))
             else:

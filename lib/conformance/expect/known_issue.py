@@ -21,7 +21,7 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 @dataclass
 class KnownIssue:
-    """A known issue of one test; ways on which it does not happen are NOT_OBSERVED."""
+    """A known issue of one test; paths on which it does not happen are NOT_OBSERVED."""
 
     expect: Expect
 

@@ -30,11 +30,11 @@ class NodePorts:
 
         Raises MissingCapability when not.  A single Linux node has no other: then nothing is told apart.
         """
-        routes = [(source, target) for source in sources for target in of_linux if target.host != source.node_address]
-        if not routes:
+        pairs = [(source, target) for source in sources for target in of_linux if target.host != source.node_address]
+        if not pairs:
             return
         try:
-            self.expect.controls(routes, because=because)
+            self.expect.controls(pairs, because=because)
         except ControlBroken as closed:
             raise MissingCapability(
                 f"NodePorts of Linux backends are not reached from node to node either: {first_line(closed)}", REMEDY

@@ -1,4 +1,4 @@
-"""How the routes of one expectation ended: what is told of each, and the one failure that tells of all."""
+"""How the paths of one expectation ended: what is told of each, and the one failure that tells of all."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ SHORT_LIVED = frozenset({Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER})
 
 @dataclass
 class Outcome:
-    """One route's end."""
+    """One path's end."""
 
     path: Path
     standing: Standing
     is_control: bool
-    """Whether the route was to be open, or closed, for others' sake only."""
+    """Whether the path was to be open, or closed, for others' sake only."""
 
     @property
     def seen(self) -> list[Observation]:
@@ -60,7 +60,7 @@ class Outcome:
 
     @property
     def looks_right(self) -> bool:
-        """Whether nothing that was seen of the route itself is wrong, though it may not be decided."""
+        """Whether nothing that was seen of the path itself is wrong, though it may not be decided."""
         return self.held or (
             isinstance(self.standing, BrokenControl) and bool(self.seen) and as_wanted(self.seen[-1], self.path.want)
         )
@@ -101,7 +101,7 @@ class Outcome:
                 return 6
 
     def reason(self, because: str) -> str:
-        """One line: enough on its own.  Of an open route it says, too, where nobody told who answered."""
+        """One line: enough on its own.  Of an open path it says, too, where nobody told who answered."""
         if isinstance(self.standing, Held):
             return with_who(because, self.standing.seen) if self.path.want else because
         if isinstance(self.standing, Broken):
@@ -125,10 +125,10 @@ def failure(
     enforced_at: advice.Side = "both",
     removed: bool = False,
 ) -> Exception | None:
-    """The worst of the routes' failures, which tells of the others too; None: every route is as it is to be.
+    """The worst of the paths' failures, which tells of the others too; None: every path is as it is to be.
 
-    ``nearer`` finds what explains that a route is closed better than the route itself.  ``enforced_at``: whose node
-    enforces the policies.  ``removed``: they were removed just now, so that the routes are to be open again.
+    ``nearer`` finds what explains that a path is closed better than the path itself.  ``enforced_at``: whose node
+    enforces the policies.  ``removed``: they were removed just now, so that the paths are to be open again.
     """
     wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank)
     if not wrong:
@@ -177,7 +177,7 @@ def failure(
 
 
 def _lost_control(path: Path) -> Path | None:
-    """The control of a closed route that connected least, of the kind whose best connected least."""
+    """The control of a closed path that connected least, of the kind whose best connected least."""
     kinds = [max(map(_connected, kind)) for kind in path.controls]
     if not kinds:
         return None
@@ -215,7 +215,7 @@ def _led(outcome: Outcome, seen: Sequence[Observation], led: str) -> str:
 
 
 def _when(outcome: Outcome) -> str:
-    """Whether a route that is to be closed was closed late or never; empty: it is about something else."""
+    """Whether a path that is to be closed was closed late or never; empty: it is about something else."""
     path, standing = outcome.path, outcome.standing
     if path.want or not isinstance(standing, Wrong):
         return ""
@@ -255,11 +255,11 @@ def _advice(first: Outcome, told: Path, enforced_at: advice.Side, *, removed: bo
     return advice.open_path(attempt, first.seen)
 
 
-def name_ways(error: Exception, outcomes: Sequence[Outcome]) -> None:
-    """Let a failure say which of the routes' ways are wrong, the worst first."""
+def name_paths(error: Exception, outcomes: Sequence[Outcome]) -> None:
+    """Let a failure say which of the paths are wrong, the worst first."""
     if isinstance(error, Nonconformance | SuiteError):
         wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank)
-        error.ways = [outcome.path.attempt for outcome in wrong]
+        error.paths = [outcome.path.attempt for outcome in wrong]
 
 
 def table(outcomes: Sequence[Outcome]) -> str:

@@ -10,15 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Unmet
-from conformance.expect.engine.answered import UNTOLD, as_wanted, unexpected_backend, usual, with_who
-from conformance.expect.engine.routes import Route
+from conformance.expect.engine.answered import UNTOLD, as_wanted, default_kind, unexpected_backend, with_who
 from conformance.expect.explain import message
 from conformance.expect.explain.between_nodes import Blamed, Entries, blamed
 from conformance.expect.poll import Polled, poll
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
-from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -36,23 +35,23 @@ class Overlay:
     entries: Entries
 
     def passes(
-        self, *, between: Sequence[Route], within: Sequence[Route], node: Workload, because: str
+        self, *, between: Sequence[Pair], within: Sequence[Pair], node: Workload, because: str
     ) -> list[Observation]:
-        """Every route between nodes connects.
+        """Every path between nodes connects.
 
-        ``within``: routes inside one node, ``node``: a pod in a node's network that asks each target's node; both are
+        ``within``: paths inside one node, ``node``: a pod in a node's network that asks each target's node; both are
         controls.  Raises Unmet when only UDP 4789 can be to blame, ControlBroken when the controls are broken, or what
-        the nodes of every dead route have for each other is not as announced: that is said first.
+        the nodes of every dead path have for each other is not as announced: that is said first.
         """
         expect = self.expect
         addresses = dict.fromkeys(server.node_address for _, target in between for server in target.backends)
         nodes = [
-            Target(host=address, port=KUBELET, protocol="tcp", path=Path.NODE_IP, name="the node's kubelet")
+            Target(host=address, port=KUBELET, protocol="tcp", path=Addressing.NODE_IP, name="the node's kubelet")
             for address in addresses
             if address != node.node_address
         ]
-        routes = [*between, *within, *((node, target) for target in nodes)]
-        attempts = [self._attempt(source, goal) for source, goal in routes]
+        pairs = [*between, *within, *((node, target) for target in nodes)]
+        attempts = [self._attempt(source, goal) for source, goal in pairs]
         count, same = len(between), len(within)
         polled = poll(
             expect,
@@ -96,13 +95,13 @@ class Overlay:
 
     def _attempt(self, source: Workload, target: Target) -> Attempt:
         """One that a pod answers with its name; a node's own port gets a bare connection."""
-        kind, patience = usual(target, want=True), self.expect.timings.of(source.os)
+        kind, patience = default_kind(target, want=True), self.expect.timings.of(source.os)
         give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
 
     @staticmethod
     def _blocked(polled: Polled, index: int, found: Mapping[int, Blamed], beside: str) -> Unmet:
-        """Nothing but UDP 4789 is left to explain why this route is dead."""
+        """Nothing but UDP 4789 is left to explain why this path is dead."""
         names = [name for blame in found.values() for name in blame.wrong]
         lines = {
             "beside": beside,
@@ -120,7 +119,7 @@ class Overlay:
 
     @staticmethod
     def _explained(polled: Polled, index: int, found: Mapping[int, Blamed], beside: str) -> ControlBroken:
-        """Every dead route is explained by what its nodes have for each other."""
+        """Every dead path is explained by what its nodes have for each other."""
         first, *others = dict.fromkeys(name for blame in found.values() for name in blame.wrong)
         lines = {"beside": beside} | ({"also": "; ".join(others[:3])} if others else {})
         lines["do"] = (
@@ -132,7 +131,7 @@ class Overlay:
         return ControlBroken(text, control=first, seen=polled.seen(index))
 
     def _otherwise(self, source: Workload, target: Target, last: Observation) -> Blamed:
-        """What explains a dead route: another pod that answers in the server's place, else what the nodes have."""
+        """What explains a dead path: another pod that answers in the server's place, else what the nodes have."""
         found = blamed(self.entries, source, target)
         if other := unexpected_backend(last):
             return Blamed((f"{other} answers in the place of the server", *found.wrong), found.unread)

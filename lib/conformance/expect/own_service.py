@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from conformance.expect.engine.answered import unexpected_backend
-from conformance.expect.engine.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Pair
 from conformance.model.observation import Verdict
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -22,18 +22,18 @@ class OwnService:
     expect: Expect
     nodes: WindowsNodes
 
-    def is_reached(self, routes: Iterable[Route], *, because: str) -> None:
+    def is_reached(self, pairs: Iterable[Pair], *, because: str) -> None:
         """Each pod reaches its own Service; NOT_RUN, with what was seen, where direct server return is not known."""
-        asked = list(routes)
-        unknown = [way for way in asked if way[0].node in self.nodes.undecided]
-        known = [way for way in asked if way not in unknown]
-        seen = [(way, self._once(way)) for way in unknown]
+        asked = list(pairs)
+        unknown = [pair for pair in asked if pair[0].node in self.nodes.undecided]
+        known = [pair for pair in asked if pair not in unknown]
+        seen = [(pair, self._once(pair)) for pair in unknown]
         if known:
             self.expect.reachable(known, because=because)
         self.nodes.leave_undecided(self.expect.context, seen, nothing_else=not known)
 
-    def _once(self, way: Route) -> str:
-        source, target = way
+    def _once(self, pair: Pair) -> str:
+        source, target = pair
         give_up = self.expect.timings.of(source.os).http_give_up
         attempt = Attempt(source=source, target=target, kind=Kind.HTTP, give_up_after=give_up)
         told = self.expect.prober.observe([attempt])[0]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect.engine.answered import UNTOLD, as_wanted, usual
-from conformance.expect.engine.routes import Route
+from conformance.expect.engine.answered import UNTOLD, as_wanted, default_kind
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
@@ -17,7 +16,7 @@ from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import OS, Target, Workload
+from conformance.model.endpoint import OS, Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.new_pod import Stage
 from conformance.pods.roles import ECHO_PORT
@@ -80,7 +79,7 @@ class PodStartup:
     def accept_nothing(
         self, client: Workload, new_pods: Sequence[NewPod], *, beside: Target, because: str, port: int = ECHO_PORT
     ) -> None:
-        """From the first moment nothing of what ``client`` sends is answered by any, while ``beside`` answers it.
+        """From its first moment no new pod answers ``client``; the control ``beside`` does.
 
         Watches each until its first action is ``done``, and for a while after it was seen to begin: before that a new
         Windows pod may have no network at all.  A refusal is an answer: packets reached the pod.  Raises
@@ -184,9 +183,9 @@ class PodStartup:
     def become_ready(
         self, client: Workload, new_pods: Sequence[NewPod], *, beside: Target, because: str, port: int = ECHO_PORT
     ) -> None:
-        """The kubelet of each one's node finds it ready, while ``client``'s packets to it vanish.
+        """Each new pod becomes Ready although policy drops ``client``'s packets.
 
-        Raises Nonconformance for one that it does not, ControlBroken when the policy does not close one of them or
+        Raises Nonconformance otherwise, ControlBroken when the policy does not close one of them or
         ``client`` does not reach ``beside``, and EnvironmentBroken when a pod ends.
         """
         expect, claims = self.expect, self.expect.context.claims
@@ -234,7 +233,7 @@ class PodStartup:
             raise Nonconformance(wrong[0])
 
     @staticmethod
-    def routes(client: Workload, new_pods: Sequence[NewPod], target: Target) -> list[Route]:
+    def pairs(client: Workload, new_pods: Sequence[NewPod], target: Target) -> list[Pair]:
         """From a client to each new pod, and from each to the target of its first action."""
         there = [(client, new_pod.pod.tcp(ECHO_PORT)) for new_pod in new_pods]
         return [*there, *((new_pod.pod, target) for new_pod in new_pods)]
@@ -243,7 +242,7 @@ class PodStartup:
 
     def _attempt(self, source: Workload, target: Target, *, is_open: bool = False) -> Attempt:
         """``is_open``: it is to be answered, by a backend of the target."""
-        kind, patience = usual(target, want=is_open), self.expect.timings.of(source.os)
+        kind, patience = default_kind(target, want=is_open), self.expect.timings.of(source.os)
         give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
 

@@ -1,6 +1,6 @@
 """Attempts that are made together, again and again, until as many rounds as verdicts must agree are right.
 
-For what an expectation decides by whole answers: a page, a name's addresses, what passes between nodes.  Whether routes
+For what an expectation decides by whole answers: a page, a name's addresses, what passes between nodes.  Whether paths
 are open or closed is decided one by one, by :mod:`conformance.expect.engine.decide`.
 """
 

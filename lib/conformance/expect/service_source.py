@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect.addresses import Addresses
-from conformance.expect.engine.routes import Route
 from conformance.expect.explain import message
 from conformance.expect.traffic import Expect
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.model.claim import ClaimVerdict
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.facts import Facts
 from conformance.model.observation import Observation
-from conformance.pods.groups import Pair, Pairs
+from conformance.pods.groups import PodPair, PodPairs
 from conformance.pods.roles import ECHO_PORT
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -29,19 +28,19 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 @dataclass
 class ServiceSource:
-    """Clients' ways to servers through a Service of each, before and under a policy that admits these clients alone.
+    """Clients' paths to servers through a Service of each, before and under a policy that admits these clients alone.
 
     ``stranger`` is another client, which the policy does not admit; ``service`` gives a server's ClusterIP.
     """
 
     expect: Expect
     facts: Facts
-    pairs: Pairs
+    pod_pairs: PodPairs
     stranger: Workload
     service: Callable[[Workload], Target]
     nodes: WindowsNodes
     """What is known of the clients' nodes; pairs whose client is on one of its ``undecided`` are not judged."""
-    _kept: list[Pair] = field(default_factory=list)
+    _kept: list[PodPair] = field(default_factory=list)
     """Pairs whose server saw the client's own address by ClusterIP."""
 
     # --- what tests say -----------------------------------------------------------------------------------------------
@@ -53,7 +52,7 @@ class ServiceSource:
         is everywhere.
         """
         self._judge(self._known(self._seen(because)), lambda client, server: client.address, because)
-        self._kept = list(self.pairs)
+        self._kept = list(self.pod_pairs)
 
     def is_rewritten(self, *, because: str) -> None:
         """By ClusterIP each server sees the one address that this mode gives, or the limitation is gone there.
@@ -71,9 +70,9 @@ class ServiceSource:
 
         A client whose source was kept has to get in by ClusterIP too, and there the claim is LIFTED.
         """
-        hidden = Pairs(pair for pair in self.pairs if pair not in self._kept)
-        kept = Pairs(self._kept)
-        opened = [*self.pairs.tcp(ECHO_PORT), *kept.through(self.service), *self._beside]
+        hidden = PodPairs(pair for pair in self.pod_pairs if pair not in self._kept)
+        kept = PodPairs(self._kept)
+        opened = [*self.pod_pairs.tcp(ECHO_PORT), *kept.through(self.service), *self._beside]
         closed = [*hidden.through(self.service), *self._strangers(direct=True)]
         self.expect.matrix(open=[opened], closed=[closed], because=because)
         for client, target in kept.through(self.service):
@@ -86,13 +85,13 @@ class ServiceSource:
 
     def admits_everywhere(self, *, because: str) -> None:
         """Under the policy clients get in by pod address and by ClusterIP, a stranger by neither."""
-        opened = [*self.pairs.tcp(ECHO_PORT), *self.pairs.through(self.service), *self._beside]
+        opened = [*self.pod_pairs.tcp(ECHO_PORT), *self.pod_pairs.through(self.service), *self._beside]
         closed = [*self._strangers(direct=True), *self._strangers(direct=False)]
         self.expect.matrix(open=[opened], closed=[closed], because=because)
 
     # --- how ----------------------------------------------------------------------------------------------------------
 
-    def _lift_beside(self, hidden: Pairs, kept: Pairs) -> None:
+    def _lift_beside(self, hidden: PodPairs, kept: PodPairs) -> None:
         """What the stranger shows stands beside the pairs that it is a control of: alone it confirms no limitation."""
         told = "the policy was in force beside it: a stranger was kept out of the servers, and of nothing else"
         ends = {workload.uid for pair in kept for workload in pair} - {
@@ -103,20 +102,20 @@ class ServiceSource:
                 self.expect.context.decided(source, target, ClaimVerdict.LIFTED, told)
 
     @property
-    def _beside(self) -> list[Route]:
+    def _beside(self) -> list[Pair]:
         """Where the stranger gets while it does not get to the servers: to the clients, which no policy selects."""
-        return [(self.stranger, client.tcp(ECHO_PORT)) for client in self.pairs.clients]
+        return [(self.stranger, client.tcp(ECHO_PORT)) for client in self.pod_pairs.clients]
 
-    def _strangers(self, *, direct: bool) -> list[Route]:
-        """The stranger's ways to the servers, by their addresses or by ClusterIP."""
-        servers = self.pairs.servers
+    def _strangers(self, *, direct: bool) -> list[Pair]:
+        """The stranger's paths to the servers, by their addresses or by ClusterIP."""
+        servers = self.pod_pairs.servers
         return [(self.stranger, server.tcp(ECHO_PORT) if direct else self.service(server)) for server in servers]
 
-    def _seen(self, because: str) -> dict[Pair, list[Observation]]:
-        """Whom servers see by ClusterIP, once both ways are open and clients' addresses show by the direct one."""
-        direct = self.pairs.tcp(ECHO_PORT)
-        ways = [*direct, *self._strangers(direct=True), *self._beside]
-        self.expect.controls([ways], because="no policy is in force yet")
+    def _seen(self, because: str) -> dict[PodPair, list[Observation]]:
+        """Whom servers see by ClusterIP, once both paths are open and clients' addresses show by the direct one."""
+        direct = self.pod_pairs.tcp(ECHO_PORT)
+        pairs = [*direct, *self._strangers(direct=True), *self._beside]
+        self.expect.controls([pairs], because="no policy is in force yet")
         for (client, _), plain in self.expect.told(direct, because=because).items():
             if _addresses(plain) != {client.address}:
                 line = message.headline(
@@ -128,23 +127,23 @@ class ServiceSource:
                     "  do  see NAT-1 first: what rewrites the source without a Service"
                 )
                 raise ControlBroken(text, control="the source by pod address", seen=plain)
-        through = self.pairs.through(self.service)
+        through = self.pod_pairs.through(self.service)
         self.expect.reachable([*through, *self._strangers(direct=False)], because=because)
         told = self.expect.told(through, because=because)
-        return {pair: told[way] for pair, way in zip(self.pairs, through, strict=True)}
+        return {pod_pair: told[pair] for pod_pair, pair in zip(self.pod_pairs, through, strict=True)}
 
-    def _known(self, seen: dict[Pair, list[Observation]]) -> dict[Pair, list[Observation]]:
+    def _known(self, seen: dict[PodPair, list[Observation]]) -> dict[PodPair, list[Observation]]:
         """Return the observations that can be judged; from here on the other pairs are none of this test."""
         unknown = [pair for pair in seen if pair[0].node in self.nodes.undecided]
-        self.pairs = Pairs(pair for pair in self.pairs if pair not in unknown)
-        ways = Pairs(unknown).through(self.service)
-        told = [(way, f"the server saw {_observed(seen[pair])}") for pair, way in zip(unknown, ways, strict=True)]
-        self.nodes.leave_undecided(self.expect.context, told, nothing_else=not self.pairs)
-        return {pair: observations for pair, observations in seen.items() if pair in self.pairs}
+        self.pod_pairs = PodPairs(pair for pair in self.pod_pairs if pair not in unknown)
+        pairs = PodPairs(unknown).through(self.service)
+        told = [(pair, f"the server saw {_observed(seen[pods])}") for pods, pair in zip(unknown, pairs, strict=True)]
+        self.nodes.leave_undecided(self.expect.context, told, nothing_else=not self.pod_pairs)
+        return {pair: observations for pair, observations in seen.items() if pair in self.pod_pairs}
 
     def _judge(
         self,
-        seen: dict[Pair, list[Observation]],
+        seen: dict[PodPair, list[Observation]],
         wanted: Callable[[Workload, Workload], str],
         because: str,
     ) -> None:

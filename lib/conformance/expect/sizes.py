@@ -1,6 +1,6 @@
 """Expectations about the size of packets: the largest datagram that passes whole, and whether larger ones vanish.
 
-Datagrams are sent with Don't Fragment and answered shortly, so that each way is measured by itself.  Above the largest
+Datagrams are sent with Don't Fragment and answered shortly, so that each path is measured by itself.  Above the largest
 one the sender's own system must say that it does not fit; silence there is a black hole, in which full-sized packets
 disappear while small ones pass.  A server that is slow or away for a moment is silent too: a hole is believed only when
 rounds of their own agree, in which small datagrams pass.
@@ -22,9 +22,10 @@ from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
-from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
+from conformance.pods.groups import PodPair
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -35,7 +36,7 @@ SMALLEST, LARGEST = 576, 9216
 AT_ONCE = 16
 """Sizes that one batch tries, so that four batches find the byte."""
 SEARCHES = 3
-"""Times that a way is searched: more often a server is not away by chance."""
+"""Times that a path is searched: more often a server is not away by chance."""
 OVERLAY = 50
 """Bytes that VXLAN over IPv4 adds: what Calico takes off the node's MTU where none is set."""
 TAKEN = frozenset({Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
@@ -46,13 +47,12 @@ ANSWERED = frozenset({Verdict.REFUSED, Verdict.RESET, Verdict.UNREACHABLE})
 KUBELET = 10250
 """Port of every node's kubelet; it takes no datagrams, so that sending some does nothing there."""
 
-Pair = tuple[Workload, Workload]
 """A client and a server."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Carried:
-    """What one way carries."""
+    """What one path carries."""
 
     mtu: int
     """Bytes of the largest IPv4 packet that passed whole."""
@@ -70,17 +70,17 @@ class Sizes:
 
     expect: Expect
 
-    def carries(self, pairs: Sequence[Pair], *, because: str, port: int = 8080) -> list[Carried]:
+    def carries(self, pod_pairs: Sequence[PodPair], *, because: str, port: int = 8080) -> list[Carried]:
         """Full-sized packets pass both ways: what is too large is refused by the sender's own system, nothing vanishes.
 
-        How large they are is recorded only: the MTU of Windows pods is what HNS gave them.  Each way's result, in
+        How large they are is recorded only: the MTU of Windows pods is what HNS gave them.  Each path's result, in
         order: there and back of the first pair, and so on.
         """
-        ways = [way for workload, other in pairs for way in ((workload, other.udp(port)), (other, workload.udp(port)))]
-        self.expect.controls([ways], because="without small datagrams nothing is said about larger ones")
+        pairs = [pair for one, other in pod_pairs for pair in ((one, other.udp(port)), (other, one.udp(port)))]
+        self.expect.controls([pairs], because="without small datagrams nothing is said about larger ones")
         found: list[Carried] = []
         tally = Tally(self.expect.context, "behaviour")
-        for source, target in ways:
+        for source, target in pairs:
             try:
                 found.append(self._judged(source, target, because))
             except (Nonconformance, SuiteError) as error:
@@ -91,7 +91,7 @@ class Sizes:
         return found
 
     def setting_ignored(
-        self, setting: Fact[int], *, by: Sequence[Pair], followed_by: Pair, node: Workload, because: str
+        self, setting: Fact[int], *, by: Sequence[PodPair], followed_by: PodPair, node: Workload, because: str
     ) -> None:
         """Pods of ``by``'s system keep their own MTU, while ``followed_by`` shows that the setting is in force.
 
@@ -137,7 +137,7 @@ class Sizes:
     # --- how ------------------------------------------------------------------------------------------------------
 
     def _judged(self, source: Workload, target: Target, because: str) -> Carried:
-        """What a way carries; the source is told by its own system what does not fit.
+        """What a path carries; the source is told by its own system what does not fit.
 
         Raises Nonconformance for a hole, ControlBroken when the server was away whenever one was looked for.
         """
@@ -149,7 +149,7 @@ class Sizes:
             again = self._once_more(source, target, carried.mtu + 1, because)
             above = again.seen(0)
             forbidden = [observation for observation in above if observation.verdict is Verdict.PROHIBITED]
-            if forbidden:  # the way said so meanwhile (ICMP fragmentation needed), and the system keeps to it
+            if forbidden:  # the path said so meanwhile (ICMP fragmentation needed), and the system keeps to it
                 return Carried(mtu=carried.mtu, above=forbidden[-1], seen=tuple(above), seconds=again.settled.seconds)
             if all(map(_hole, again.settled.seen)):
                 raise unless_changed(self.expect, [source, *target.backends], self._black_hole(carried, again, because))
@@ -161,10 +161,13 @@ class Sizes:
         return poll(self.expect, attempts, _hole, because=because, within=lambda _: 0.0)
 
     def _carried(self, source: Workload, target: Target) -> Carried:
-        """By what comes back.  Raises ProbeBroken when small datagrams pass, and none that every host must take."""
+        """Return the largest datagram that is answered.
+
+        Raises ProbeBroken when small datagrams pass, and none that every host must take.
+        """
         seen: list[Observation] = []
         seconds = 0.0
-        for _ in range(2):  # a server that was away for one batch is no way that carries nothing
+        for _ in range(2):  # a server that was away for one batch is no path that carries nothing
             carried = self._largest(source, target, lambda seen: as_wanted(seen, True))
             if carried.mtu >= SMALLEST:
                 return carried
@@ -181,11 +184,11 @@ class Sizes:
 
     def _node(self, node: Workload, there: Workload) -> Carried:
         """The MTU of a node's device; whether anything answers at the other node does not matter."""
-        target = Target(host=there.node_address, port=KUBELET, protocol="udp", path=Path.NODE_IP, name=there.node)
+        target = Target(host=there.node_address, port=KUBELET, protocol="udp", path=Addressing.NODE_IP, name=there.node)
         return self._taken(node, target)
 
     def _taken(self, source: Workload, target: Target) -> Carried:
-        """By what the source's own system takes."""
+        """Return the largest datagram that the sender's kernel accepts."""
         found = self._largest(source, target, lambda seen: seen.verdict in TAKEN)
         if found.mtu < SMALLEST:
             expected = f"packets of {SMALLEST} bytes to be taken by its own system"
@@ -258,7 +261,7 @@ class Sizes:
         return Nonconformance(text, seen=seen)
 
     def _undecided(self, carried: Carried, again: Polled) -> Exception:
-        """Whenever a hole was looked for, something else was there."""
+        """Every probe for the black hole met another problem."""
         above, small = again.seen(0), again.seen(1)
         text = again.message(
             0,

@@ -17,23 +17,22 @@ from conformance.expect.explain.timeline import Mark
 from conformance.expect.guard import pods_unchanged, unless_changed
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Workload
 from conformance.model.stream import StreamState, StreamVerdict
+from conformance.pods.groups import PodPair
 from conformance.probe.streams import NotOpened, Stream
 from conformance.settings import OsTimings
 from conformance.timing import Settled, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
-Route = tuple[Workload, Workload]
 """From which pod to which."""
 
 
 class Streams(Protocol):
     """What expectations need of streams between pods."""
 
-    def open(self, routes: Sequence[Route]) -> list[Stream]:
-        """One per route; raises NotOpened, ProbeBroken, EnvironmentBroken."""
+    def open(self, pairs: Sequence[PodPair]) -> list[Stream]:
+        """Open one per pair; raises NotOpened, ProbeBroken, EnvironmentBroken."""
 
     def look(self, streams: Sequence[Stream]) -> list[StreamState]:
         """How each fares at both ends; raises ProbeBroken, EnvironmentBroken."""
@@ -54,14 +53,14 @@ class StreamExpect:
 
     # --- what tests say --------------------------------------------------------------------------------------------
 
-    def open(self, *routes: Route) -> list[Stream]:
-        """Open a stream for each route.  Raises ControlBroken when the network lets one not open."""
+    def open(self, *pairs: PodPair) -> list[Stream]:
+        """Open a stream for each pair.  Raises ControlBroken when the network lets one not open."""
         try:
-            opened = self.streams.open(routes)
+            opened = self.streams.open(pairs)
         except NotOpened as failed:
-            way, _, what = str(failed).removeprefix("stream ").partition(": ")
+            path, _, what = str(failed).removeprefix("stream ").partition(": ")
             text = (
-                f"{', '.join(self.expect.context.claims) or 'no claim'}  {way}  stream  expected to open and to stay, "
+                f"{', '.join(self.expect.context.claims) or 'no claim'}  {path}  stream  expected to open and to stay, "
                 f"observed {what or 'nothing'}\n"
                 "  do        see CONN-3 for this pair of pods first, then Felix' log on their nodes"
             )
@@ -141,7 +140,7 @@ class StreamExpect:
         wrong = Nonconformance(text)
         source = state.client.workload
         give_up = self.expect.timings.of(source.os).tcp_give_up
-        wrong.ways = [Attempt(source=source, target=state.target, kind=Kind.TCP, give_up_after=give_up)]
+        wrong.paths = [Attempt(source=source, target=state.target, kind=Kind.TCP, give_up_after=give_up)]
         return unless_changed(self.expect, [end.workload for end in state.ends], wrong)
 
     # --- how they are decided --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Several ways decided one by one: each has its own verdict, and what is wrong with some does not stop the others.
+"""Several paths decided one by one: each has its own verdict, and what is wrong with some does not stop the others.
 
 The worst failure is raised at the end; its message names the others.
 """
@@ -21,7 +21,7 @@ NAMED = 5
 
 @dataclass
 class Tally:
-    """The ways of one expectation."""
+    """The paths of one expectation."""
 
     context: Context
     half: Half
@@ -34,11 +34,11 @@ class Tally:
         reason: str,
         verdict: ClaimVerdict = ClaimVerdict.CONFIRMED,
     ) -> None:
-        """This way is as it may be: ``verdict`` may be LIFTED or NOT_OBSERVED, too."""
+        """This path is as it may be: ``verdict`` may be LIFTED or NOT_OBSERVED, too."""
         self.context.decided(source, target, verdict, reason, self.half)
 
     def wrong(self, source: Workload | None, target: Workload | Target | None, error: Exception) -> None:
-        """This way is not as it is to be, or could not be decided; the exception says which."""
+        """This path is not as it is to be, or could not be decided; the exception says which."""
         self.context.decided(source, target, meaning(error), first_line(error), self.half)
         self._errors.append(error)
 
@@ -55,7 +55,7 @@ class Tally:
 
 
 def meaning(error: Exception) -> ClaimVerdict:
-    """What an exception means for the way that it is about."""
+    """What an exception means for the path that it is about."""
     if isinstance(error, Unmet):
         return ClaimVerdict.UNMET
     return ClaimVerdict.VIOLATED if isinstance(error, Nonconformance) else ClaimVerdict.INCONCLUSIVE

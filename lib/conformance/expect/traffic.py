@@ -17,20 +17,19 @@ from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance,
 from conformance.expect import resolution
 from conformance.expect.context import Context
 from conformance.expect.engine import names
-from conformance.expect.engine.answered import telling, usual
+from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.ask import Asking, ask
 from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Wrong, link
-from conformance.expect.engine.routes import Route, Routes, each, routes_of
+from conformance.expect.engine.pairs import Pairs, each, pairs_of
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import LONGER
 from conformance.expect.explain.nearest import Nearest, nearest
 from conformance.expect.guard import pods_unchanged
-from conformance.expect.outcome import Outcome, drawing, failure, name_ways, table
+from conformance.expect.outcome import Outcome, drawing, failure, name_paths, table
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half
-from conformance.model.endpoint import Path as TargetPath
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation
 from conformance.settings import OsTimings, Timings
 from conformance.timing import SYSTEM_CLOCK, Clock
@@ -74,17 +73,17 @@ class Expect:
     context: Context = field(default_factory=Context)
     clock: Clock = SYSTEM_CLOCK
     _opened: set[tuple[str, str]] = field(default_factory=set)
-    """Routes that this test has seen open: the controls before."""
+    """Paths that this test has seen open: the controls before."""
     _addresses_when_open: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Addresses to which names led when those routes were seen open."""
-    _closed: dict[tuple[str, str], Route] = field(default_factory=dict)
-    """Routes that it has seen closed, and not open since."""
+    """Addresses to which names led when those paths were seen open."""
+    _closed: dict[tuple[str, str], Pair] = field(default_factory=dict)
+    """Paths that it has seen closed, and not open since."""
 
     # --- what tests say --------------------------------------------------------------------------------------------
 
     def reachable(
         self,
-        sources: Workload | Iterable[Workload | Route],
+        sources: Workload | Iterable[Workload | Pair],
         targets: Target | Sequence[Target] | None = None,
         *,
         because: str,
@@ -92,23 +91,23 @@ class Expect:
     ) -> list[Observation]:
         """Every source connects to every target; returns the last round's observations.
 
-        Without ``targets``, ``sources`` are routes.
+        Without ``targets``, ``sources`` are pairs.
         """
-        return self._decide(routes_of(sources, targets), [], because, kind, open_is_control=False)[-1]
+        return self._decide(pairs_of(sources, targets), [], because, kind, open_is_control=False)[-1]
 
     def control(
         self,
-        sources: Workload | Iterable[Workload | Route],
+        sources: Workload | Iterable[Workload | Pair],
         targets: Target | Sequence[Target] | None = None,
         *,
         because: str,
     ) -> list[Observation]:
         """As :meth:`reachable`, for what has to be so before the test says anything: raises ControlBroken."""
-        return self._decide(routes_of(sources, targets), [], because, None, open_is_control=True)[-1]
+        return self._decide(pairs_of(sources, targets), [], because, None, open_is_control=True)[-1]
 
-    def controls(self, routes: Iterable[Routes], *, because: str) -> list[Observation]:
-        """As :meth:`control`, for several routes."""
-        return self._decide(each(routes), [], because, None, open_is_control=True)[-1]
+    def controls(self, pairs: Iterable[Pairs], *, because: str) -> list[Observation]:
+        """As :meth:`control`, for several pairs."""
+        return self._decide(each(pairs), [], because, None, open_is_control=True)[-1]
 
     def blocked(
         self,
@@ -116,13 +115,13 @@ class Expect:
         target: Target,
         *,
         because: str,
-        beside: Route | Workload | list[Route | Workload],
+        beside: Pair | Workload | list[Pair | Workload],
         kind: Kind | None = None,
     ) -> list[Observation]:
         """Every source's packets vanish on their way to the target, while ``beside`` passes.
 
-        ``beside`` are routes, or other sources to the same target; when one fails, ControlBroken is raised.  Each of
-        ``sources`` needs a route of its own there, or it could as well have lost its network.
+        ``beside`` are pairs, or other sources to the same target; when one fails, ControlBroken is raised.  Each of
+        ``sources`` needs a pair of its own there, or it could as well have lost its network.
         """
         named = beside if isinstance(beside, list) else [beside]
         controls = [(workload, target) if isinstance(workload, Workload) else workload for workload in named]
@@ -132,16 +131,16 @@ class Expect:
         self,
         *,
         because: str,
-        open: Iterable[Routes] = (),
-        closed: Iterable[Routes] = (),
+        open: Iterable[Pairs] = (),
+        closed: Iterable[Pairs] = (),
         kind: Kind | None = None,
         new: Iterable[Workload] = (),
     ) -> list[Observation]:
-        """All ``open`` routes connect and all ``closed`` ones time out, in the same rounds, until N agree; then held.
+        """All ``open`` paths connect and all ``closed`` ones time out, in the same rounds, until N agree; then held.
 
-        ``new``: sources that came after the policies, so that no way of theirs was ever open before.  In place of the
+        ``new``: sources that came after the policies, so that no path of theirs was ever open before.  In place of the
         control before, another of them on the same node gets to the same target in the same rounds; :meth:`removed`
-        then shows, as a control after, that the way is open without the policies.
+        then shows, as a control after, that the path is open without the policies.
 
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
@@ -150,12 +149,12 @@ class Expect:
     def change(
         self,
         *policies: Policies,
-        open: Iterable[Routes] = (),
-        closed: Iterable[Routes] = (),
+        open: Iterable[Pairs] = (),
+        closed: Iterable[Pairs] = (),
         because: str,
         kind: Kind | None = None,
     ) -> list[Observation]:
-        """Applying ``policies`` leaves the ``open`` routes open and closes the ``closed`` ones.
+        """Applying ``policies`` leaves the ``open`` paths open and closes the ``closed`` ones.
 
         All of them are seen open before (but those that an earlier change of this test has closed): the control
         before is part of it.  Raises as :meth:`control` before the change and as :meth:`matrix` after it, and what
@@ -166,7 +165,7 @@ class Expect:
         return self._decide(opened, shut, because, kind, open_is_control=False)[-1]
 
     def under(
-        self, *policies: Policies, open: Iterable[Routes], closed: Iterable[Routes], because: str
+        self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str
     ) -> list[Observation]:
         """As :meth:`change`, for what has to be so before the test says anything: raises ControlBroken."""
         opened, shut = each(open), each(closed)
@@ -174,24 +173,24 @@ class Expect:
         return self._decide(opened, shut, because, None, open_is_control=True, closed_is_control=True)[-1]
 
     def removed(self, policies: Removable, *, because: str) -> list[Observation]:
-        """Once ``policies`` are removed, every route that this test has seen closed is open again.
+        """Once ``policies`` are removed, every path that this test has seen closed is open again.
 
         One that wavers then decides nothing (ControlBroken): loss is not what policies are about.  Nor does one of a
         new source that does not open: no one ever saw it open.
         """
         if not self._closed:
-            raise UsageProblem("expect.removed(...): this test has seen no route closed that could be open again")
+            raise UsageProblem("expect.removed(...): this test has seen no path closed that could be open again")
         policies.remove()
-        routes = list(self._closed.values())
-        return self._decide(routes, [], because, None, open_is_control=False, about_denial=True)[-1]
+        pairs = list(self._closed.values())
+        return self._decide(pairs, [], because, None, open_is_control=False, about_denial=True)[-1]
 
-    def sources(self, routes: Iterable[Route], are: Callable[[Workload], Sequence[str]], *, because: str) -> None:
+    def sources(self, pairs: Iterable[Pair], are: Callable[[Workload], Sequence[str]], *, because: str) -> None:
         """Each server sees one of its client's allowed addresses (``are``) as its client, each time.
 
         Raises as :meth:`told`.
         """
         wrong: list[tuple[list[Observation], Sequence[str]]] = []
-        for (source, target), seen in self.told(routes, because=because).items():
+        for (source, target), seen in self.told(pairs, because=because).items():
             allowed = are(source)
             if any(observation.seen_client not in allowed for observation in seen):
                 sources = message.tally([observation.seen_client for observation in seen])
@@ -216,11 +215,11 @@ class Expect:
                 seen=seen,
             )
 
-    def told(self, routes: Iterable[Route], *, because: str) -> dict[Route, list[Observation]]:
+    def told(self, pairs: Iterable[Pair], *, because: str) -> dict[Pair, list[Observation]]:
         """As :meth:`reachable`, each agreeing round, with whom the servers saw; ProbeBroken when one does not tell."""
-        ways = each([routes])
-        rounds = self._decide(ways, [], because, telling(ways[0][1]), open_is_control=False)
-        found = {way: [round_[index] for round_ in rounds] for index, way in enumerate(ways)}
+        single = each([pairs])
+        rounds = self._decide(single, [], because, telling(single[0][1]), open_is_control=False)
+        found = {pair: [round_[index] for round_ in rounds] for index, pair in enumerate(single)}
         for seen in found.values():
             if not all(observation.seen_client for observation in seen):
                 raise ProbeBroken(f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen)
@@ -260,9 +259,9 @@ class Expect:
 
     # --- how they are decided --------------------------------------------------------------------------------------
 
-    def _make(self, policies: Iterable[Policies], routes: Iterable[Route]) -> None:
-        """Apply policies once all these routes are seen open, but those that an earlier change of this test closed."""
-        before = [fromkey for fromkey in dict.fromkeys(routes) if route_key(*fromkey) not in self._closed]
+    def _make(self, policies: Iterable[Policies], pairs: Iterable[Pair]) -> None:
+        """Apply policies once all these paths are seen open, but those that an earlier change of this test closed."""
+        before = [pair for pair in dict.fromkeys(pairs) if pair_key(*pair) not in self._closed]
         if before:
             self.controls([before], because="before the change nothing closes this path")
         for policy in policies:
@@ -270,8 +269,8 @@ class Expect:
 
     def _decide(
         self,
-        open: Sequence[Route],
-        closed: Sequence[Route],
+        open: Sequence[Pair],
+        closed: Sequence[Pair],
         because: str,
         kind: Kind | None,
         *,
@@ -280,11 +279,12 @@ class Expect:
         about_denial: bool = False,
         new: Iterable[Workload] = (),
     ) -> list[list[Observation]]:
-        """The last observations of each route that agreed, oldest first; each list has one of every route."""
+        """The last observations of each path that agreed, oldest first; each list has one of every path."""
         self._demand_controls(open, closed, {pod.uid for pod in new})
         paths = [
-            *(self._path(source, target, kind or usual(target, want=True), want=True) for source, target in open),
-            *(self._path(source, target, kind or usual(target, want=False), want=False) for source, target in closed),
+            self._path(source, target, kind or default_kind(target, want=want), want=want)
+            for pairs, want in ((open, True), (closed, False))
+            for source, target in pairs
         ]
         within = max(path.rule.within for path in paths)
         if (
@@ -293,7 +293,7 @@ class Expect:
             ends = {pod.os for path in paths for pod in _pods(path)}
             within = max(within, *(self.timings.of(system).warm_up for system in ends))
         about_paths = not (closed or open_is_control or about_denial)
-        for path in paths:  # one budget: a route may have to wait for what another shows
+        for path in paths:  # one budget: a path may have to wait for what another shows
             path.rule, path.steady = replace(path.rule, within=within), about_paths
         link(paths)
         sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
@@ -336,7 +336,7 @@ class Expect:
             enforced_at=change.enforced_at if change else "both", removed=about_denial,
         )  # fmt: skip
         if wrong is not None:
-            name_ways(wrong, outcomes)
+            name_paths(wrong, outcomes)
             self.context.draw("matrix", drawing(", ".join(self.context.claims) or "matrix", outcomes))
             raise wrong
         rows = [outcome.standing.seen for outcome in outcomes if isinstance(outcome.standing, Held)]
@@ -344,7 +344,7 @@ class Expect:
         return [list(seen) for seen in zip(*(row[-min(map(len, rows)) :] for row in rows), strict=True)]
 
     def _record_result(self, outcomes: Sequence[Outcome], began: float) -> None:
-        """Remember which routes are open and closed now, and what it took to see that."""
+        """Remember which paths are open and closed now, and what it took to see that."""
         paths = [outcome.path for outcome in outcomes]
         rows = [outcome.standing.row for outcome in outcomes if isinstance(outcome.standing, Held)]
         self.context.record("seconds to first correct answer", round(max(path.first_right for path in paths), 3))
@@ -369,18 +369,18 @@ class Expect:
                 self._closed[key] = (path.attempt.source, path.attempt.target)
 
     def _path(self, source: Workload, target: Target, kind: Kind, *, want: bool) -> Path:
-        """A route as the engine takes it: asked as its source's system needs it, judged as the slower end does."""
+        """A path as the engine takes it: asked as its source's system needs it, judged as the slower end does."""
         own = self.timings.of(source.os)
         ends = [own, *(self.timings.of(backend.os) for backend in target.backends)]
         attempt = self._attempt(source, target, kind)
         within = max(timings.policy_effect for timings in ends)
-        if want and target.path in (TargetPath.CLUSTER_IP, TargetPath.NODE_PORT, TargetPath.NAME):
+        if want and target.path in (Addressing.CLUSTER_IP, Addressing.NODE_PORT, Addressing.NAME):
             within = max(within, *(timings.service_effect for timings in ends))  # kube-proxy may not know it yet
         rule = Rule.of(own, ends, within=within)
         return Path(attempt, want, rule.for_single_packets(attempt.give_up_after) if kind is Kind.UDP else rule)
 
     def _look_after_pods(self, outcomes: Sequence[Outcome]) -> None:
-        """A pod that is no longer the one it was looks like a denial, and like a violation: its routes are broken.
+        """A pod that is no longer the one it was looks like a denial, and like a violation: its paths are broken.
 
         Where something is wrong, asks for as long as the API may not know yet of a container that ended.
         """
@@ -437,7 +437,7 @@ class Expect:
         return nearest(self, outcome.path.attempt, outcome.seen, self.context.policies_there, self.context.overlay)
 
     def _still_closed(self, outcome: Outcome) -> Nearest:
-        """The same of a route that was closed by policies which are removed: nearest of all is that they stay."""
+        """The same of a path that was closed by policies which are removed: nearest of all is that they stay."""
         near, change = self._nearest(outcome), self.context.change()
         stays = f", as before the {change.what}" if change is not None and not near.observed else ""
         return replace(near, observed=near.observed + stays)
@@ -450,10 +450,10 @@ class Expect:
     def _patience(self, workloads: Sequence[Workload]) -> list[OsTimings]:
         return [self.timings.of(system) for system in sorted({workload.os for workload in workloads})]
 
-    def _demand_controls(self, open: Sequence[Route], closed: Sequence[Route], new: Collection[str]) -> None:
+    def _demand_controls(self, open: Sequence[Pair], closed: Sequence[Pair], new: Collection[str]) -> None:
         """Raises ControlBroken where a dead client, or a dead server, would look like a denial.
 
-        Only where a policy closes the way out may the source have no open route of its own; then another source
+        Only where a policy closes every path out may the source have no open path of its own; then another source
         has to get to the same target.  Of ``new`` sources (uids) another one on the node has to, in any case.
         """
         change = self.context.change()
@@ -461,29 +461,29 @@ class Expect:
         sources, goals = {source.uid for source, _ in open}, {target.label for _, target in open}
         shown = {(source.node, target.label) for source, target in open if source.uid in new}
         for source, target in closed:
-            route = f"{source.label} -> {target.label}"
+            pair = f"{source.label} -> {target.label}"
             came_later = source.uid in new and (source.node, target.label) in shown
             if (source.uid, target.label) not in self._opened and not came_later:
                 raise ControlBroken(
-                    f"{route}: this test never saw the path open, so a denial would prove nothing; "
+                    f"{pair}: this test never saw the path open, so a denial would prove nothing; "
                     "see it open, by expect.control, before the policy is applied",
                     control="before",
                 )
             if source.uid not in sources and not (may_be_shut_in and target.label in goals):
                 raise ControlBroken(
-                    f"{route}: no open route beside it is its source's, so that a dead client would look like a "
+                    f"{pair}: no open path beside it is its source's, so that a dead client would look like a "
                     "denial; name one to a server that no policy selects",
                     control="beside",
                 )
 
 
-def route_key(source: Workload, target: Target | None) -> tuple[str, str]:
-    """What a test's memory knows a route by."""
+def pair_key(source: Workload, target: Target | None) -> tuple[str, str]:
+    """What a test's memory knows a path by."""
     return source.uid, target.label if target else ""
 
 
 def _key(attempt: Attempt) -> tuple[str, str]:
-    return route_key(attempt.source, attempt.target)
+    return pair_key(attempt.source, attempt.target)
 
 
 def _pods(path: Path) -> list[Workload]:

@@ -1,4 +1,4 @@
-"""What is told with a result about the network that nodes stand in: whether their routes crossed a router."""
+"""What is told with a result about the network that nodes stand in: whether their paths crossed a router."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from conformance.expect.context import Context
-from conformance.expect.engine.routes import Route
 from conformance.model.claim import UNDERLAY
+from conformance.model.endpoint import Pair
 from conformance.model.facts import Facts
 from conformance.pods.coverage import subnet
 
@@ -19,12 +19,12 @@ class Underlay:
     context: Context
     facts: Facts
 
-    def beside(self, because: str, ways: Iterable[Route]) -> str:
-        """``because``, and how many underlay subnets the ends of these routes stand in; decides nothing.
+    def beside(self, because: str, pairs: Iterable[Pair]) -> str:
+        """``because``, and how many underlay subnets the ends of these paths stand in; decides nothing.
 
         It is kept with the test's result, too, and the report's summary shows it beside the claim.
         """
-        several = list(ways)
+        several = list(pairs)
         ends = {source.node for source, _ in several} | {pod.node for _, target in several for pod in target.backends}
         places = sorted({subnet(node) for node in self.facts.nodes if node.name in ends})
         self.context.record("underlay subnets", len(places))

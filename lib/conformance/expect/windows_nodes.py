@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from conformance.catalog import Range, Version, direct_server_return, keeps_clients
 from conformance.errors import MissingCapability, NotAboutThisCluster
 from conformance.expect.context import Context
-from conformance.expect.engine.routes import Route
 from conformance.model.claim import ClaimVerdict
+from conformance.model.endpoint import Pair
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.pods.placement import Placement
 
@@ -56,8 +56,8 @@ class WindowsNodes:
         """All covered ones.  Raises MissingCapability."""
         return self._those(lambda node: True, "")
 
-    def leave_undecided(self, context: Context, seen: Sequence[tuple[Route, str]], *, nothing_else: bool) -> None:
-        """Say of ways from :attr:`undecided` nodes that nobody knows what to expect, and what was seen there.
+    def leave_undecided(self, context: Context, seen: Sequence[tuple[Pair, str]], *, nothing_else: bool) -> None:
+        """Say of paths from :attr:`undecided` nodes that nobody knows what to expect, and what was seen there.
 
         Raises MissingCapability when there was nothing else to decide.
         """

@@ -12,14 +12,13 @@ from difflib import ndiff
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
-from conformance.expect.engine.routes import Route
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect, Policies
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import Workload
+from conformance.model.endpoint import Pair, Workload
 from conformance.model.host import AclRule
 from conformance.model.stream import StreamState
 from conformance.timing import until
@@ -63,26 +62,26 @@ class Restart(Protocol):
 
 @dataclass
 class Opens:
-    """Routes that policies close and that a change opens: both are the policy's work, on every subject's node."""
+    """Paths that policies close and that a change opens: both are the policy's work, on every subject's node."""
 
     expect: Expect
-    routes: Sequence[Route]
+    pairs: Sequence[Pair]
 
-    def closed_by(self, policies: Sequence[Policies], *, beside: Sequence[Route], because: str) -> None:
-        """``policies`` close all of them; ``beside``, an open route of each source, stays open.
+    def closed_by(self, policies: Sequence[Policies], *, beside: Sequence[Pair], because: str) -> None:
+        """``policies`` close all of them; ``beside``, an open path of each source, stays open.
 
         Decided as every denial is: all are seen open before, and a lost packet is none.
         """
         with self._witness("before the change"):
-            self.expect.under(*policies, open=[beside], closed=[self.routes], because=because)
+            self.expect.under(*policies, open=[beside], closed=[self.pairs], because=because)
 
     def after(self) -> str:
         """All of them are open."""
         began = self.expect.clock.monotonic()
         with self._witness("after the change"):
-            self.expect.controls([self.routes], because="the change opens this path")
+            self.expect.controls([self.pairs], because="the change opens this path")
         return (
-            f"{counted(len(self.routes), 'route')} opened by it {self.expect.clock.monotonic() - began:.2f} s after it"
+            f"{counted(len(self.pairs), 'route')} opened by it {self.expect.clock.monotonic() - began:.2f} s after it"
         )
 
     @staticmethod

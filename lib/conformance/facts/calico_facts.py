@@ -149,6 +149,11 @@ class CalicoReading:
         configuration, where = self._network_configuration()
         if configuration.ipam:
             return Fact(configuration.ipam, where)
+        affinities = self._reading.all(V3, "BlockAffinity") or self._reading.all(CRD, "BlockAffinity")
+        if having := {str(one["spec"].get("node")) for one in affinities} & {
+            node.name for node in self._windows_nodes()
+        }:
+            return Fact("calico-ipam", f"BlockAffinities of {', '.join(sorted(having))}")
         return self._unknown("Installation default", "DaemonSet calico-node-windows", "DaemonSet calico-node")
 
     def apis(self, groups: Sequence[str]) -> Fact[tuple[str, ...]]:

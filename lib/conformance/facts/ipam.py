@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Iterator
 from datetime import datetime
 
+from conformance.catalog import Conditions
 from conformance.facts.objects import CalicoObjects
 from conformance.kube.client import Kube, Obj
 from conformance.model.counted import counted
@@ -20,6 +21,9 @@ Network = ipaddress.IPv4Network
 
 class IpamFacts:
     """Reads of one worker; lists are read anew each time, since pods and blocks come and go."""
+
+    ABOUT = Conditions(ipam=("calico-ipam",))
+    """Other plugins claim no blocks: there it would find none, and that would say nothing."""
 
     def __init__(self, kube: Kube, facts: Facts, calico: CalicoObjects) -> None:
         self._kube, self._facts, self._calico = kube, facts, calico

@@ -9,6 +9,7 @@ import ipaddress
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from conformance.catalog import Conditions
 from conformance.facts import vxlan_entries
 from conformance.facts.objects import CRD, V3, CalicoObjects
 from conformance.facts.vxlan_entries import ANNOUNCED, DEVICE, Peer, forwarding, listed
@@ -38,6 +39,9 @@ class Hosts(Protocol):
 
 class VxlanFacts:
     """Reads of one test."""
+
+    ABOUT = Conditions(modes=("vxlan",))
+    """On other clusters there is no such overlay, and nothing that was read of one would say anything."""
 
     def __init__(
         self, kube: Kube, facts: Facts, hosts: Hosts, calico: CalicoObjects, looked_into: Collection[str] = ()
@@ -76,7 +80,7 @@ class VxlanFacts:
         networks, peers = self._networks(windows), self._peers(windows)
         return _merged(self._remote_subnets(windows, networks, peer) for peer in peers)
 
-    def otherwise(self, node: str, toward: str) -> dict[str, Fact[str]]:
+    def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         """What the overlay needs on a node for another one's pods, and is not as announced or configured."""
         peers = self._peers(node, [toward])
         if any(linux.name == node for linux in self._facts.by_os("linux")):

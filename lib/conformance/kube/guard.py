@@ -3,6 +3,7 @@
 A cluster-scoped policy is only made when its own selection, read from the object, is limited to the run's namespaces:
 the example policies in Calico's documents, with ``selector: all()``, would cut off every pod of the cluster.
 It judges selections only where it can prove the limit; a form that it cannot read is refused.
+What may cost a Windows node its network is refused whatever a change declares (:mod:`conformance.kube.address_guard`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.errors import SuiteError
+from conformance.kube import address_guard
 from conformance.kube.ownership import RUN_LABEL, Ownership
 from conformance.model.change import Change
 
@@ -34,6 +36,8 @@ def check(change: Change, run: Ownership, current: Mapping[str, Any] | None = No
     ``current`` is the object as it is, for patches: the merged result is judged.
     """
     target = change.target
+    if danger := address_guard.danger(change, run):
+        raise GuardRefused(f"refused to {change.label}: {danger}")
     if target.kind == TIER and not run.has_namespace(target.name):
         raise GuardRefused(
             f"refused to {change.label}: a tier decides about every policy in it; only one whose name begins with a "

@@ -25,7 +25,7 @@ WRONG = (ClaimVerdict.VIOLATED, ClaimVerdict.UNMET, ClaimVerdict.LIFTED)
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What one expectation decided about one way, whichever claims its test is about."""
+    """What one expectation decided about one path, whichever claims its test is about."""
 
     source: str
     """The source's node; empty: no pod is the source."""

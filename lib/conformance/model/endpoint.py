@@ -61,13 +61,13 @@ class Workload:
             host=self.address,
             port=port,
             protocol=protocol,
-            path=Path.NODE_IP if self.host_network else Path.POD_IP,
+            path=Addressing.NODE_IP if self.host_network else Addressing.POD_IP,
             backends=(self,),
             name=f"{self.pod}, {self.os}, node {self.node}",
         )
 
 
-class Path(StrEnum):
+class Addressing(StrEnum):
     """How a target is addressed."""
 
     POD_IP = "pod-ip"
@@ -86,7 +86,7 @@ class Target:
     """Address or DNS name, exactly as given to the probe."""
     port: int
     protocol: Protocol
-    path: Path
+    path: Addressing
     backends: tuple[Workload, ...] = ()
     name: str = ""
     """``service/web`` or the like, for messages."""
@@ -100,3 +100,7 @@ class Target:
         """How messages name it: ``10.244.2.9:8080/tcp``."""
         where = f"{self.host}:{self.port}/{self.protocol}"
         return f"{where} ({self.name})" if self.name else where
+
+
+Pair = tuple[Workload, Target]
+"""A client and what it connects to: the two ends of one path."""

@@ -56,6 +56,10 @@ class NodeFacts:
     update: Fact[str] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
     """KB numbers of this Windows node's updates, ``KB5044281``: of what names them on the node, else those that Windows
     lists, where a run looked into the node; with commas."""
+    ipam: Fact[str] | None = None
+    """The IPAM plugin of this node's own pods; None: nobody looked for one of its own, and the cluster's counts."""
+    plane: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
+    """What carries this Windows node's pods: ``overlay`` or ``l2bridge``, the type of their HNS network."""
 
     @property
     def worker(self) -> bool:
@@ -101,11 +105,21 @@ class Facts:
     """Node to the version of Calico in its pod; not known where there is no pod."""
     tigera_status: Fact[str] = Fact(None, "not known: not read")
     """What Calico's operator says of its components: ``all 4 available``, or those that are not."""
+    single_network: Fact[bool] = Fact(None, "not known: not read")
+    """Calico's CNI plugin on Windows keeps a node to one network, which is one block."""
+    mesh: Fact[bool] = Fact(None, "not known: not read")
+    """Every node is every other node's BGP peer by itself (``nodeToNodeMeshEnabled``)."""
+    dual_stack: Fact[bool] = Fact(None, "not known: not read")
+    """Pods get addresses of both IP versions."""
 
     def calico_on(self, node: str) -> Fact[str]:
         """The version of Calico on a node, the cluster's where its own is not known."""
         own = self.calico_on_nodes.get(node)
         return own if own and own.known else self.calico_version
+
+    def ipam_of(self, node: NodeFacts) -> Fact[str]:
+        """The IPAM plugin of a node's pods, the cluster's where nobody looked for one of its own."""
+        return node.ipam or self.ipam
 
     def by_os(self, os: OS) -> tuple[NodeFacts, ...]:
         """Nodes of one OS."""

@@ -16,6 +16,7 @@ from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.plugin import lists, options, state
 from conformance.plugin.controller import Controller
 from conformance.plugin.judge import PLANNED, Judge
+from conformance.plugin.marked import demanded
 from conformance.plugin.qualification import Qualification, qualification
 from conformance.plugin.rerun import rerun_of
 from conformance.plugin.words import selects_nothing, subjects
@@ -102,9 +103,10 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
     run_state = state.of(config)
-    for area in (run, worker, traffic, reading, streams, disruption):
+    areas = (run, worker, traffic, reading, streams, disruption)
+    for area in areas:
         config.pluginmanager.register(area, f"conformance-fixtures-{area.__name__.rpartition('.')[2]}")
-    judge = Judge(run_state)
+    judge = Judge(run_state, demanded(areas))
     config.pluginmanager.register(judge, "conformance-judge")
     config.pluginmanager.register(judge.words, "conformance-words")
     if hasattr(config, "workerinput"):  # workers read the command line anew, not what the controller made of it

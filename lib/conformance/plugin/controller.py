@@ -24,8 +24,9 @@ from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header
-from conformance.plugin.judge import OUTCOME
+from conformance.plugin.judge import LATER, OUTCOME
 from conformance.plugin.qualification import Qualification
+from conformance.plugin.rehearsal import SIGN
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
 from conformance.report import allure_results, allure_words, attach, junit, page, provenance, terminal
@@ -33,7 +34,7 @@ from conformance.report.pace import Pace, recorded
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, to_json, write_json
 from conformance.run import plan
-from conformance.run.limits import claims_blocked_by_missing_rights
+from conformance.run.limits import claims_blocked_by_missing_rights, would_not_run
 from conformance.run.plan import PlannedTest, Prospect
 from conformance.verdicts.attempts import FLAKY, merged
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_missed
@@ -72,6 +73,8 @@ class Controller:
         self._paced = 0.0
         """When the pace was told last, on the clock of time.monotonic; 0: not yet asked."""
         self._first = 0.0
+        self._over = False
+        """Whether it was told that no test begins any more."""
 
     # --- begin --------------------------------------------------------------------------------------------------------
 
@@ -124,6 +127,11 @@ class Controller:
         outcome = next((value for name, value in report.user_properties if name == OUTCOME), None)
         if isinstance(outcome, str):
             heard = self.outcomes[report.nodeid] = from_plain(TestOutcome, json.loads(outcome))
+            if heard.remedy == LATER and not self._over:
+                self._over = True
+                self.run.progress().tell(
+                    f"--max-minutes {self.run.settings.max_minutes:g} are over: no test begins now"
+                )
             if report.when == "teardown" or report.skipped:
                 self._tell_pace(heard)
         elif report.when not in ("setup", "call", "teardown"):  # of a worker that died; it may be tried again elsewhere
@@ -341,6 +349,10 @@ class Controller:
 
     def _cut_short(self, tests: tuple[TestOutcome, ...]) -> str:
         """Why the run did not get to its end; empty: it did."""
+        if late := sum(test.remedy == LATER for test in tests):
+            return (
+                f"{counted(late, 'planned test was', 'planned tests were')} not run, because --max-minutes had passed"
+            )
         lost = sum(1 for test in tests if not test.ran)
         if lost:
             return (
@@ -352,6 +364,10 @@ class Controller:
         """The summary of claims."""
         for problem in self.problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
+        if self.run.settings.dry_run:
+            others = [test for test in self.outcomes.values() if not test.reason.startswith(SIGN)]
+            for line in would_not_run(others, self.run.settings.lacking):
+                terminalreporter.write_line(line)
         if not self.report or not self.run.directory:
             return
         terminalreporter.section("claims", sep="=")

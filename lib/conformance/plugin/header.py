@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-from conformance.catalog import Version, catalog
+from conformance.catalog import Applies, NotApplicable, Version, applicability, catalog
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, Facts
-from conformance.pods.coverage import Covered
+from conformance.pods.coverage import Covered, unlike_covered
 from conformance.pods.placement import Placement
+from conformance.qualify.sets import suite_parts
 from conformance.run import groups
 from conformance.run.run import Run
 from conformance.settings import Settings
+
+SHOWN = 3
+"""Kinds of nodes that are named where they are left out; the rest is counted."""
 
 
 def lines(run: Run) -> list[str]:
@@ -22,6 +26,7 @@ def lines(run: Run) -> list[str]:
         text += facts_lines(run.facts)
         text += coverage_lines(run.facts, run.settings)
         text += groups.lines(catalog(), run.facts, run.settings)
+        text += parts_elsewhere(run.facts)
         text += [f"note: {line}" for line in assumptions(run.facts)]
     if run.workers:
         text.append(f"workers: {run.workers}")
@@ -50,6 +55,19 @@ def facts_lines(facts: Facts) -> list[str]:
     ]
 
 
+def parts_elsewhere(facts: Facts) -> list[str]:
+    """Parts that are not about this cluster or may not be, of claims that are, by the reason."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for ident, parts in suite_parts().items():
+        claim = catalog()[ident]
+        for part in parts if isinstance(applicability(claim, facts), Applies) else ():
+            answer = applicability(claim, facts, part.applies)
+            if not isinstance(answer, Applies):
+                word = "not about this cluster" if isinstance(answer, NotApplicable) else "not here"
+                found.setdefault((word, str(answer)), []).append(f"{ident} ({part.part})")
+    return [f"{word}: part {', '.join(parts)}: {why}" for (word, why), parts in found.items()]
+
+
 def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
     """Which nodes the run decides on and why; and which builds it leaves out because the user named others."""
     found = _coverage(facts, settings)
@@ -59,6 +77,13 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
     text = [f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}"]
     text += [f"         not {', '.join(others)}"] if others else []
     text += [f"note: no node of Windows build {', '.join(sorted(left_out))} is covered"] if left_out else []
+    usable = Placement(facts, settings.tolerations).usable("linux")
+    if unseen := unlike_covered(usable, [item.node for item in found if item.node.os == "linux"]):
+        more = f" and {len(unseen) - SHOWN} more" if len(unseen) > SHOWN else ""
+        text.append(
+            f"note: no Linux node with {'; '.join(unseen[:SHOWN])}{more} is covered; --max-nodes-per-os raises the "
+            f"bound, --nodes names them"
+        )
     return text
 
 

@@ -7,11 +7,11 @@ In pytest's terms VIOLATED is failed, INCONCLUSIVE an error, NOT_RUN and NOT_APP
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 
 import pytest
 
-from conformance.catalog import Catalog, Claim, catalog
+from conformance.catalog import Catalog, Claim, Conditions, catalog
 from conformance.errors import EnvironmentBroken, MissingCapability, Unmet, first_line
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import to_plain
@@ -42,13 +42,16 @@ EARLIER = pytest.StashKey[list[TestOutcome]]()
 SECONDS = pytest.StashKey[float]()
 WAITED = pytest.StashKey[float]()
 """Seconds until the test's turn came."""
+LATER = "give the run more minutes, or go on where it ended by  calico-conformance rerun"
+"""What to do about a test that did not begin within ``--max-minutes``."""
 
 
 class Judge:
     """The hooks around tests."""
 
-    def __init__(self, state: State) -> None:
-        self.state, self.run = state, state.run
+    def __init__(self, state: State, demands: Mapping[str, Conditions]) -> None:
+        """``demands``: fixture to the only sort of cluster of which it tells anything."""
+        self.state, self.run, self.demands = state, state.run, demands
         self.catalog: Catalog = catalog()
         self.words = Words(self.catalog, self._subjects)
 
@@ -58,7 +61,7 @@ class Judge:
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Read the marks; make tags known to ``-k``; leave out what ``--claim`` and ``--smoke`` do not ask for."""
         try:
-            tests = [planned(item, self.catalog) for item in items]
+            tests = [planned(item, self.catalog, self.demands) for item in items]
         except pytest.UsageError as problem:
             if not self.run.directory:
                 raise
@@ -141,6 +144,9 @@ class Judge:
             statement.say(prospect.verdict, prospect.reason, prospect.remedy)
             remedy = f"; {prospect.remedy}" if prospect.remedy else ""
             raise _skipped(f"{prospect.verdict}: {prospect.reason}{remedy}")
+        if over := self.run.over:
+            statement.say(ClaimVerdict.NOT_RUN, over, LATER)
+            raise _skipped(f"{ClaimVerdict.NOT_RUN}: {over}; {LATER}")
         try:
             if gone := self.run.gone:
                 raise EnvironmentBroken(gone)
@@ -276,10 +282,10 @@ class Judge:
         )
 
     def _result(self, item: pytest.Item, part: plan.ClaimPart, statement: Statement) -> ClaimResult:
-        inapplicable = item.stash.get(PROSPECT, Prospect()).inapplicable
+        settled = item.stash.get(PROSPECT, Prospect()).of(part)
         claim = self.catalog[part.claim]
-        if claim.id in inapplicable:
-            found = Judged(verdict=ClaimVerdict.NOT_APPLICABLE, reason=inapplicable[claim.id])
+        if settled:
+            found = Judged(verdict=settled[0], reason=settled[1], remedy=settled[2])
         else:
             found = judged(claim, part.part, item.nodeid, statement, self._builds(item, part))
         return ClaimResult(
@@ -291,7 +297,7 @@ class Judge:
             remedy=found.remedy,
             active=part.active,
             evidence="lab" if self.run.evidence == "lab" else "field",
-            measured={} if claim.id in inapplicable else dict(statement.measured),
+            measured={} if settled else dict(statement.measured),
             decisions=found.decisions,
         )
 
@@ -299,7 +305,7 @@ class Judge:
         """Windows builds that a part has to reach, with a node of each."""
         if not (self.run.facts and item.stash[PLANNED].needs.windows and part.about_windows):
             return {}
-        return builds_of(self.catalog[part.claim], self.run.facts, self.run.settings)
+        return builds_of(self.catalog[part.claim], self.run.facts, self.run.settings, part.applies)
 
     def _blamed(self, item: pytest.Item) -> list[str]:
         """Windows nodes that all wrong decisions are about, where some were right: what to repeat the test on."""
@@ -328,8 +334,8 @@ class Judge:
                 raise _Undecided(f"NOT_RUN: {result.reason}; {result.remedy}")
 
     def _applicable(self, item: pytest.Item) -> list[Claim]:
-        inapplicable = item.stash[PROSPECT].inapplicable
-        return [claim for claim in item.stash[PLANNED].claims(self.catalog) if claim.id not in inapplicable]
+        prospect, test = item.stash[PROSPECT], item.stash[PLANNED]
+        return [self.catalog[ident] for ident in {part.claim for part in test.parts if not prospect.of(part)}]
 
     def _inconclusive(self, item: pytest.Item, error: BaseException, reason: str) -> None:
         item.stash[STATEMENT].say(ClaimVerdict.INCONCLUSIVE, reason)

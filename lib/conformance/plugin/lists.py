@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from conformance.catalog import (
+    ALL,
+    Applies,
     Catalog,
     Claim,
     IsolationKind,
@@ -16,14 +18,16 @@ from conformance.catalog import (
     catalog,
     coverage,
 )
+from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
+from conformance.model.facts import Facts
 from conformance.plugin.judge import PLANNED
 from conformance.plugin.state import State
 from conformance.pods.placement import Placement
 from conformance.run import plan
 from conformance.run.estimate import estimate
 from conformance.run.limits import workers_for
-from conformance.run.plan import PlannedTest
+from conformance.run.plan import ClaimPart, PlannedTest
 from conformance.run.run import Run
 
 
@@ -43,6 +47,8 @@ def claims_list(tests: Sequence[PlannedTest], wanted: Sequence[str]) -> Iterator
         modality = ", can happen" if claim.modality == "can happen" else ""
         yield f"  {claim.id:9} {tested:8} {claim.statement}"
         yield f"  {'':9} {'':8} {claim.kind}{modality}; {claim.isolation}; tags {', '.join(sorted(claim.tags))}"
+        for part in _with_conditions(claim, tests):
+            yield f"  {'':18} part {part.part}: only on clusters with {part.applies}"
         if wanted:
             yield from (f"  {'':18} {source}: {source.url}" for source in claim.sources)
             yield f"  {'':18} checked so: {claim.verify}"
@@ -65,7 +71,25 @@ def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterato
             yield f"\n{area}"
         word, why = _prospect(claim, claims, run, by_claim.get(claim.id, []), whole=whole)
         yield f"  {claim.id:9} {word:14} {why}"
+        yield from _parts_elsewhere(claim, by_claim.get(claim.id, []), run.facts)
     yield from _costs(run, tests)
+
+
+def _with_conditions(claim: Claim, tests: Sequence[PlannedTest]) -> list[ClaimPart]:
+    """Parts of a claim that say something about some of its clusters only."""
+    parts = (part for test in tests for part in test.parts if part.claim == claim.id and part.applies != ALL)
+    return list(dict.fromkeys(parts))
+
+
+def _parts_elsewhere(claim: Claim, tests: Sequence[PlannedTest], facts: Facts) -> Iterator[str]:
+    """What is not decided of a claim that is about this cluster, since a part of it is not, or nobody can tell."""
+    if not isinstance(applicability(claim, facts), Applies):
+        return
+    for part in _with_conditions(claim, tests):
+        answer = applicability(claim, facts, part.applies)
+        if not isinstance(answer, Applies):
+            word = ClaimVerdict.NOT_APPLICABLE if isinstance(answer, NotApplicable) else ClaimVerdict.NOT_RUN
+            yield f"  {'':9} {word:14} part {part.part}: {answer}"
 
 
 def _costs(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
@@ -84,7 +108,7 @@ def _costs(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
     yield f"  each Windows node is drained, one after the other: {', '.join(windows)}"
     if len(windows) == 1:
         yield "  it is the only one: what runs on Windows waits for it meanwhile"
-    for node, pods in run.inspection.strangers.items():
+    for node, pods in run.inspection.third_party_pods.items():
         yield f"  node {node}: pods of DaemonSets lose their network, and are deleted and made anew: {', '.join(pods)}"
 
 

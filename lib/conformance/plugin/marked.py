@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import get_args
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import get_args, get_type_hints
 
 import pytest
 
 from conformance.catalog import (
+    ALL,
     Catalog,
+    Conditions,
     Needs,
 )
 from conformance.model.endpoint import OS
 from conformance.run.plan import CHANGING, ClaimPart, PlannedTest, isolation_of
 
 
-def planned(item: pytest.Item, catalog: Catalog) -> PlannedTest:
-    """A collected test's marks, read.  Raises pytest.UsageError, naming the test."""
+def demanded(areas: Iterable[ModuleType]) -> dict[str, Conditions]:
+    """Fixture to the only sort of cluster of which it tells anything: ``ABOUT`` of the class that it gives."""
+    found = {}
+    for name, fixture in (pair for area in areas for pair in vars(area).items()):
+        given = get_type_hints(fixture).get("return") if hasattr(fixture, "__wrapped__") else None
+        if about := getattr(given, "ABOUT", None):
+            found[name] = about
+    return found
+
+
+def planned(item: pytest.Item, catalog: Catalog, demands: Mapping[str, Conditions]) -> PlannedTest:
+    """A collected test's marks, read.  Raises pytest.UsageError, naming the test.
+
+    ``demands``: :func:`demanded`.
+    """
     callspec = getattr(item, "callspec", None)
     parameters = {name: str(value) for name, value in callspec.params.items()} if callspec else {}
     parts: list[ClaimPart] = []
@@ -28,11 +44,13 @@ def planned(item: pytest.Item, catalog: Catalog) -> PlannedTest:
         entry = ClaimPart(
             claim=mark.args[0], part=part, active=mark.kwargs.get("active", False),
             alone_on=alone_on or None,  # type: ignore[arg-type]
+            applies=mark.kwargs.get("applies", ALL), provisional=mark.kwargs.get("provisional", False),
         )  # fmt: skip
         if entry not in parts:
             parts.append(entry)
     if not parts and not item.get_closest_marker("smoke"):
         raise pytest.UsageError(f"{item.nodeid} says of no claim that it verifies it: add pytestmark = verifies(...)")
+    _refuse_foreign_facts(item, parts, catalog, demands)
     needs = Needs()
     for mark in item.iter_markers("needs"):
         needs = needs.plus(mark.args[0])
@@ -42,6 +60,20 @@ def planned(item: pytest.Item, catalog: Catalog) -> PlannedTest:
     applied = item.get_closest_marker("manifest")
     otherwise = bool(applied and applied.kwargs.get("otherwise"))
     return PlannedTest(test=item.nodeid, parts=tuple(parts), needs=needs, uses=uses, otherwise=otherwise)
+
+
+def _refuse_foreign_facts(
+    item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog, demands: Mapping[str, Conditions]
+) -> None:
+    """Raises pytest.UsageError where a part reads what only one sort of cluster has, and may run on others."""
+    for fixture in demands.keys() & set(getattr(item, "fixturenames", ())):
+        for part in parts:
+            lacking = part.applies.missing(catalog[part.claim].applies.missing(demands[fixture]))
+            if lacking != ALL:
+                raise pytest.UsageError(
+                    f"{item.nodeid}: fixture {fixture} tells of {lacking} alone, and {part.claim} is about other "
+                    f"clusters, too: say verifies({part.claim!r}, part={part.part!r}, applies={lacking.plain})"
+                )
 
 
 def _filled(item: pytest.Item, mark: pytest.Mark, field: str, parameters: Mapping[str, str]) -> str:

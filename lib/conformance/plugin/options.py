@@ -86,6 +86,9 @@ def add_options(parser: pytest.Parser) -> None:
     cluster.addoption(
         "--janitor", action="store_true", help="the same as --restore; with --dry-run only say what there is"
     )
+    cluster.addoption(
+        "--run", metavar="ID", help="with --restore or --janitor: only of this run, whose machine is known to be gone"
+    )
     cluster.addoption("--dry-run", action="store_true",
         help="print every change that the selected tests (or --janitor) would make, and make none",
     )  # fmt: skip
@@ -93,8 +96,8 @@ def add_options(parser: pytest.Parser) -> None:
     cover = parser.getgroup("covered nodes", "nodes that the conformance suites decide on")
     cover.addoption(
         "--max-nodes-per-os", metavar="N", type=int, default=None,
-        help=f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each Windows build, and "
-        "of Linux one per subnet and kernel, are covered always",
+        help=f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each Windows build is "
+        "covered always",
     )  # fmt: skip
     cover.addoption(
         "--nodes", metavar="NAME,...", action="append", default=[],
@@ -110,6 +113,10 @@ def add_options(parser: pytest.Parser) -> None:
     claims.addoption(
         "--smoke", action="store_true", help="run only a quick check of every node: agent, exec, image pull, one path"
     )
+    claims.addoption(
+        "--max-minutes", metavar="N", type=float, default=None,
+        help="begin no test after N minutes: what runs is finished, everything is removed, the rest is NOT_RUN",
+    )  # fmt: skip
     claims.addoption(
         "--plan", action="store_true", help="say for each claim what would run on this cluster and why, and end"
     )
@@ -198,7 +205,10 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
     if option.max_disrupted_nodes is not None and option.max_disrupted_nodes < 1:
         raise UsageProblem(f"--max-disrupted-nodes {option.max_disrupted_nodes}: expected at least 1")
     if option.disruptive_node and not (allowed or choice.own_lab):
-        raise UsageProblem(f"--disruptive-node {option.disruptive_node} says where, not that: add --allow-disruptive")
+        raise UsageProblem(
+            f"--disruptive-node {option.disruptive_node} only chooses the node; "
+            "add --allow-disruptive to permit the test"
+        )
     if option.disruptive_node and option.no_disruptive:
         raise UsageProblem("--disruptive-node and --no-disruptive contradict each other: leave one out")
     if option.calico_version:
@@ -214,6 +224,10 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         raise UsageProblem(f"--calicoctl {option.calicoctl}: no such file")
     if option.calicoctl and not os.access(option.calicoctl, os.X_OK):
         raise UsageProblem(f"--calicoctl {option.calicoctl}: no program that can be run; chmod +x makes it one")
+    if option.max_minutes is not None and option.max_minutes <= 0:
+        raise UsageProblem(f"--max-minutes {option.max_minutes:g}: expected more than 0")
+    if option.run and not (option.restore or option.janitor):
+        raise UsageProblem(f"--run {option.run} says which run is put back: add --restore")
     check_claims(option.claim)
     return Settings(
         timings=load_timings(Path(option.timings) if option.timings else None, lab=choice.own_lab),
@@ -234,6 +248,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         calicoctl=Path(option.calicoctl) if option.calicoctl else None,
         calico_version=option.calico_version,
         external_target=external_target(option.external_target) if option.external_target else None,
+        max_minutes=option.max_minutes,
         dry_run=option.dry_run,
         keep=option.keep,
         capture_packets=option.capture_packets,

@@ -44,7 +44,9 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
     kube = Kube(access, settings.timings.run)
     try:
         with _signature() as process:
-            return clear_up(kube, settings, process, dry_run=option.dry_run)
+            return clear_up(kube, settings, process, dry_run=option.dry_run, named=option.run or "")
+    except UsageProblem as error:
+        raise pytest.UsageError(str(error)) from None
     except (ApiRefused, ApiUnreachable) as error:
         lacking = lacking_rights(kube, FINDING_RIGHTS) if isinstance(error, ApiRefused) and error.forbidden else []
         for line in lacking or [first_contact(access, error)]:

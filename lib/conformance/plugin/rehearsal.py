@@ -29,6 +29,8 @@ class Rehearsal:
     def __init__(self, state: State) -> None:
         self.state = state
         self.count = 0
+        self.begun = 0
+        """Tests that would run."""
 
     def tell(self, text: str) -> None:
         """One change's line, or its content."""
@@ -59,7 +61,8 @@ class Rehearsal:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self) -> Generator[None, object, object]:
-        """What cannot be set up without changing anything ends the test."""
+        """What cannot be set up without changing anything ends the test; one that would not run never gets here."""
+        self.begun += 1
         return (yield from self._as_far_as_it_goes())
 
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -88,9 +91,12 @@ class Rehearsal:
             raise MissingCapability(f"dry run: it goes on as the cluster answers ({why})", REMEDY) from None
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """How much it was, and what it does not know."""
+        """How much it was, and what it does not know; the controller says what would not run."""
+        if not self.begun:
+            terminalreporter.write_line(f"{SIGN}nothing would run, so nothing would be changed")
+            return
         terminalreporter.write_line(
-            f"dry run: {counted(self.count, 'change')} would be made up to there, and none was; "
+            f"{SIGN}{counted(self.count, 'change')} would be made up to there, and none was; "
             "what a test changes beyond its namespaces it puts back, and the namespaces go at the end.  "
             "Not known: addresses of pods that are not there (written 0.0.0.0), "
             "and what tests do by the cluster's answers"

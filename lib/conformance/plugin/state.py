@@ -127,6 +127,7 @@ def _worker(config: pytest.Config) -> State:
         provider=config.hook.pytest_conformance_provider(config=config),
         connection=connection,
         inspection=inspection,
+        began=given["began"],
     )
     return State(config=config, run=run, attachments=Attachments(directory.attachments), interruption=interruption)
 

@@ -1,7 +1,7 @@
 """Covered nodes: those a run decides on.  Pure: from facts and options.
 
-One node of each Windows build, and of Linux one per underlay subnet and kernel, even above the cap; more up to the cap;
-or exactly those that the user names.
+One node of each Windows build, even above the cap; of Linux, up to the cap, nodes of other subnets first, then of other
+kernels; more up to the cap; or exactly those that the user names.
 """
 
 from __future__ import annotations
@@ -39,17 +39,39 @@ def _chosen(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]
         named |= {node.name: f"label {cover.selector}" for node in fits}
     if named:
         return named
-    sort: Callable[[NodeFacts], str] = _windows if os == "windows" else _linux
     ordinary = [node for node in usable if not node.control_plane]
     found: dict[str, str] = {}
     candidates = ordinary if len(ordinary) > 1 else usable  # a control plane only where no path would be without it
-    for node in candidates:
-        if sort(node) not in found.values():
-            found[node.name] = sort(node)
+    if os == "windows":
+        for node in candidates:
+            if _windows(node) not in found.values():
+                found[node.name] = _windows(node)
+    else:
+        found |= {node.name: _linux(node) for node in _unlike(candidates)[: cover.at_most]}
     for node in candidates:
         if len(found) < cover.at_most:
             found.setdefault(node.name, f"up to {cover.at_most} {os} nodes")
     return found
+
+
+def _unlike(candidates: Sequence[NodeFacts]) -> list[NodeFacts]:
+    """Linux nodes of which no two have kernel and subnet in common: a router between nodes shows most, so it is first.
+
+    It is not so many as there are nodes: where each has a subnet to itself, none is known.
+    """
+    found: list[NodeFacts] = []
+    aspects: tuple[Callable[[NodeFacts], str], ...] = (subnet, lambda node: node.kernel_version, _linux)
+    for aspect in aspects:
+        for node in candidates:
+            if aspect(node) not in map(aspect, found):
+                found.append(node)
+    return found
+
+
+def unlike_covered(usable: Sequence[NodeFacts], chosen: Sequence[NodeFacts]) -> list[str]:
+    """Kernel and subnet of Linux nodes that no covered node has; control planes left out."""
+    seen = {_linux(node) for node in chosen}
+    return sorted({_linux(node) for node in usable if not node.control_plane} - seen)
 
 
 def matches(selector: str, node: NodeFacts) -> bool:
@@ -62,9 +84,13 @@ def matches(selector: str, node: NodeFacts) -> bool:
 
 
 def subnet(node: NodeFacts) -> str:
-    """The underlay subnet a node stands in, as Calico's annotation tells it; empty: not known."""
+    """The underlay subnet a node stands in, as Calico's annotation tells it; empty: not known.
+
+    A prefix that holds one address, as Google's clouds give it to nodes, tells of no subnet.
+    """
     said = node.annotations.get(UNDERLAY, "")
-    return str(ipaddress.ip_interface(said).network) if "/" in said else ""
+    network = ipaddress.ip_interface(said).network if "/" in said else None
+    return str(network) if network is not None and network.num_addresses > 1 else ""
 
 
 def _windows(node: NodeFacts) -> str:

@@ -1,6 +1,7 @@
-"""Groups of pods, and the pairs between them: what tests name in place of single pods.
+"""Groups of pods, and the pairs of pods between them: what tests name in place of single pods.
 
-A group is a role's pods, one on each covered node of its operating system.  A pair is a decision of its own.
+A group is a role's pods, one on each covered node of its operating system.  Pairs of pods and a port, or a Service in
+front of the server, make the pairs of a client and a target that are decided one by one.
 """
 
 from __future__ import annotations
@@ -8,46 +9,44 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from conformance.errors import MissingCapability
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Pair, Target, Workload
 
-Pair = tuple[Workload, Workload]
-"""A client and a server."""
-Route = tuple[Workload, Target]
-"""A source and where it goes."""
+PodPair = tuple[Workload, Workload]
+"""A client pod and a server pod, on no port yet."""
 
 
-class Pairs(tuple[Pair, ...]):
-    """Clients with servers, each pair once."""
+class PodPairs(tuple[PodPair, ...]):
+    """Client pods with server pods, each pair once."""
 
     __slots__ = ()
 
-    def tcp(self, port: int) -> list[Route]:
+    def tcp(self, port: int) -> list[Pair]:
         """From each client to that TCP port of its server's own address."""
         return [(client, server.tcp(port)) for client, server in self]
 
-    def udp(self, port: int) -> list[Route]:
+    def udp(self, port: int) -> list[Pair]:
         """From each client to that UDP port of its server's own address."""
         return [(client, server.udp(port)) for client, server in self]
 
-    def tcp_and_udp(self, port: int) -> list[Route]:
+    def tcp_and_udp(self, port: int) -> list[Pair]:
         """From each client to that port of its server's own address, by TCP and by UDP."""
         return [*self.tcp(port), *self.udp(port)]
 
-    def through(self, target: Callable[[Workload], Target]) -> list[Route]:
-        """From each client to what stands in front of its server: ``pairs.through(services.by_address)``."""
+    def through(self, target: Callable[[Workload], Target]) -> list[Pair]:
+        """From each client to what stands in front of its server: ``pod_pairs.through(services.by_address)``."""
         return [(client, target(server)) for client, server in self]
 
-    def one_per_build(self) -> Pairs:
+    def one_per_build(self) -> PodPairs:
         """As few pairs as have a client and a server of each Windows build; between Linux pods one pair."""
         lacking = {("client", workload.build) for workload in self.clients} | {
             ("server", workload.build) for workload in self.servers
         }
-        found: list[Pair] = []
+        found: list[PodPair] = []
         while lacking:
             client, server = max(self, key=lambda pair: len(_ends(pair) & lacking))
             found.append((client, server))
             lacking -= _ends((client, server))
-        return Pairs(found)
+        return PodPairs(found)
 
     @property
     def clients(self) -> Group:
@@ -69,17 +68,17 @@ class Group(tuple[Workload, ...]):
         """Both groups' pods."""
         return Group((*self, *other))
 
-    def to(self, others: Iterable[Workload]) -> Pairs:
+    def to(self, others: Iterable[Workload]) -> PodPairs:
         """Each of these with each of those, but none with itself."""
         servers = tuple(others)
-        return Pairs((client, server) for client in self for server in servers if client.uid != server.uid)
+        return PodPairs((client, server) for client in self for server in servers if client.uid != server.uid)
 
-    def across(self, others: Iterable[Workload]) -> Pairs:
+    def across(self, others: Iterable[Workload]) -> PodPairs:
         """Each of these with each of those on another node.  Raises MissingCapability where there is no such pair."""
         servers = tuple(others)
         return self._some((pair for pair in self.to(servers) if pair[0].node != pair[1].node), servers, "two nodes")
 
-    def beside(self, others: Iterable[Workload]) -> Pairs:
+    def beside(self, others: Iterable[Workload]) -> PodPairs:
         """Each of these with those on its own node.  Raises MissingCapability where there is no such pair."""
         servers = tuple(others)
         return self._some((pair for pair in self.to(servers) if pair[0].node == pair[1].node), servers, "one node")
@@ -109,10 +108,6 @@ class Group(tuple[Workload, ...]):
             )
         return Group(there[name] for name in nodes)
 
-    def elsewhere_than(self, *nodes: str) -> Group:
-        """Those on other nodes."""
-        return Group(workload for workload in self if workload.node not in nodes)
-
     def tcp(self, port: int) -> list[Target]:
         """That TCP port of each pod's own address."""
         return [workload.tcp(port) for workload in self]
@@ -126,15 +121,15 @@ class Group(tuple[Workload, ...]):
         """One of them, where one is enough."""
         return self[0]
 
-    def _some(self, pairs: Iterable[Pair], servers: tuple[Workload, ...], where: str) -> Pairs:
-        found = Pairs(pairs)
+    def _some(self, pairs: Iterable[PodPair], servers: tuple[Workload, ...], where: str) -> PodPairs:
+        found = PodPairs(pairs)
         if not found:
             ends = ", ".join(f"{server.role} on {server.node}" for server in (*self, *servers)) or "there are none"
             raise MissingCapability(f"needs a pair of pods on {where}: {ends}", "cover more nodes: --max-nodes-per-os")
         return found
 
 
-def _ends(pair: Pair) -> set[tuple[str, str]]:
+def _ends(pair: PodPair) -> set[tuple[str, str]]:
     """Whose build is seen on which side."""
     client, server = pair
     return {("client", client.build), ("server", server.build)}

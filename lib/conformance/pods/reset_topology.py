@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conformance.model.endpoint import OS, Target, Workload
-from conformance.pods.groups import Group, Pair, Pairs
+from conformance.model.endpoint import OS, Pair, Target, Workload
+from conformance.pods.groups import Group, PodPair, PodPairs
 from conformance.pods.roles import ECHO_PORT
 from conformance.pods.worker_pods import WorkerPods
 
@@ -23,7 +23,7 @@ class Way:
     guest: Workload
     selects: Mapping[str, str]
     """Placeholders of the policy's manifest: ``app`` labels of those it selects."""
-    routes: tuple[tuple[Workload, Target], ...]
+    pairs: tuple[Pair, ...]
     """Between the guest and each subject: what the change opens."""
 
     @property
@@ -31,23 +31,23 @@ class Way:
         """The guest's ``app`` label, for policies."""
         return self.guest.role
 
-    def to(self, others: Group) -> list[tuple[Workload, Target]]:
-        """Routes from the guest to other pods."""
+    def to(self, others: Group) -> list[Pair]:
+        """Pairs of the guest and other pods."""
         return Group([self.guest]).to(others).tcp(ECHO_PORT)
 
     @property
     def targets(self) -> list[Target]:
-        """Those routes' targets."""
-        return [target for _, target in self.routes]
+        """The targets of those pairs."""
+        return [target for _, target in self.pairs]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResetTopology:
     """One direction's pods."""
 
-    streams: Pairs
+    streams: PodPairs
     """From whom to whom the watched streams go, one on each Windows node."""
-    beside: Pair
+    beside: PodPair
     """Between Linux pods."""
     windows: Group
     """The Windows pods among the watched."""
@@ -80,7 +80,7 @@ def reset_topology_of(worker_pods: WorkerPods, client_os: OS, server_os: OS, *no
     entries = tuple((client, item.tcp(ECHO_PORT)) for item in (*watched, server))
     calls = tuple((item, server.tcp(ECHO_PORT)) for item in (*watched, client))
     ways = {
-        "ingress": Way(guest=client, selects=names | {"beside_app": server.role}, routes=entries),
-        "egress": Way(guest=server, selects=names | {"beside_app": client.role}, routes=calls),
+        "ingress": Way(guest=client, selects=names | {"beside_app": server.role}, pairs=entries),
+        "egress": Way(guest=server, selects=names | {"beside_app": client.role}, pairs=calls),
     }
     return ResetTopology(streams=streams, beside=(client, server), windows=watched, ways=ways)

@@ -12,8 +12,8 @@ from conformance.kube import manifest
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
-from conformance.model.endpoint import Path, Target, Workload
-from conformance.pods.groups import Group, Pairs
+from conformance.model.endpoint import Addressing, Pair, Target, Workload
+from conformance.pods.groups import Group, PodPairs
 from conformance.pods.roles import ECHO_PORT, MANIFESTS
 from conformance.pods.tailor import SEAT
 
@@ -59,7 +59,7 @@ class Service:
     @property
     def by_address(self) -> Target:
         """Its ClusterIP."""
-        return self._target(self.cluster_ip, PORT, Path.CLUSTER_IP)
+        return self._target(self.cluster_ip, PORT, Addressing.CLUSTER_IP)
 
     @property
     def by_address_udp(self) -> Target:
@@ -69,7 +69,7 @@ class Service:
     @property
     def by_name(self) -> Target:
         """Its DNS name, which the source resolves."""
-        return self._target(self.full_name, PORT, Path.NAME)
+        return self._target(self.full_name, PORT, Addressing.NAME)
 
     def on(self, there: Workload) -> Target:
         """Its NodePort at the node that a pod runs on."""
@@ -83,11 +83,11 @@ class Service:
         if port is None:
             raise ValueError(f"Service {self.name} has no NodePort")
         return Target(
-            host=there.node_address, port=port, protocol="tcp", path=Path.NODE_PORT, backends=self.backends,
+            host=there.node_address, port=port, protocol="tcp", path=Addressing.NODE_PORT, backends=self.backends,
             name=f"NodePort of {self.name} at node {there.node}", backend_port=ECHO_PORT, at=there,
         )  # fmt: skip
 
-    def _target(self, host: str, port: int, path: Path) -> Target:
+    def _target(self, host: str, port: int, path: Addressing) -> Target:
         return Target(
             host=host, port=port, protocol="tcp", path=path, backends=self.backends, name=f"Service {self.name}",
             backend_port=ECHO_PORT,
@@ -128,7 +128,7 @@ class Services:
         """The DNS name of a Service whose only backend is that pod."""
         return self.cluster_ip(backend).by_name
 
-    def both_ways(self, pairs: Pairs, port: int) -> list[tuple[Workload, Target]]:
+    def both_ways(self, pairs: PodPairs, port: int) -> list[Pair]:
         """From each client to its server by the server's own address and port, and by ClusterIP."""
         return [*pairs.tcp(port), *pairs.through(self.by_address)]
 
@@ -140,11 +140,11 @@ class Services:
         """As :meth:`spread`, without a ClusterIP: its name leads to the pods themselves."""
         return self._of_role(backends, "headless")
 
-    def to_themselves(self, backends: Group) -> list[tuple[Workload, Target]]:
+    def to_themselves(self, backends: Group) -> list[Pair]:
         """From each of these pods to itself, by the ClusterIP of a Service of its own."""
         return [(backend, self.by_address(backend)) for backend in backends]
 
-    def node_ports_elsewhere(self, pairs: Pairs) -> list[tuple[Target, Target]]:
+    def node_ports_elsewhere(self, pairs: PodPairs) -> list[tuple[Target, Target]]:
         """For each pair of backends the first one's NodePort at the second one's node, and at its own node."""
         return [(self.node_port(here).on(elsewhere), self.node_port(here).on(here)) for here, elsewhere in pairs]
 

@@ -11,7 +11,7 @@ from conformance.kube.client import Obj
 from conformance.model.change import ObjectRef
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen, seen_on
-from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
 from conformance.pods.deploy import Pods
@@ -107,7 +107,7 @@ class WebServer:
             host=replicas[0].node_address,
             port=int(service["spec"]["ports"][0].get("nodePort")),
             protocol="tcp",
-            path=Path.NODE_PORT,
+            path=Addressing.NODE_PORT,
             backends=tuple(replicas),
             name=f"NodePort of {service['metadata']['name']} at node {replicas[0].node}",
             backend_port=DEMO_PORT,

@@ -18,7 +18,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen, seen_on
 from conformance.model.endpoint import OS, Workload
 from conformance.pods.deploy import Pods, Wish, changed, there_now
-from conformance.pods.groups import Group, Pairs
+from conformance.pods.groups import Group, PodPairs
 from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
 from conformance.pods.starting import verdict_on
@@ -110,7 +110,7 @@ class WorkerPods:
         """A pod in the network of a Linux node, where one is enough."""
         return self.get("linux-node")[0]
 
-    def placed_around(self, nodes: Sequence[str], place: Place) -> Pairs:
+    def placed_around(self, nodes: Sequence[str], place: Place) -> PodPairs:
         """A client on each of these Windows nodes with a server there or elsewhere.  Raises MissingCapability."""
         clients = self.clients("windows").at(*nodes)
         if place == "a Linux node":

@@ -110,7 +110,7 @@ class Agent:
         except FutureTimeout:
             self._give_up(f"it did not say hello within {within:.0f} s")
             raise ProbeBroken(self._broken(), transport=self._over) from None
-        problem = protocol.stranger(hello, self.program)
+        problem = protocol.other_program(hello, self.program)
         if problem:
             self._give_up(problem)
             raise AgentRefused(self._broken(), transport=problem)

@@ -35,7 +35,7 @@ def parse(node: str, stdout: bytes) -> Capture:
             f"capture.py on {node} said {counted(len(lines), 'line')} instead of one: {stdout[:200]!r}",
             transport="no answer",
         )
-    if problem := protocol.stranger(lines[0], CAPTURE):
+    if problem := protocol.other_program(lines[0], CAPTURE):
         raise ProbeBroken(f"capture.py on {node}: {problem}", transport=problem)
     try:
         packets = tuple(

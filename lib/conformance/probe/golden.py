@@ -113,7 +113,7 @@ def hold(
     talk = _Talk(kube, workload, program, patience, transcript)
     try:
         hello = talk.hear(patience.agent_hello, {"type": "hello"})
-        if problem := protocol.stranger(hello, program):
+        if problem := protocol.other_program(hello, program):
             raise talk.broken(f"it is another program: {problem}")
         if far and not streams:
             talk.carry_out(filled(REACHES, values), far)

@@ -21,7 +21,7 @@ def parse(node: str, stdout: bytes) -> LinuxFacts:
             f"host_facts.py on {node} said {counted(len(lines), 'line')} instead of one: {stdout[:200]!r}",
             transport="no answer",
         )
-    problem = protocol.stranger(lines[0], HOST_FACTS)
+    problem = protocol.other_program(lines[0], HOST_FACTS)
     if problem:
         raise ProbeBroken(f"host_facts.py on {node}: {problem}", transport=problem)
     try:

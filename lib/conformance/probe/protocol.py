@@ -68,7 +68,7 @@ def read_line(line: bytes) -> dict[str, Any] | None:
     return document
 
 
-def stranger(hello: dict[str, Any], program: Program) -> str:
+def other_program(hello: dict[str, Any], program: Program) -> str:
     """Why an agent that says hello is not the program that this suite mounted; empty when it is."""
     if hello.get("protocol") != PROTOCOL:
         return f"it speaks protocol {hello.get('protocol')!r}, this suite {PROTOCOL}"

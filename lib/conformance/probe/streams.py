@@ -54,12 +54,12 @@ class Streams:
         self._numbers = itertools.count(1)
         self._pool = ThreadPoolExecutor(16, thread_name_prefix="streams")
 
-    def open(self, routes: Sequence[tuple[Workload, Workload]]) -> list[Stream]:
+    def open(self, pairs: Sequence[tuple[Workload, Workload]]) -> list[Stream]:
         """Open a stream from each first to each second pod, all at once.
 
         Raises NotOpened, ProbeBroken when an agent cannot be started or asked, EnvironmentBroken.
         """
-        return self._each(lambda route: self._open(*route), routes)
+        return self._each(lambda pair: self._open(*pair), pairs)
 
     def look(self, streams: Sequence[Stream]) -> list[StreamState]:
         """How each fares now at both ends.  Raises ProbeBroken, EnvironmentBroken."""

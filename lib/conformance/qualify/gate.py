@@ -133,19 +133,35 @@ def _obstacles(
         if claim is None:
             yield _open(demand.claim, "", "not in the report", "its catalog has no such claim")
             continue
-        excused = _excused(report, demand, build, claims)
-        yield from (
-            obstacle for obstacle in _of_claim(claim, demand, build, waivers) if obstacle.decided or not excused
-        )
+        excused = _excused(report, claim, demand, build, claims)
+        for obstacle in _of_claim(claim, demand, build, waivers):
+            if obstacle.part in demand.provisional:
+                asked = obstacle.verdict == ClaimVerdict.VIOLATED
+            else:
+                asked = obstacle.decided or obstacle.part not in excused
+            if asked:
+                yield obstacle
 
 
-def _excused(report: StoredReport, demand: Demand, build: str, claims: Catalog) -> bool:
-    """Whether the claim is not about this cluster's nodes of a build, for a condition that the set names."""
-    if report.facts is None or demand.claim not in claims:
-        return False
+def _excused(report: StoredReport, claim: StoredClaim, demand: Demand, build: str, claims: Catalog) -> set[str]:
+    """Parts of a claim ("": the claim as a whole) that are not about this cluster's nodes of a build.
+
+    Where that would leave nothing of the claim to ask for, only those whose condition the set names.
+    """
+    if report.facts is None or claim.id not in claims:
+        return set()
     windows = tuple(node for node in report.facts.by_os("windows") if build in (node.build, NO_BUILD))
-    applies = applicability(claims[demand.claim], replace(report.facts, nodes=(*report.facts.by_os("linux"), *windows)))
-    return isinstance(applies, NotApplicable) and applies.key in demand.unless
+    facts, known = replace(report.facts, nodes=(*report.facts.by_os("linux"), *windows)), claims[claim.id]
+    parts = {*demand.parts, *(result.part for result in claim.results)}
+    whole = applicability(known, facts)
+    if isinstance(whole, NotApplicable):
+        return {"", *parts} if whole.key in demand.unless else set()
+    answers = {part: applicability(known, facts, demand.applies[part]) for part in parts & demand.applies.keys()}
+    gone = {part: answer.key for part, answer in answers.items() if isinstance(answer, NotApplicable)}
+    if not demand.parts or not set(demand.parts) <= gone.keys():
+        return set(gone)
+    named = {part for part, key in gone.items() if key in demand.unless}
+    return {"", *named} if set(demand.parts) <= named else named
 
 
 def _of_claim(claim: StoredClaim, demand: Demand, build: str, waivers: Sequence[Waiver]) -> Iterator[Obstacle]:

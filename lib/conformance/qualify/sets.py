@@ -5,15 +5,27 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from conformance.catalog import ALL, Conditions, conditions
 from conformance.errors import UsageProblem
 
 DATA = Path(__file__).with_name("data")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuitePart:
+    """A part that the suite has of a claim."""
+
+    part: str
+    applies: Conditions = ALL
+    """On which of the claim's clusters it says anything."""
+    provisional: bool = False
+    """No real cluster has shown it yet: no gate asks for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +39,10 @@ class Demand:
     """The set chose these parts; else what a run says of further ones counts too."""
     unless: tuple[str, ...] = ()
     """Conditions (:attr:`conformance.catalog.NotApplicable.key`) under which NOT_APPLICABLE is acceptable."""
+    applies: Mapping[str, Conditions] = field(default_factory=dict)
+    """Part to its conditions, where it has some: what is not about a cluster is not asked of it."""
+    provisional: frozenset[str] = frozenset()
+    """Parts that are not asked for; what a run finds VIOLATED of them counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,18 +107,29 @@ def sets() -> Sets:
 
 
 @functools.cache
-def suite_parts() -> Mapping[str, tuple[str, ...]]:
+def suite_parts() -> Mapping[str, tuple[SuitePart, ...]]:
     """Claim to the parts that the suite's tests have of it, as they were collected last (parts.yaml)."""
     content = yaml.safe_load((DATA / "parts.yaml").read_text(encoding="utf-8"))
-    return {claim: tuple(parts) for claim, parts in content.items()}
+    return {claim: tuple(map(_part, parts)) for claim, parts in content.items()}
 
 
-def _demand(entry: Any, parts: Mapping[str, tuple[str, ...]]) -> Demand:
+def _part(entry: Any) -> SuitePart:
+    plain = entry if isinstance(entry, dict) else {"part": entry}
+    return SuitePart(
+        part=plain["part"], applies=conditions(plain.get("applies") or {}), provisional=plain.get("provisional", False)
+    )
+
+
+def _demand(entry: Any, parts: Mapping[str, tuple[SuitePart, ...]]) -> Demand:
     plain = entry if isinstance(entry, dict) else {"claim": entry}
     claim = plain["claim"]
+    known = parts.get(claim, ())
+    provisional = frozenset(one.part for one in known if one.provisional)
     return Demand(
         claim=claim,
-        parts=tuple(plain.get("parts") or parts.get(claim, ())),
+        parts=tuple(part for part in plain.get("parts") or (one.part for one in known) if part not in provisional),
         only="parts" in plain,
         unless=tuple(plain.get("unless") or ()),
+        applies={one.part: one.applies for one in known if one.applies != ALL},
+        provisional=provisional,
     )

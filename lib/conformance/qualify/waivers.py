@@ -95,7 +95,7 @@ def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.da
         raise UsageProblem(f"{where}: the catalog has no claim {claim}")
     if not isinstance(expires, datetime.date) or isinstance(expires, datetime.datetime):
         raise UsageProblem(f"{where} ({claim}): expires is no date such as 2026-12-31: {expires!r}")
-    parts = (*suite_parts().get(claim, ("",)), ACTIVE_HALF)
+    parts = (*(one.part for one in suite_parts().get(claim, ())), ACTIVE_HALF)
     if (part := str(entry.get("part") or "")) and part not in parts:
         known_parts = ", ".join(filter(None, parts))
         raise UsageProblem(f"{where} ({claim}): the suite has no part {part!r} of it; there are {known_parts}")

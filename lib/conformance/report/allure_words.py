@@ -95,6 +95,9 @@ def _description(test: TestOutcome, claims: Sequence[Claim], report: RunReport) 
             yield f"Waived: {_plain(waiver)}"
     if subnets := underlay(result.measured for result in test.results):
         yield f"Seen {_plain(subnets)}"
+    for result in test.results:
+        if result.part and result.verdict is ClaimVerdict.NOT_APPLICABLE:
+            yield f"Not about this cluster: {result.claim}, part {_plain(result.part)}: {_plain(result.reason)}"
     if test.remedy:
         yield f"What to do: {_plain(test.remedy)}"
     if test.flaky:

@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from conformance.model.claim import ClaimVerdict
-from conformance.report.run import RunReport
+from conformance.report.run import RunReport, inapplicable
 from conformance.verdicts.claims import TestOutcome
 
 PROPERTY = "test"
@@ -85,7 +85,11 @@ def write_claims(report: RunReport, path: Path) -> None:
             child = Xml.SubElement(case, tag, message=_clean(told))
             child.text = _clean(outcome.remedy)
         builds = f" {outcome.on_builds}" if outcome.on_builds else ""
-        Xml.SubElement(case, "system-out").text = f"{outcome.verdict}{builds}"
+        lines = [f"{outcome.verdict}{builds}"]
+        lines += [
+            f"part {part} is not about this cluster: {why}" for part, why in inapplicable(outcome, report).items()
+        ]
+        Xml.SubElement(case, "system-out").text = _clean("\n".join(lines))
     _count(suite)
     Xml.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conformance.catalog import applicability
+from conformance.catalog import NotApplicable, applicability
 from conformance.model import SCHEMA_VERSION
 from conformance.model.claim import PRECEDENCE, ClaimVerdict
 from conformance.model.codec import to_plain
@@ -178,6 +178,7 @@ def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
         "applies": str(applicability(claim, report.facts)) if report.facts else "",
         "decided_parts": list(outcome.decided),
         "missing_parts": list(outcome.missing),
+        "inapplicable_parts": inapplicable(outcome, report),
         "builds": {build: str(verdict) for build, verdict in outcome.builds.items()},
         "half": half(claim, outcome.results),
         "evidence": _evidence(outcome, report),
@@ -185,6 +186,14 @@ def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
         "flaky": any(test.flaky for test in mine),
         "results": [to_plain(result) for result in outcome.results],
     }
+
+
+def inapplicable(outcome: ClaimOutcome, report: RunReport) -> dict[str, str]:
+    """Part to why it is not about this cluster, of a claim that is about it."""
+    if not report.facts or isinstance(applicability(outcome.claim, report.facts), NotApplicable):
+        return {}
+    elsewhere = [result for result in outcome.results if result.verdict is ClaimVerdict.NOT_APPLICABLE]
+    return {result.part: result.reason for result in elsewhere if result.part}
 
 
 def _evidence(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any] | None:

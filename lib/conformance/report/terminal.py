@@ -46,7 +46,9 @@ _TOLD = (
     ClaimVerdict.NOT_RUN,
     ClaimVerdict.NOT_OBSERVED,
     ClaimVerdict.CONFIRMED,
+    ClaimVerdict.NOT_APPLICABLE,
 )
+"""Verdicts that are told, in this order; NOT_APPLICABLE where that is so of the parts of a claim alone."""
 _WITH_REASON = frozenset(_TOLD) - {ClaimVerdict.CONFIRMED}
 
 
@@ -58,7 +60,8 @@ def summary(plain: Mapping[str, Any], where: Path) -> Iterator[tuple[str, Tone]]
     run = plain["run"]
     for verdict in _TOLD:
         for claim in plain["claims"]:
-            if claim["results"] and claim["verdict"] == verdict:
+            told = claim.get("inapplicable_parts") if verdict is ClaimVerdict.NOT_APPLICABLE else claim["results"]
+            if told and claim["verdict"] == verdict:
                 yield from _claim(claim, verdict)
     figures = [*lines(_statistics(plain)), *probing.lines(_probing(plain))]
     for several in (render(plain.get("matrix") or {}), figures):
@@ -127,6 +130,8 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict) -> Iterator[tuple[st
     if claim["missing_parts"]:
         decided = ", ".join(claim["decided_parts"]) or "none"
         yield f"{'':22} decided: {decided}; without verdict: {', '.join(claim['missing_parts'])}", tone
+    for part, why in (claim.get("inapplicable_parts") or {}).items():
+        yield f"{'':22} part {part} is not about this cluster: {why}", tone
     if (passive := claim.get("half") or "") and passive not in text:
         yield f"{'':22} {passive}", tone
     if subnets := underlay(result["measured"] for result in claim["results"]):

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from conformance.catalog import Applies, Claim, applicability
+from conformance.catalog import ALL, Applies, Claim, Conditions, applicability
 from conformance.model.facts import Facts
 from conformance.pods.placement import Placement
 from conformance.settings import Settings
 
 
-def builds_of(claim: Claim, facts: Facts, settings: Settings) -> dict[str, str]:
-    """Windows builds that the claim is about and the run covers, each with the first such node.
+def builds_of(claim: Claim, facts: Facts, settings: Settings, part: Conditions = ALL) -> dict[str, str]:
+    """Windows builds that the claim, and a part with these conditions, is about and the run covers, each with the first
+    such node.
 
     Applicability is asked of each node by itself.
     """
     found: dict[str, str] = {}
     for covered in Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows"):
         alone = replace(facts, nodes=(*facts.by_os("linux"), covered.node))
-        if isinstance(applicability(claim, alone), Applies):
+        if isinstance(applicability(claim, alone, part), Applies):
             found.setdefault(covered.node.build, covered.node.name)
     return found

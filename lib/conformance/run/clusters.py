@@ -102,7 +102,7 @@ class Clusters:
                 facts=facts,
                 no_lock="; ".join(no_lock),
                 not_opted_in=not_opted_in(door) if facts.evidence == "field" and settings.cluster_disruptive else "",
-                strangers=_strangers(door, facts) if settings.cluster_disruptive else {},
+                third_party_pods=_third_party_pods(door, facts) if settings.cluster_disruptive else {},
                 lacking=lacking(door),
                 room=room_on_windows(door, facts),
                 installed=installed(door),
@@ -200,10 +200,10 @@ class Clusters:
             self._lab.stop()
 
 
-def _strangers(door: Kube, facts: Facts) -> dict[str, tuple[str, ...]]:
-    from conformance.pods.strangers import label, strangers
+def _third_party_pods(door: Kube, facts: Facts) -> dict[str, tuple[str, ...]]:
+    from conformance.pods.third_party import label, third_party_pods
 
-    found = {node.name: tuple(map(label, strangers(door, node.name))) for node in facts.by_os("windows")}
+    found = {node.name: tuple(map(label, third_party_pods(door, node.name))) for node in facts.by_os("windows")}
     return {node: pods for node, pods in found.items() if pods}
 
 

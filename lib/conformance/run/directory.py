@@ -180,7 +180,7 @@ class Epoch:
             self._run.advance_epoch()
 
     def catch_up(self) -> None:
-        """Look again at what was kept from an earlier epoch.  Raises what looking raises, and then is behind still."""
+        """Revalidate what was kept from an earlier epoch.  On an exception the epoch does not advance."""
         if not self._run:
             return
         now = self._run.epoch()

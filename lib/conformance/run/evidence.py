@@ -52,15 +52,15 @@ class Evidence:
 
     def of(self, error: BaseException) -> dict[str, str | bytes]:
         """Name of an attachment to its text, or to a pcap file; nothing where the failure is about no pair of pods."""
-        ways = failing_ways(error)
-        if not ways:
+        paths = failing_paths(error)
+        if not paths:
             return {}
-        chosen, began = choose(ways), time.monotonic()
+        chosen, began = choose(paths), time.monotonic()
         look = _Look(self._kube, self._run, self._host, self._timings)
         texts = self._ask(look.questions(chosen, seconds_to_read(error)), self._within)
-        told = [f"  {way.label}" for way in chosen]
+        told = [f"  {path.label}" for path in chosen]
         head = (
-            f"Looked into {len(chosen)} of {counted(len(ways), 'way')} that could not be seen as expected: one for "
+            f"Looked into {len(chosen)} of {counted(len(paths), 'path')} that could not be seen as expected: one for "
             f"each pair of nodes, those with a Windows end first, {PAIRS} at most."
         )
         ended = f"Read within {time.monotonic() - began:.1f} s after the failure; it is evidence, and decided nothing."
@@ -68,21 +68,21 @@ class Evidence:
         return {"failing pairs": "\n".join([head, *told, ended]), **texts, **captured}
 
     def close(self) -> None:
-        """Wait for what is still under way."""
+        """Wait for what is still under path."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
-    def _capture(self, hosts: Hosts, way: Attempt) -> dict[str, str | bytes]:
-        """What passes on the nodes of a way's ends while it is tried again."""
+    def _capture(self, hosts: Hosts, path: Attempt) -> dict[str, str | bytes]:
+        """What passes on the nodes of a path's ends while it is tried again."""
         assert self._again is not None
-        tries = TryAgain(self._again, way)
+        tries = TryAgain(self._again, path)
         trying = self._threads.submit(tries.until_told)
         captures: dict[str, Capture] = {}
         texts = self._ask(
-            questions_of_packets(hosts, way, self._timings.run.capture, captures),
+            questions_of_packets(hosts, path, self._timings.run.capture, captures),
             self._timings.run.capture + self._within,
         )
         tries.end.set()
-        wait([trying], timeout=way.give_up_after + PAUSE)
+        wait([trying], timeout=path.give_up_after + PAUSE)
         files = {f"packets on {node}, for Wireshark": packets.pcap(capture) for node, capture in captures.items()}
         return {"tried again while packets were captured": tries.told, **texts, **files}
 
@@ -104,9 +104,9 @@ class _Look:
         self.hosts = Hosts(run, self._windows, host, timings, once=True)
         self._nodes: list[str] = []
 
-    def questions(self, ways: Sequence[Attempt], seconds: float) -> dict[str, Callable[[], str]]:
-        """What to ask for these ways; ``seconds`` of logs."""
-        ends = list({end.uid: end for way in ways for end in ends_of(way)}.values())
+    def questions(self, paths: Sequence[Attempt], seconds: float) -> dict[str, Callable[[], str]]:
+        """What to ask for these paths; ``seconds`` of logs."""
+        ends = list({end.uid: end for path in paths for end in ends_of(path)}.values())
         self._nodes = list(dict.fromkeys(end.node for end in ends))
         asked: dict[str, Callable[[], str]] = {}
         for node in self._nodes:
@@ -151,13 +151,13 @@ class _Look:
         return calico_pods(self._kube, self._nodes)
 
 
-def failing_ways(error: BaseException) -> list[Attempt]:
-    """The ways that a failure is about, the worst first; those of all its observations where it names none."""
+def failing_paths(error: BaseException) -> list[Attempt]:
+    """The paths that a failure is about, the worst first; those of all its observations where it names none."""
     told: BaseException | None = error
     met: list[BaseException] = []
     while told is not None and told not in met:  # an error that is kept and raised again can be its own cause
-        if ways := getattr(told, "ways", ()):
-            return list(ways)
+        if paths := getattr(told, "paths", ()):
+            return list(paths)
         met.append(told)
         told = told.__cause__
     seen: Sequence[Observation] = getattr(error, "seen", ())
@@ -165,22 +165,22 @@ def failing_ways(error: BaseException) -> list[Attempt]:
     return list({(attempt.source.uid, attempt.label): attempt for attempt in attempts}.values())
 
 
-def choose(ways: Sequence[Attempt]) -> list[Attempt]:
-    """One way for each pair of nodes, those with a Windows end first, in the order that they came in."""
+def choose(paths: Sequence[Attempt]) -> list[Attempt]:
+    """One path for each pair of nodes, those with a Windows end first, in the order that they came in."""
     found: dict[tuple[str, ...], Attempt] = {}
-    for way in ways:
-        found.setdefault(tuple(end.node for end in ends_of(way)), way)
-    return sorted(found.values(), key=lambda way: all(end.os != "windows" for end in ends_of(way)))[:PAIRS]
+    for path in paths:
+        found.setdefault(tuple(end.node for end in ends_of(path)), path)
+    return sorted(found.values(), key=lambda path: all(end.os != "windows" for end in ends_of(path)))[:PAIRS]
 
 
-def to_capture(ways: Sequence[Attempt]) -> Attempt:
-    """The way whose packets are captured: between two nodes, and with a Linux end, where packets can always be seen."""
+def to_capture(paths: Sequence[Attempt]) -> Attempt:
+    """The path whose packets are captured: between two nodes, with a Linux end, where packets can always be seen."""
 
-    def lacks(way: Attempt) -> tuple[bool, bool]:
-        ends = ends_of(way)
+    def lacks(path: Attempt) -> tuple[bool, bool]:
+        ends = ends_of(path)
         return len({end.node for end in ends}) < 2, all(end.os == "windows" for end in ends)
 
-    return min(ways, key=lacks)
+    return min(paths, key=lacks)
 
 
 def seconds_to_read(error: BaseException) -> float:

@@ -151,3 +151,18 @@ def claims_blocked_by_missing_rights(lacking: Mapping[str, Sequence[str]], tests
                 f"bind the role of manifests/rbac/{RBAC_ROLES[use]}.yaml"
             )
     return notes
+
+
+def would_not_run(tests: Sequence[TestOutcome], lacking: Mapping[str, Sequence[str]]) -> list[str]:
+    """For a dry run: a line for each reason why tests would not run there; every right that is missing is named."""
+    reasons: dict[str, list[TestOutcome]] = {}
+    for test in tests:
+        if test.verdict in (ClaimVerdict.NOT_RUN, ClaimVerdict.NOT_APPLICABLE):
+            reasons.setdefault("; ".join(filter(None, (test.reason, test.remedy))), []).append(test)
+    lines = []
+    for told, those in reasons.items():
+        head = f"dry run: {counted(len(those), 'test')} would not run"
+        claims = dict.fromkeys(result.claim for test in those for result in test.results)
+        rights = [f"{head}: {note}" for note in claims_blocked_by_missing_rights(lacking, those)]
+        lines += rights or [f"{head} ({', '.join(claims) or 'no claim'}): {told}"]
+    return lines

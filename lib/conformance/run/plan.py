@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from conformance.catalog import (
+    ALL,
     Applies,
     Catalog,
     Claim,
+    Conditions,
     Isolation,
     IsolationKind,
     Needs,
@@ -38,6 +40,10 @@ class ClaimPart:
     active: bool = False
     alone_on: OS | None = None
     """Operating system of the nodes that a node-exclusive part has to itself; None: as the catalog says."""
+    applies: Conditions = ALL
+    """On which of the claim's clusters it says anything."""
+    provisional: bool = False
+    """It is new: gates do not ask for it."""
 
     @property
     def about_windows(self) -> bool:
@@ -79,9 +85,19 @@ class Prospect:
     """None: it runs; else NOT_APPLICABLE or NOT_RUN."""
     reason: str = ""
     remedy: str = ""
-    inapplicable: Mapping[str, str] = field(default_factory=dict)
-    """Claim to why it says nothing about this cluster; the others of the test are decided."""
+    inapplicable: Mapping[ClaimPart, str] = field(default_factory=dict)
+    """Part to why it says nothing about this cluster; the others of the test are decided."""
+    undecided: Mapping[ClaimPart, Undecided] = field(default_factory=dict)
+    """Part to why nobody can tell whether it says anything about this cluster."""
     assumed: tuple[str, ...] = ()
+
+    def of(self, part: ClaimPart) -> tuple[ClaimVerdict, str, str] | None:
+        """Verdict, reason and remedy of a part that this cluster settles beforehand; None: the test decides it."""
+        if part in self.inapplicable:
+            return ClaimVerdict.NOT_APPLICABLE, self.inapplicable[part], ""
+        if part in self.undecided:
+            return ClaimVerdict.NOT_RUN, str(self.undecided[part]), self.undecided[part].remedy
+        return None
 
 
 def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolation, ...]:
@@ -97,48 +113,40 @@ def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolatio
 
 def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings) -> Prospect:
     """Applicability first, then permission, then what the cluster has."""
-    inapplicable: dict[str, str] = {}
-    undecided: dict[str, str] = {}
+    inapplicable: dict[ClaimPart, str] = {}
+    undecided: dict[ClaimPart, Undecided] = {}
     assumed: list[str] = []
-    claims = test.claims(catalog)
-    for claim in claims:
-        answer = applicability(claim, facts)
+    for part in test.parts:
+        answer = applicability(catalog[part.claim], facts, part.applies)
         if isinstance(answer, NotApplicable):
-            inapplicable[claim.id] = str(answer)
+            inapplicable[part] = str(answer)
         elif isinstance(answer, Undecided):
-            undecided[claim.id] = str(answer)
+            undecided[part] = answer
         elif isinstance(answer, Applies):
             assumed += answer.assumed
-    if claims and len(inapplicable) == len(claims):
-        claim_id, why = next(iter(inapplicable.items()))
-        return Prospect(verdict=ClaimVerdict.NOT_APPLICABLE, reason=f"{claim_id}: {why}", inapplicable=inapplicable)
-    if undecided:
-        claim_id, why = next(iter(undecided.items()))
-        return Prospect(
-            verdict=ClaimVerdict.NOT_RUN,
-            reason=f"{claim_id}: {why}",
-            remedy="give the run the right to read it",
-            inapplicable=inapplicable,
-        )
-    lacking = _forbidden(test, settings)
-    if lacking:
-        return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=lacking[0], remedy=lacking[1], inapplicable=inapplicable)
+    known = Prospect(inapplicable=inapplicable, undecided=undecided, assumed=tuple(dict.fromkeys(assumed)))
+    if test.parts and len(inapplicable) + len(undecided) == len(test.parts):  # no part says anything here
+        part = next(iter(undecided or inapplicable))
+        verdict, why, remedy = known.of(part) or (None, "", "")
+        return replace(known, verdict=verdict, reason=f"{part.claim}: {why}", remedy=remedy)
+    hindered = _hindered(test, catalog, facts, settings)
+    return replace(known, verdict=ClaimVerdict.NOT_RUN, reason=hindered[0], remedy=hindered[1]) if hindered else known
+
+
+def _hindered(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings) -> tuple[str, str] | None:
+    """Why a test cannot run although it says something about this cluster, and what to do."""
+    if lacking := _forbidden(test, settings):
+        return lacking
     changing = [isolation for isolation in isolation_of(test.parts, catalog) if isolation.kind in CHANGING]
     if refusal := _not_allowed(changing, settings) or _too_wide(changing, facts, settings):
-        return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=refusal[0], remedy=refusal[1], inapplicable=inapplicable)
+        return refusal
     for isolation in changing:
         if isolation.os and settings.disruptive_node and settings.disruptive_node not in _names(facts, isolation.os):
-            return Prospect(
-                verdict=ClaimVerdict.NOT_RUN,
-                reason=f"it wants a {isolation.os} node to itself, "
-                f"and --disruptive-node {settings.disruptive_node} is none",
-                remedy=f"name one of {', '.join(_names(facts, isolation.os))}",
-                inapplicable=inapplicable,
+            return (
+                f"it wants a {isolation.os} node to itself, and --disruptive-node {settings.disruptive_node} is none",
+                f"name one of {', '.join(_names(facts, isolation.os))}",
             )
-    lack = _lack(test.needs, facts, settings, otherwise=test.otherwise)
-    if lack:
-        return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=lack[0], remedy=lack[1], inapplicable=inapplicable)
-    return Prospect(inapplicable=inapplicable, assumed=tuple(dict.fromkeys(assumed)))
+    return _lack(test.needs, facts, settings, otherwise=test.otherwise)
 
 
 def _not_allowed(changing: Sequence[Isolation], settings: Settings) -> tuple[str, str] | None:
@@ -252,20 +260,15 @@ def _lack(needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool) ->
 
 def not_run(test: PlannedTest, prospect: Prospect, evidence: str) -> tuple[ClaimResult, ...]:
     """The results of a test that does not run, or of which nothing was heard."""
-    verdict = prospect.verdict or ClaimVerdict.NOT_RUN
+    told = (prospect.verdict or ClaimVerdict.NOT_RUN, prospect.reason, prospect.remedy)
     return tuple(
         ClaimResult(
-            claim=part.claim,
-            verdict=ClaimVerdict.NOT_APPLICABLE if part.claim in prospect.inapplicable else verdict,
-            test=test.test,
-            part=part.part,
-            reason=prospect.inapplicable.get(part.claim, prospect.reason),
-            remedy="" if part.claim in prospect.inapplicable else prospect.remedy,
-            active=part.active,
-            evidence="lab" if evidence == "lab" else "field",
+            claim=part.claim, verdict=verdict, test=test.test, part=part.part, reason=reason, remedy=remedy,
+            active=part.active, evidence="lab" if evidence == "lab" else "field",
         )
         for part in test.parts
-    )
+        for verdict, reason, remedy in [prospect.of(part) or told]
+    )  # fmt: skip
 
 
 def assign_exclusivity(

@@ -48,7 +48,7 @@ class Inspection:
     """Why the run lock cannot be taken here, so that nothing exclusive runs; empty: it can."""
     not_opted_in: str = ""
     """Why nothing may be changed here that the whole cluster shares; empty: it may."""
-    strangers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    third_party_pods: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Windows node to pods of other people's DaemonSets there, which a new HNS network costs their own; only where one
     may be made."""
     lacking: dict[str, tuple[str, ...]] = field(default_factory=dict)

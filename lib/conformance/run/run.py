@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
@@ -39,6 +40,8 @@ class Run:
     """Within it, what is printed reaches the user."""
     workers: str = ""
     """How many workers ``-n auto`` chose and why, or would where the user typed more; empty: as many as typed."""
+    began: float = field(default_factory=time.monotonic)
+    """When the run began: seconds of the machine's monotonic clock, which all its processes share."""
     _lock: Lock | None = None
     _error: SuiteError | None = None
 
@@ -142,6 +145,14 @@ class Run:
         return Reach(self.directory.shared).gone if self.directory else ""
 
     @property
+    def over(self) -> str:
+        """That the time is over in which tests may begin, in one line; empty: it is not, or there is no bound."""
+        minutes = self.settings.max_minutes
+        if minutes is None or time.monotonic() - self.began < minutes * 60:
+            return ""
+        return f"--max-minutes {minutes:g} had passed before it"
+
+    @property
     def lost(self) -> str:
         """How the lock was lost; empty while it was not."""
         return self._lock.lost if self._lock else ""
@@ -174,6 +185,7 @@ class Run:
         return {
             "run": str(self.directory.path) if self.directory else "",
             "run_id": self.settings.run_id,
+            "began": self.began,
             "connection": to_plain(self.connection),
             "inspection": to_plain(self.inspection),
         }

@@ -92,8 +92,8 @@ class Cover:
     """Which nodes a run decides on (:mod:`conformance.pods.coverage`)."""
 
     at_most: int = 3
-    """nodes.  Of each operating system, beyond those that always belong to it (``--max-nodes-per-os``): the suite's
-    pods and agents on a node are what it costs, and three show what two do not, a node between."""
+    """nodes.  Of each operating system (``--max-nodes-per-os``), which only one of each Windows build exceeds: the
+    suite's pods and agents on a node are what it costs, and three show what two do not, a node between."""
     nodes: tuple[str, ...] = ()
     """Exactly these, of each operating system of which one is named (``--nodes``)."""
     selector: str = ""
@@ -127,6 +127,8 @@ class Settings:
     own names its own."""
     dry_run: bool = False
     """Describe changes instead of making them (``--dry-run``)."""
+    max_minutes: float | None = None
+    """After so many minutes no test begins any more (``--max-minutes``); None: all begin."""
     keep: bool = False
     """Leave the run's objects behind (``--keep``)."""
     capture_packets: bool = False

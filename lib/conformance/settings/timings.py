@@ -81,7 +81,7 @@ class OsTimings:
     """s.  Between two questions.  1 s as Calico's e2e; on Linux, where an attempt costs milliseconds, shorter, so that
     the measured delay is finer than the poll."""
     agree_every: float
-    """s.  Between two attempts while all of a source's connect and no route is to be closed: nothing has to last then.
+    """s.  Between two attempts while all of a source's connect and no path is to be closed: nothing has to last then.
     From the first attempts after a change of policy to the second ones too, and between two looks at what a disruption
     is to bring about.  As ``poll_every``; shorter on a lab, where attempts cost a node nothing."""
     agree: int
@@ -162,6 +162,9 @@ class RunTimings:
     abandoned: float
     """s.  Age from which what a run of another machine left is taken for abandoned; longer than any run, since one that
     does not disrupt gives no sign of life (Calico's own Windows lanes take up to 3 h)."""
+    named_dead: float
+    """s.  The run lock of a run that the user names as dead (``--restore --run ID``) is watched for so long and must
+    not be renewed: one and a half times ``lock_stale``, in which a living run renews it six times."""
     evidence: float
     """s.  Gathering what hosts and logs say of failing pairs, all of it, after a failure: a PowerShell start takes 2 to
     4 s on Windows (dotnet-framework-docker#25), and two of them are made at once."""

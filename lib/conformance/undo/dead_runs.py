@@ -37,12 +37,15 @@ FINDING_RIGHTS = (
 """What finding takes; what putting back takes depends on what was changed."""
 
 
-def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool) -> int:
-    """Put back what dead runs left and print it, or only print what there is; returns the exit code."""
+def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool, named: str = "") -> int:
+    """Put back what dead runs left and print it, or only print what there is; returns the exit code.
+
+    ``named``: of this run alone.
+    """
     facts = detect(kube, evidence="field")
     run = Ownership(settings.run_id, settings.worker, process)
     recovery = recovery_of(kube, facts, settings, run, print)
-    dead, others = recovery.dead()
+    dead, others = recovery.dead(named=named)
     for line in others:
         print(line)
     if dry_run:
@@ -60,7 +63,7 @@ def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool) -> 
     try:
         held = (shared or (not others and recovery.untidy())) and _taken(lock, needed=shared)
         if shared:
-            dead, others = recovery.dead(own=run.run)  # as it is now that nobody else works on it
+            dead, others = recovery.dead(own=run.run, named=named)  # as it is now that nobody else works on it
         result = recovery.recover(dead, check=lock.check)
         disrupted = _disrupted(result.restored, Changes(kube, run), settings)
         problem = (
@@ -73,8 +76,8 @@ def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool) -> 
     finally:
         lock.release()
     if not result.anything:
-        print("nothing was left by dead runs")
-        return 0
+        print("nothing was left by dead runs" if not (named and others) else "nothing was touched")
+        return LEFT if named and others else 0
     if result.restored:
         print(problem or "pods of both operating systems reach each other in all directions")
         result.left += [problem] if problem else []
@@ -154,6 +157,7 @@ def recovery_of(kube: Kube, facts: Facts, settings: Settings, run: Ownership, te
         within=timings.run.journal,
         delete=timings.windows.delete,
         abandoned=timings.run.abandoned,
+        named_dead=timings.run.named_dead,
         look_every=timings.run.lock_poll,
     )
     return Recovery(kube, healers_of(Changes(kube, run), facts, settings), patience, tell=tell)

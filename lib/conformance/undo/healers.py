@@ -14,7 +14,7 @@ from conformance.disrupt.felix_service import FelixService, may_be_service
 from conformance.disrupt.kube_proxy import KubeProxy
 from conformance.disrupt.patience import patience_of
 from conformance.disrupt.procedure import HNS_NETWORK, Procedure
-from conformance.disrupt.strangers import DAEMONSET_PODS, Strangers
+from conformance.disrupt.third_party import DAEMONSET_PODS, ThirdPartyPods
 from conformance.disrupt.vni import Vni
 from conformance.journal import Entry, Healers
 from conformance.journal.journalling import Plainly
@@ -66,7 +66,7 @@ def _felix_restart(changes: Changes, facts: Facts, settings: Settings, run: str,
 
 def _daemonset_pods(changes: Changes, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
     """Have pods of DaemonSets made anew that may have lost their network."""
-    theirs = Strangers(changes.kube, Plainly(changes), patience_of(settings)("windows"))
+    theirs = ThirdPartyPods(changes.kube, Plainly(changes), patience_of(settings)("windows"))
     theirs.renew(str(arguments["node"]), arguments["pods"])
 
 
@@ -102,6 +102,6 @@ def _healer(changes: Changes, facts: Facts, settings: Settings, host_pods: HostP
     vni, drain = Vni(kube, plainly, hosts, facts, patience), Drain(changes, plainly, patience, lose_data=lose_data)
     felix = Felix(kube, plainly, os_of(facts), patience_of(settings))
     return HnsNetworkHealer(
-        vni, Procedure(drain, felix, hosts, Strangers(kube, plainly, patience), patience), drain,
+        vni, Procedure(drain, felix, hosts, ThirdPartyPods(kube, plainly, patience), patience), drain,
         within=settings.timings.windows.pod_ready, every=patience.poll_every,
     )  # fmt: skip

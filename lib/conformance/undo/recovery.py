@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from conformance.errors import SuiteError
+from conformance.errors import SuiteError, UsageProblem
 from conformance.journal import liveness
 from conformance.journal.cordon import LIFTED, cordoned_by
 from conformance.journal.lease import RUN_LOCK
@@ -60,6 +60,8 @@ class RecoveryPatience:
     """For a namespace to go."""
     abandoned: float
     """Age from which a run of another machine, of which nothing more is heard, is taken for dead."""
+    named_dead: float
+    """At least so long a run that the user names as dead has not to renew its run lock."""
     look_every: float
     """Between two looks at the run lock of a run of another machine."""
 
@@ -80,21 +82,36 @@ class Recovery:
         self._tell, self._clock = tell, clock
         self._silent: set[tuple[str, str]] = set()
         """Uid and version of leases that were watched in vain for a renewal."""
+        self._given_up: set[str] = set()
+        """Runs whose these were, and are no longer once the lock is taken over."""
 
-    def dead(self, *, own: str = "") -> tuple[list[Leftovers], list[str]]:
+    def dead(self, *, own: str = "", named: str = "") -> tuple[list[Leftovers], list[str]]:
         """What dead runs have left, and lines about what is left alone because its run may be alive.
 
-        Takes as long as a run lock lasts where it is one of another machine that decides.
+        Takes as long as a run lock lasts where it is one of another machine that decides.  ``named``: of this run
+        alone, which the user believes to be dead; where it has a run lock, that decides however young it is.
+        Raises UsageProblem where nothing is there of a run of that name.
         """
         now = datetime.datetime.now(datetime.UTC)
         dead, lines = [], []
-        for leftover in leftovers(self.kube, now):
-            if leftover.run == own:
+        found = [leftover for leftover in leftovers(self.kube, now) if leftover.run != own]
+        if named and named not in [leftover.run for leftover in found]:
+            there = ", ".join(leftover.run for leftover in found) or "none"
+            raise UsageProblem(
+                f"--run {named}: nothing of such a run is on this cluster; runs that left something: {there}"
+            )
+        for leftover in found:
+            if named and leftover.run != named:
                 continue
             age = (now - leftover.since).total_seconds()
             # Whoever journals holds the lease: one that is not held any more has no living run behind it.
-            suspect = leftover.life is Life.UNKNOWN and (leftover.changed or age > self.patience.abandoned)
-            silent = suspect and self._is_silent(leftover.run)
+            suspect = leftover.life is Life.UNKNOWN and (
+                leftover.changed
+                or age > self.patience.abandoned
+                or leftover.run in self._given_up
+                or (bool(named) and self._lease(named) is not None)
+            )
+            silent = suspect and self._is_silent(leftover.run, self.patience.named_dead if named else 0.0)
             if leftover.life is Life.DEAD or silent:
                 dead.append(leftover)
             elif leftover.life is Life.ALIVE or suspect:
@@ -146,12 +163,15 @@ class Recovery:
 
     # --- how ----------------------------------------------------------------------------------------------------------
 
-    def _is_silent(self, run: str) -> bool:
-        """Whether a run has no run lock, or does not renew it for as long as it lasts, by the clock of this machine."""
+    def _is_silent(self, run: str, at_least: float) -> bool:
+        """Whether a run has no run lock, or does not renew it for as long as it lasts, by the clock of this machine.
+
+        ``at_least``: seconds that it is watched, even if it lasts less.
+        """
         lease = self._lease(run)
         if lease is None or _version(lease) in self._silent:
             return True
-        seconds = float(lease["spec"].get("leaseDurationSeconds") or 0)
+        seconds = max(at_least, float(lease["spec"].get("leaseDurationSeconds") or 0))
         self._tell(f"run {run} is of another machine: watching for {seconds:g} s whether it renews its run lock")
         watched = hold(
             lambda: self._lease(run), lambda now: now is not None and _version(now) == _version(lease),
@@ -159,6 +179,7 @@ class Recovery:
         )  # fmt: skip
         if watched.lasted:
             self._silent.add(_version(lease))
+            self._given_up.add(run)
         return watched.lasted or watched.answers[-1].value is None
 
     def _lease(self, run: str) -> Obj | None:

@@ -14,12 +14,11 @@ from tempfile import TemporaryDirectory
 
 from conformance.errors import ControlBroken, Nonconformance, SuiteError, first_line
 from conformance.expect.context import Context
-from conformance.expect.engine.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
-from conformance.model.endpoint import OS
+from conformance.model.endpoint import OS, Pair
 from conformance.model.facts import Facts
 from conformance.pods.deploy import Pods
 from conformance.pods.placement import Placement
@@ -78,11 +77,11 @@ def connectivity_problem(
             problem = "not known whether Services work"
             services, server = Services(changes, worker_pods, cluster_domain(kube)), worker_pods.servers("linux").first
 
-            def routes(node: str) -> list[Route]:
+            def pairs(node: str) -> list[Pair]:
                 at_node = [client for client in clients if client.node == node]
                 return [(at, goal(server)) for at in at_node for goal in (services.by_address, services.by_name)]
 
-            problem = services_problem(expect, disrupted, routes, tell)
+            problem = services_problem(expect, disrupted, pairs, tell)
         except (Nonconformance, SuiteError) as found_out:
             problem = f"{problem}: {first_line(found_out)}"
         finally:
@@ -93,7 +92,7 @@ def connectivity_problem(
 
 
 def services_problem(
-    expect: Expect, disrupted: Disrupted, routes: Callable[[str], Sequence[Route]], tell: Callable[[str], None]
+    expect: Expect, disrupted: Disrupted, pairs: Callable[[str], Sequence[Pair]], tell: Callable[[str], None]
 ) -> str:
     """Describe in one line from which disrupted nodes Services do not work by address and by name; empty: from none.
 
@@ -102,7 +101,7 @@ def services_problem(
     """
     alive, problems = [], []
     for node in disrupted.nodes:
-        through = routes(node)
+        through = pairs(node)
         if not through:
             tell(f"node {node} takes no pods, so whether Services work from there was not looked at")
             continue
@@ -120,10 +119,10 @@ def services_problem(
     return "; ".join(problems)
 
 
-def _dead(expect: Expect, routes: Sequence[Route]) -> str:
-    """Which of these routes to Services is dead, in one line; empty: none is."""
+def _dead(expect: Expect, pairs: Sequence[Pair]) -> str:
+    """Which of these paths to Services is dead, in one line; empty: none is."""
     try:
-        expect.controls(routes, because=RESTORED)
+        expect.controls(pairs, because=RESTORED)
     except ControlBroken as dead:
         return first_line(dead)
     return ""

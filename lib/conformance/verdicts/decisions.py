@@ -19,7 +19,7 @@ BETWEEN_TWO = (
     ClaimVerdict.CONFIRMED,
     ClaimVerdict.NOT_APPLICABLE,
 )
-"""What counts between one pair of nodes: a way that is as it should be stands beside what is said of a limitation."""
+"""What counts between one pair of nodes: a path that is as it should be stands beside what is said of a limitation."""
 
 
 def folded(several: Iterable[Seen]) -> tuple[Seen, ...]:
@@ -39,7 +39,7 @@ def folded(several: Iterable[Seen]) -> tuple[Seen, ...]:
 
 
 def _of_both(one: Seen, other: Seen, verdict: ClaimVerdict) -> tuple[str, ...]:
-    """The builds that those of two have shown this verdict for: one may be a way to Linux alone."""
+    """The builds that those of two have shown this verdict for: one may be a path to Linux alone."""
     return tuple(sorted({build for item in (one, other) if item.verdict is verdict for build in item.about}))
 
 
@@ -71,11 +71,11 @@ def _blamed(one: Seen, decisions: Sequence[Seen]) -> tuple[str, ...]:
     if one.verdict not in WRONG or len(one.about) < 2:
         return one.about
     for suspect, other in ((one.source, one.target), (one.target, one.source)):
-        without_other = [way for way in decisions if suspect in _ends(way) and other not in _ends(way)]
-        without_suspect = [way for way in decisions if other in _ends(way) and suspect not in _ends(way)]
-        is_well = {way.verdict for way in without_suspect} == {ClaimVerdict.CONFIRMED}
-        if is_well and any(way.verdict in WRONG for way in without_other):
-            cleared = set.intersection(*(set(way.builds) for way in without_suspect))
+        without_other = [one for one in decisions if suspect in _ends(one) and other not in _ends(one)]
+        without_suspect = [one for one in decisions if other in _ends(one) and suspect not in _ends(one)]
+        is_well = {one.verdict for one in without_suspect} == {ClaimVerdict.CONFIRMED}
+        if is_well and any(one.verdict in WRONG for one in without_other):
+            cleared = set.intersection(*(set(one.builds) for one in without_suspect))
             return tuple(build for build in one.about if build not in cleared) or one.about
     return one.about
 

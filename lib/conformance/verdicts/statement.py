@@ -28,7 +28,7 @@ class Statement:
     touched: set[str] = field(default_factory=set)
     figures: FigureLog = field(default_factory=FigureLog)
     seen: list[Seen] = field(default_factory=list)
-    """What its expectations have decided, way by way."""
+    """What its expectations have decided, path by path."""
     calling: bool = False
     """Its body runs."""
 

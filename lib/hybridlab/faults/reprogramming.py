@@ -108,7 +108,7 @@ class FelixFault(Fault):
                     self._end(felix)
 
     async def evidence(self) -> list[str]:
-        """The Felixes that are bent so."""
+        """Felix instances on which this fault is active."""
         return [
             f"Felix of {node} {self._says}"
             for node, felix in self._felixes.items()

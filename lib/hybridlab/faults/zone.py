@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault, seconds
-from hybridlab.faults.zone_gate import AAAA_DENIED, ANOTHER, EXTRA, WRONG_ADDRESS, Twist, ZoneGate
+from hybridlab.faults.zone_gate import AAAA_DENIED, ANOTHER, EXTRA, WRONG_ADDRESS, WrongAnswer, ZoneGate
 
 SAID = {
     ANOTHER: f"with {WRONG_ADDRESS}",
@@ -21,19 +21,19 @@ class DnsWrong(Fault):
 
     def __init__(self, gate: ZoneGate, identity: str, parameters: Mapping[str, str]) -> None:
         self._gate, self._identity = gate, identity
-        self._twist = Twist(parameters["name"].rstrip(".").lower(), parameters["answer"])
+        self._wrong = WrongAnswer(parameters["name"].rstrip(".").lower(), parameters["answer"])
 
     async def inject(self) -> None:
-        """Twist."""
-        await self._gate.twist(self._identity, self._twist)
+        """Inject."""
+        await self._gate.answer_wrongly(self._identity, self._wrong)
 
     async def heal(self) -> None:
-        """Untwist."""
-        await self._gate.twist(self._identity, None)
+        """Heal."""
+        await self._gate.answer_wrongly(self._identity, None)
 
     async def evidence(self) -> list[str]:
         """Names that resolvers were told wrongly."""
-        return [f"{host} is answered {SAID[self._twist.answer]}" for host in self._gate.wrong(self._identity)]
+        return [f"{host} is answered {SAID[self._wrong.answer]}" for host in self._gate.wrong(self._identity)]
 
 
 class DnsStale(Fault):

@@ -21,7 +21,7 @@ ANSWERS = (ANOTHER, EXTRA, AAAA_DENIED)
 
 
 @dataclass(frozen=True)
-class Twist:
+class WrongAnswer:
     """What is answered wrongly."""
 
     name: str
@@ -35,13 +35,13 @@ class Twist:
 
 
 class ZoneGate:
-    """Lets the zone through, or a twisted one.  Offers ``set_zone`` of the data plane."""
+    """Lets the zone through, or one with wrong answers.  Offers ``set_zone`` of the data plane."""
 
     def __init__(self, dataplane: Dataplane) -> None:
         self._dataplane = dataplane
         self._true: Zone | None = None
         self._served: Zone | None = None
-        self._wrong: dict[str, Twist] = {}
+        self._wrong: dict[str, WrongAnswer] = {}
         self._stale: set[str] = set()
         self._late: dict[str, tuple[tuple[str, float], ...]] = {}
 
@@ -50,12 +50,12 @@ class ZoneGate:
         self._true = zone
         await self._serve()
 
-    async def twist(self, fault: str, twist: Twist | None) -> None:
+    async def answer_wrongly(self, fault: str, wrong: WrongAnswer | None) -> None:
         """Answer wrongly on behalf of a fault; None: no longer."""
-        if twist is None:
+        if wrong is None:
             self._wrong.pop(fault, None)
         else:
-            self._wrong[fault] = twist
+            self._wrong[fault] = wrong
         await self._serve()
 
     async def keep(self, fault: str, *, stale: bool) -> None:
@@ -86,10 +86,10 @@ class ZoneGate:
             return []
         served, denied = self._served.a, self._served.denied
         wrong = [host for host, addresses in self._true.a.items() if served.get(host) != addresses or host in denied]
-        twist = self._wrong.get(fault)
-        if twist is None:
+        answer = self._wrong.get(fault)
+        if answer is None:
             return [host for host in wrong if not any(other.meets(host) for other in self._wrong.values())]
-        return [host for host in wrong if twist.meets(host)]
+        return [host for host in wrong if answer.meets(host)]
 
     async def _serve(self) -> None:
         if self._true is None:
@@ -98,12 +98,12 @@ class ZoneGate:
         if self._stale and self._served is not None:
             had = self._served.a
             zone = replace(zone, a={host: had.get(host, true) for host, true in zone.a.items()})
-        for twist in self._wrong.values():
-            hosts = [host for host in zone.a if twist.meets(host)]
-            if twist.answer == AAAA_DENIED:
+        for given in self._wrong.values():
+            hosts = [host for host in zone.a if given.meets(host)]
+            if given.answer == AAAA_DENIED:
                 zone = replace(zone, denied=tuple(sorted({*zone.denied, *hosts})))
             else:
-                extra = twist.answer == EXTRA
+                extra = given.answer == EXTRA
                 wrong = {host: (*(zone.a[host] if extra else ()), WRONG_ADDRESS) for host in hosts}
                 zone = replace(zone, a=zone.a | wrong)
         await self._dataplane.set_zone(zone)

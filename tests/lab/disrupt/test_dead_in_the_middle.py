@@ -13,7 +13,7 @@ from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix, os_of
 from conformance.disrupt.patience import patience_of
 from conformance.disrupt.procedure import Procedure, announce
-from conformance.disrupt.strangers import Strangers
+from conformance.disrupt.third_party import ThirdPartyPods
 from conformance.disrupt.vni import Vni
 from conformance.errors import MissingCapability, ProbeBroken
 from conformance.facts.detect import detect
@@ -66,7 +66,7 @@ class Harness:
         patience = patience_of(self.settings)
         drain = Drain(changes, journal, patience("windows"))
         felix = Felix(self.kube, journal, os_of(self.facts), patience)
-        theirs = Strangers(self.kube, journal, patience("windows"))
+        theirs = ThirdPartyPods(self.kube, journal, patience("windows"))
         return Procedure(drain, felix, hosts, theirs, patience("windows"))
 
     def networked(self) -> None:

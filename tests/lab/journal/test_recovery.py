@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from conformance.disrupt.procedure import HNS_NETWORK
+from conformance.errors import UsageProblem
 from conformance.facts.detect import detect
 from conformance.journal import Journal, Journalled, lease, liveness
 from conformance.journal.lease import LockTimings, RunLock
@@ -28,7 +29,7 @@ from conformance.undo.recovery import Recovery, RecoveryPatience
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 OTHER = Ownership("other")
 SHORT = LockTimings(stale=1.0, wait=10.0, poll_every=0.05)
-PATIENCE = RecoveryPatience(within=5.0, delete=10.0, abandoned=3600.0, look_every=0.05)
+PATIENCE = RecoveryPatience(within=5.0, delete=10.0, abandoned=3600.0, named_dead=1.5, look_every=0.05)
 
 
 @pytest.fixture
@@ -91,6 +92,56 @@ def test_who_does_not_renew_it_while_one_watches_is_dead(kube: Kube, other: RunL
     lock = RunLock(kube, Ownership("later"), replace(SHORT, wait=0.0), tell=print, life=recovery.life)
     lock.acquire()  # at once: it was watched already
     lock.release()
+
+
+@pytest.fixture
+def left(kube: Kube) -> Iterator[ObjectRef]:
+    """A namespace of a run of another machine."""
+    target = ObjectRef(api_version="v1", kind="Namespace", name="calico-demo-other-main")
+    Changes(kube, OTHER).namespace(target.name, why="a test")
+    yield target
+    Changes(kube, OTHER).delete_and_wait(target, "a test", within=10.0)
+
+
+@pytest.mark.usefixtures("left")
+def test_a_named_run_that_left_nothing_changed_is_dead_once_its_lock_was_watched(kube: Kube) -> None:
+    lock = RunLock(kube, OTHER, SHORT, tell=print)
+    lock.acquire()
+    told: list[str] = []
+    recovery = Recovery(kube, {}, PATIENCE, tell=told.append)
+    young = "on another machine, and whether it has ended is not known: nothing of it is touched before 1 h"
+    assert (recovery.dead()[0], young in recovery.dead()[1][0]) == ([], True)
+    assert recovery.dead(named="other") == ([], ["run other is alive: nothing of it is touched"])
+    silence(lock)
+    assert [leftovers.run for leftovers in recovery.dead(named="other")[0]] == ["other"]
+    assert told[-1] == "run other is of another machine: watching for 1.5 s whether it renews its run lock"
+    taken = RunLock(kube, Ownership("later"), SHORT, tell=print, life=recovery.life)
+    taken.acquire()
+    again, _ = recovery.dead(own="later", named="other")
+    assert [leftovers.run for leftovers in again] == ["other"]  # its lock is another's by now
+    taken.release()
+
+
+@pytest.mark.usefixtures("left")
+def test_a_named_run_without_a_lock_is_named_and_left_alone_until_it_is_old(kube: Kube) -> None:
+    recovery = Recovery(kube, {}, PATIENCE, tell=print)
+    dead, (line,) = recovery.dead(named="other")
+    assert dead == []
+    assert line.startswith("run other began 0 min ago on another machine, and whether it has ended is not known")
+    old = Recovery(kube, {}, replace(PATIENCE, abandoned=-1.0), tell=print)
+    assert [leftovers.run for leftovers in old.dead(named="other")[0]] == ["other"]
+    with pytest.raises(UsageProblem, match=r"--run othre: .*; runs that left something: other"):
+        recovery.dead(named="othre")
+
+
+def test_only_the_named_run_is_looked_at(kube: Kube, other: RunLock) -> None:
+    silence(other)
+    third = Ownership("third")
+    target = ObjectRef(api_version="v1", kind="Namespace", name="calico-demo-third-main")
+    Changes(kube, third).namespace(target.name, why="a test")
+    dead, lines = Recovery(kube, {}, PATIENCE, tell=print).dead(named="third")
+    Changes(kube, third).delete_and_wait(target, "a test", within=10.0)
+    assert (dead, len(lines)) == ([], 1)
 
 
 def test_a_run_whose_predecessor_cannot_be_put_back_wholly_does_not_begin(

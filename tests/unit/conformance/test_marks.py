@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,20 @@ def test_an_active_half_must_be_known_to_the_catalog() -> None:
     assert verifies("VXLAN-9", active=True).mark.kwargs["active"] is True
     with pytest.raises(pytest.UsageError, match="no active half of CONN-1"):
         verifies("CONN-1", active=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"applies": {"modes": ["vxlan"]}}, "name the part; what holds for the whole claim, the catalog says"),
+        ({"provisional": True}, "name the part"),
+        ({"part": "p", "applies": {"modus": ["vxlan"]}}, "part='p'.*unknown key 'modus'"),
+        ({"part": "p", "applies": {"modes": ["overlay"]}}, "expected some of vxlan, bgp"),
+    ],
+)
+def test_conditions_are_those_of_a_part_and_in_the_catalogs_words(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(pytest.UsageError, match=words):
+        verifies("CONN-3", **given)
 
 
 @pytest.mark.parametrize("wrong", [-1, True])

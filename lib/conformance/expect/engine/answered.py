@@ -1,4 +1,4 @@
-"""Who answered: a connection counts for a route only if a backend gave the answer, wherever the answer can say so.
+"""Who answered: a connection counts for a path only if a backend gave the answer, wherever the answer can say so.
 
 The suite's echo servers always say which pod they are: an answer without a name, where one of them is asked, is another
 server's.  Where nobody says it (a node's own port, the cluster's DNS, ping, a bare connection), the decision says that.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Path, Target
+from conformance.model.endpoint import Addressing, Target
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.pods.roles import DEMO_PORT, ECHO_PORT, STREAM_PORT
 from conformance.probe.protocol import same_pod
@@ -37,11 +37,11 @@ def telling(target: Target) -> Kind:
     return Kind.UDP if target.protocol == "udp" else Kind.HTTP
 
 
-def usual(target: Target, *, want: bool) -> Kind:
-    """What is tried where a test names no kind, on a route that is to be open or not.
+def default_kind(target: Target, *, want: bool) -> Kind:
+    """Return the probe kind where the test names none, for a path that is to be open or not.
 
-    An open route to pods is asked so that the answer can name the pod, whichever way it goes: a pod's address is given
-    to another pod, too; but for streams' ports, where nothing answers.  A closed route gets a bare connect, by Services
+    An open path to pods is asked so that the answer can name the pod, whichever way it goes: a pod's address is given
+    to another pod, too; but for streams' ports, where nothing answers.  A closed path gets a bare connect, by Services
     too: a denial is that nothing answers the first packet.
     """
     return telling(target) if want and target.backends and target.port != STREAM_PORT else plain(target)
@@ -64,7 +64,7 @@ def unexpected_backend(observation: Observation) -> str:
 
 
 def with_who(because: str, seen: Sequence[Observation]) -> str:
-    """``because``, and where these answers of one open route do not name a pod, that and why."""
+    """``because``, and where these answers of one open path do not name a pod, that and why."""
     if not seen or all(_is_name(observation.served_by) for observation in seen):
         return because
     return f"{because}; {UNTOLD}: {_why_untold(seen[-1].attempt)}"
@@ -91,13 +91,13 @@ def _has_to_tell(attempt: Attempt) -> bool:
 def _why_untold(attempt: Attempt) -> str:
     target = attempt.target
     if target is not None and not target.backends:
-        beyond = target.path is Path.EXTERNAL
+        beyond = target.path is Addressing.EXTERNAL
         return "nothing beyond the cluster says who it is" if beyond else "a node's own port does not say whose it is"
     return "a bare connection names nobody" if attempt.kind is Kind.TCP else "the server there does not name its pod"
 
 
 def as_wanted(observation: Observation, want: bool) -> bool:
-    """Whether a route is open, or closed, as it is to be."""
+    """Whether a path is open, or closed, as it is to be."""
     if want:
         return observation.verdict is Verdict.CONNECTED and not unexpected_backend(observation)
     return observation.verdict in DENIED_VERDICTS

@@ -76,10 +76,10 @@ def ask(
 
     Cancels what is under way, however it ends.
 
-    ``cadence``: source's uid to the seconds between its attempts.  ``settle``: seconds that an open route which was
-    open before has to be so again, once every closed route is decided.  ``about_denial``: what is said is about denials
-    although no route is to be closed, so that an open one that wavers is a broken control.  ``agreeing``: the same as
-    ``cadence`` while all attempts of a source are as they are to be, where no route is to be closed.  It is also the
+    ``cadence``: source's uid to the seconds between its attempts.  ``settle``: seconds that an open path which was
+    open before has to be so again, once every closed path is decided.  ``about_denial``: what is said is about denials
+    although no path is to be closed, so that an open one that wavers is a broken control.  ``agreeing``: the same as
+    ``cadence`` while all attempts of a source are as they are to be, where no path is to be closed.  It is also the
     first pause after a change, and doubles up to ``cadence`` while the change is not seen to have taken effect.
     """
     one = _Round(asking, paths, cadence, settle, clock, about_denial=about_denial, agreeing=agreeing or {})
@@ -176,7 +176,7 @@ class _Round:
     def _is_behind(self, uid: str) -> bool:
         """Whether more than a few attempts of the source at servers that have answered it are unanswered.
 
-        Attempts at closed routes do not count: that nothing answers them is what is to be seen.
+        Attempts at closed paths do not count: that nothing answers them is what is to be seen.
         """
         since, owed = self._now - BEHIND, 0
         for path in self._by_source[uid]:
@@ -211,9 +211,9 @@ class _Round:
         return self._due[uid] - self._cadence[uid] + self._agreeing[uid]
 
     def _sees_change(self, uid: str) -> float:
-        """s.  When the source is asked again since a change has not taken effect for all its routes; ``inf``: it has.
+        """s.  When the source is asked again since a change has not taken effect for all its paths; ``inf``: it has.
 
-        A route that is to be closed still connects; one that is to be open again has not connected yet.  Changes mostly
+        A path that is to be closed still connects; one that is to be open again has not connected yet.  Changes mostly
         take effect long before the cadence has passed.
         """
         pause = self._pause.get(uid, self._cadence[uid])
@@ -225,7 +225,7 @@ class _Round:
         return self._due[uid] - self._cadence[uid] + pause
 
     def _is_as_before(self, path: Path) -> bool:
-        """Whether the newest attempt of a route that is to change shows that it has not, as far as is known."""
+        """Whether the newest attempt of a path that is to change shows that it has not, as far as is known."""
         newest = path.tries[-1].seen
         if path.want:
             return not self._closed_left and not (newest is not None and as_wanted(newest, True))

@@ -1,15 +1,15 @@
-"""Deciding routes: what the attempts seen so far say of each one.  Pure: no clock, no prober, no text for people.
+"""Deciding paths: what the attempts seen so far say of each one.  Pure: no clock, no prober, no text for people.
 
-**Closed.**  Among a route's attempts, in the order in which its agent began them, there is a row of time-outs: at least
+**Closed.**  Among a path's attempts, in the order in which its agent began them, there is a row of time-outs: at least
 ``agree`` of them, the first begun within ``within`` and at least ``agree_span + hold`` before the last, no earlier one
-unanswered, and each with a control that connected beside it.  Controls are open routes of the same source, which have
-to connect within ``near``, and open routes of other sources to the same target, which have to connect within a give-up
+unanswered, and each with a control that connected beside it.  Controls are open paths of the same source, which have
+to connect within ``near``, and open paths of other sources to the same target, which have to connect within a give-up
 time: their agents keep time by themselves, and are not asked at the same moments.  Where an expectation has both, both
 are needed, since a dead client and a dead server look alike.  Another result or a lost control ends a row, and another
 may begin.  Once ``agree`` time-outs that span ``agree_span`` have agreed, a packet that arrives is a leak, at once.
 
-An attempt contains the repetition of its first packet, so what swallows everything for twice the give-up time lets no
-row of more than ``2 x give_up - syn_again`` come about: settings that allow one are refused (``settings.timings``).
+SYNs are retransmitted within one attempt, so an outage of ``2 x give_up`` yields a run of time-outs of at most
+``2 x give_up - syn_again``: settings by which such a run would decide are refused (``settings.timings``).
 
 **Open.**  Of the answered attempts the newest ``agree`` connected, in a row without an unanswered one between them, and
 where the answer says which pod gave it, it was one of the target's.  What was begun before them may still wait: it left
@@ -17,7 +17,7 @@ before the path was open.  Where connecting is what is said (``Path.steady``), a
 connected needs ``STEADY`` attempts in a row for each such outage, and none that left after it had connected may still
 wait before them: a path that loses a part of its connections is not open.
 
-Routes are decided independently of each other, but for the controls that they share.
+Paths are decided independently of each other, but for the controls that they share.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ is lost, three in a row connect by chance each second time, twenty one time in 8
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """What decides one route; times in seconds."""
+    """What decides one path; times in seconds."""
 
     agree: int
     """Attempts in a row."""
@@ -56,7 +56,7 @@ class Rule:
 
     @classmethod
     def of(cls, source: OsTimings, ends: Sequence[OsTimings], within: float) -> Rule:
-        """The rule that the slowest of a route's ends needs; its source is asked as often as its system says."""
+        """The rule that the slowest of a path's ends needs; its source is asked as often as its system says."""
         return cls(
             agree=max(timings.agree for timings in ends),
             agree_span=max(timings.agree_span for timings in ends),
@@ -77,7 +77,7 @@ class Rule:
 
 @dataclass(eq=False)
 class Try:
-    """One attempt of a route: when it was asked for, and, once it is answered, what it showed."""
+    """One attempt of a path: when it was asked for, and, once it is answered, what it showed."""
 
     asked: float
     """s.  From the expectation's beginning, on the suite's clock."""
@@ -95,7 +95,7 @@ class Try:
 
 @dataclass(eq=False)
 class Path:
-    """One route in an expectation, with all its attempts and the routes that are controls for it."""
+    """One path in an expectation, with all its attempts and the paths that are controls for it."""
 
     attempt: Attempt
     want: bool
@@ -104,7 +104,7 @@ class Path:
     tries: list[Try] = field(default_factory=list)
     """In the order in which they were asked for."""
     controls: tuple[tuple[Path, ...], ...] = ()
-    """For a closed route: open routes of its source, open routes to its target, as far as there are any."""
+    """For a closed path: open paths of its source, open paths to its target, as far as there are any."""
     steady: bool = False
     """Whether that it stays open is what is said; not so of controls, and of what policies leave open."""
     error: Exception | None = None
@@ -203,7 +203,7 @@ class Path:
         self.ended = ended
 
     def connected_near(self, attempt: Try, near: float) -> bool:
-        """Whether one of its attempts that connected was begun so close to another route's attempt."""
+        """Whether one of its attempts that connected was begun so close to another path's attempt."""
         assert attempt.seen is not None
         moments = self._connected.get(attempt.seen.clock)
         if moments is not None and attempt.seen.began is not None:
@@ -218,7 +218,7 @@ class Path:
 
 
 class Why(StrEnum):
-    """What is wrong with a route, or why it could not be decided."""
+    """What is wrong with a path, or why it could not be decided."""
 
     LEAK = "a packet arrived after the route had been closed"
     OPEN = "packets arrive"
@@ -234,7 +234,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class Held:
-    """The route is as it is to be."""
+    """The path is as it is to be."""
 
     row: tuple[Try, ...]
 
@@ -246,21 +246,21 @@ class Held:
 
 @dataclass(frozen=True)
 class Wrong:
-    """The route is not as it is to be."""
+    """The path is not as it is to be."""
 
     why: Why
 
 
 @dataclass(frozen=True)
 class BrokenControl:
-    """Nothing can be said of the route: what shows that its attempts mean something was lost."""
+    """Nothing can be said of the path: what shows that its attempts mean something was lost."""
 
     why: Why
 
 
 @dataclass(frozen=True)
 class Broken:
-    """Nothing can be said of the route: it could not be asked."""
+    """Nothing can be said of the path: it could not be asked."""
 
     error: Exception
     why: Why = Why.BROKEN
@@ -283,16 +283,16 @@ EPSILON = 1e-6
 
 
 def decide(path: Path) -> Standing:
-    """How a route stands by what was seen so far; more attempts may follow."""
+    """How a path stands by what was seen so far; more attempts may follow."""
     if path.error is not None:
         return Broken(path.error)
     return _open(path) if path.want else _closed(path)
 
 
 def conclude(path: Path, *, about_denial: bool) -> Standing:
-    """How a route ends when no attempt follows that could still decide it.
+    """How a path ends when no attempt follows that could still decide it.
 
-    ``about_denial``: the expectation is about denials, to which an open route that wavers is a broken control.
+    ``about_denial``: the expectation is about denials, to which an open path that wavers is a broken control.
     """
     standing = decide(path)
     if not isinstance(standing, NotYet):
@@ -403,7 +403,7 @@ def _conclude_open(path: Path, about_denial: bool) -> Standing:
 
 
 def link(paths: Iterable[Path]) -> None:
-    """Tell each closed route its controls among the open ones; routes of one source, or to one target, share them."""
+    """Tell each closed path its controls among the open ones; paths of one source, or to one target, share them."""
     several = list(paths)
     by_source: dict[str, list[Path]] = {}
     by_target: dict[str, list[Path]] = {}

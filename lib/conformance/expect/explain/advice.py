@@ -8,7 +8,7 @@ from typing import Literal
 from conformance.expect.engine.answered import unexpected_backend
 from conformance.expect.engine.names import UNSENT
 from conformance.model.attempt import Attempt
-from conformance.model.endpoint import OS, Path, Target, Workload
+from conformance.model.endpoint import OS, Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 
 Side = Literal["source", "target", "both"]
@@ -18,7 +18,7 @@ PROGRAMMED: dict[OS, str] = {
     "linux": "Linux: iptables-save, or nft list table ip calico",
 }
 """Where a node shows what Felix has programmed for a pod."""
-SERVICES = (Path.CLUSTER_IP, Path.NODE_PORT, Path.NAME)
+SERVICES = (Addressing.CLUSTER_IP, Addressing.NODE_PORT, Addressing.NAME)
 """Ways to a pod that are not its own address."""
 
 
@@ -60,7 +60,7 @@ def open_path(attempt: Attempt, seen: Sequence[Observation]) -> str:
 def kube_proxy(source: Workload, target: Target) -> str:
     """Look where a Service's rules are applied: on the node whose address was called, or else on the source's."""
     node, system = source.node, source.os
-    if target.path is Path.NODE_PORT:
+    if target.path is Addressing.NODE_PORT:
         near = (*([target.at] if target.at else ()), *target.backends, source)
         called = next((pod for pod in near if pod.node_address == target.host), None)
         if called is None:

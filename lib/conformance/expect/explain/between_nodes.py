@@ -17,13 +17,13 @@ SHOWN = 3
 class Entries(Protocol):
     """What is needed of reading nodes (``conformance.facts.vxlan.VxlanFacts``)."""
 
-    def otherwise(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
-        """What the overlay needs on a node for another one's pods, and is not as announced or configured."""
+    def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
+        """Overlay entries for ``toward``'s pods that are not as announced or configured."""
 
 
 @dataclass(frozen=True)
 class Blamed:
-    """What the nodes of one dead route have for each other."""
+    """What the nodes of one dead path have for each other."""
 
     wrong: tuple[str, ...] = ()
     """What is not as announced or configured: ``route of node a to block B of node b: no route``."""
@@ -45,7 +45,7 @@ def blamed(entries: Entries, source: Workload, target: Target) -> Blamed:
     for server in ends:
         for node, toward in ((source.node, server), (server, source.node)):
             try:
-                facts = entries.otherwise(node, toward)
+                facts = entries.deviations(node, toward)
             except SuiteError as error:
                 unread = unread or f"routes of node {node} could not be read: {first_line(error)}"
             else:

@@ -2,7 +2,7 @@
 
 A Service whose backend is closed by its own address is no matter of Services alone: a policy that stays, or the
 network, explains both.  A path between nodes whose routes, forwarding entries, VNI or port are wrong is explained by
-them.  It decides nothing, and is asked once an expectation has failed, about the way that is told first.
+them.  It decides nothing, and is asked once an expectation has failed, about the path that is told first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conformance.expect.explain import message
 from conformance.expect.explain.advice import SERVICES, kube_proxy
 from conformance.expect.explain.between_nodes import Blamed
 from conformance.model.attempt import Attempt
-from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 
 SILENT = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)
@@ -36,7 +36,7 @@ class Nearest:
 
 
 Overlay = Callable[[Workload, Target], Blamed]
-"""What the overlay needs on the nodes of a route's ends and is wrong there; nothing without an overlay."""
+"""What the overlay needs on the nodes of a path's ends and is wrong there; nothing without an overlay."""
 
 
 def nearest(
@@ -46,7 +46,7 @@ def nearest(
     policies: Callable[[Sequence[Workload]], Sequence[str]],
     overlay: Overlay = lambda source, target: Blamed(),
 ) -> Nearest:
-    """What explains that nothing connects on this way, which is to be open.
+    """What explains that nothing connects on this path, which is to be open.
 
     ``policies`` names those that may be in force at these pods.
     """
@@ -55,7 +55,7 @@ def nearest(
         return Nearest()
     there = list(policies([attempt.source, *target.backends]))
     named = {"policies there": "; ".join(there)} if there else {}
-    if target.path is Path.POD_IP:
+    if target.path is Addressing.POD_IP:
         found = overlay(attempt.source, target)
         observed = f", while {found.wrong[0]}" if found.wrong else ""
         lines = named | _lines(found)

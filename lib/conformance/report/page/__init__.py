@@ -74,6 +74,7 @@ def render(
         "flaky": False,
         "half": "",
         "applies": "",
+        "inapplicable_parts": {},
     }  # later than the oldest reports
     claims: Sequence[Mapping[str, Any]] = [{**since, **claim} for claim in plain["claims"]]
     builds = sorted({build for claim in claims for decision in _decisions(claim) for build in decision.about})

@@ -26,7 +26,7 @@ _ENCAPSULATION = ("Always", "CrossSubnet", "Never")
 
 
 class CalicoStrategy(Strategy):
-    """Kinds about which there is nothing more to say.
+    """Default strategy for Calico kinds.
 
     A dry run ends before Calico's datastore client, which is what checks values, sees anything of it.
     """

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,13 @@ from conformance.catalog import (
     Version,
     applicability,
     catalog,
+    conditions,
     coverage,
     load,
 )
 from conformance.catalog.loading import DATA
 from conformance.model.claim import ClaimKind
-from conformance.model.facts import Fact
+from conformance.model.facts import Fact, Facts
 from tests.plugin.stand_in_cluster import facts, node
 
 REPORTED = Path(__file__).parents[3] / "golden" / "reports" / "healthy.json.gz"
@@ -192,8 +194,6 @@ def test_facts_decide_whether_a_claim_is_about_a_cluster(ident: str, changes: di
 
 
 def test_a_range_of_calico_is_that_of_the_windows_nodes_own_calico() -> None:
-    from dataclasses import replace
-
     own = {
         "win-0": Fact("v3.22.5", "its image"),
         "win-1": Fact("v3.31.2", "its image"),
@@ -208,8 +208,6 @@ def test_a_range_of_calico_is_that_of_the_windows_nodes_own_calico() -> None:
 
 
 def with_builds(*builds: tuple[int, int] | None, dsr: bool | None = True) -> Any:
-    from dataclasses import replace
-
     nodes = [node(f"win-{number}", "windows", build, dsr) for number, build in enumerate(builds)]
     return replace(facts(windows=0), nodes=tuple(nodes))
 
@@ -322,3 +320,111 @@ def test_coverage_tells_untested_from_untestable() -> None:
     assert covered.tests == {"CONN-1": ("test_a", "test_b")}
     assert (covered.without, covered.manual) == (("PLAT-1",), ("PLAT-9",))
     assert str(covered) == "1 of 2 testable claims have tests; 1 can only be checked by hand"
+
+
+# --- conditions of parts ----------------------------------------------------------------------------------------------
+
+
+def part_outcome(wanted: dict[str, Any], cluster: Facts, ident: str = "CONN-3") -> Any:
+    return applicability(catalog()[ident], cluster, conditions(wanted))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "known", "expected"),
+    [
+        ({"modes": ["vxlan"]}, {}, Applies),
+        ({"modes": ["bgp"]}, {}, NotApplicable),
+        ({"ipam": ["calico-ipam"]}, {"ipam": Fact("calico-ipam", "-")}, Applies),
+        ({"ipam": ["calico-ipam"]}, {"ipam": Fact("host-local", "-")}, NotApplicable),
+        ({"ipam": ["calico-ipam"]}, {"ipam": Fact(None, "-")}, Undecided),
+        *(
+            ({name: wanted}, {name: Fact(known, "-")}, expected)
+            for name in ("single_network", "mesh", "dual_stack")
+            for wanted in (True, False)
+            for known, expected in ((wanted, Applies), (not wanted, NotApplicable), (None, Undecided))
+        ),
+    ],
+)  # fmt: skip
+def test_a_part_has_conditions_of_its_own(wanted: dict[str, Any], known: dict[str, Any], expected: type) -> None:
+    answer = part_outcome(wanted, replace(facts(), **known))
+    assert isinstance(answer, expected), answer
+
+
+@pytest.mark.parametrize("name", ["ipam", "windows_plane", "single_network", "mesh", "dual_stack"])
+def test_what_nobody_has_read_is_never_taken_for_another_sort_of_cluster(name: str) -> None:
+    wanted = {"ipam": ["calico-ipam"], "windows_plane": ["overlay"]}.get(name, True)
+    assert isinstance(part_outcome({name: wanted}, replace(facts(), ipam=Fact(None, "-"))), Undecided)
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (["host-local"], NotApplicable),
+        (["host-local", "calico-ipam"], Applies),
+        (["host-local", None], Undecided),
+    ],
+)
+def test_windows_nodes_own_ipam_counts_before_the_clusters(own: list[str | None], expected: type) -> None:
+    nodes = tuple(
+        replace(node(f"win-{number}", "windows", (20348, 2762)), ipam=Fact(value, "-"), plane=Fact(value, "-"))
+        for number, value in enumerate(own)
+    )
+    cluster = replace(facts(windows=0), ipam=Fact("calico-ipam", "Linux"), nodes=nodes)
+    assert isinstance(part_outcome({"ipam": ["calico-ipam"]}, cluster), expected)
+    of_linux = catalog()["PLAT-4"]  # needs no Windows node
+    assert isinstance(applicability(of_linux, cluster, conditions({"ipam": ["calico-ipam"]})), Applies)
+
+
+@pytest.mark.parametrize(
+    ("planes", "expected"),
+    [(["overlay"], Applies), (["l2bridge"], NotApplicable), (["l2bridge", None], Undecided), ([], NotApplicable)],
+)
+def test_a_plane_is_that_of_the_windows_nodes(planes: list[str | None], expected: type) -> None:
+    nodes = tuple(replace(node(f"win-{at}", "windows"), plane=Fact(value, "-")) for at, value in enumerate(planes))
+    cluster = replace(facts(windows=0), nodes=nodes)
+    assert isinstance(part_outcome({"windows_plane": ["overlay"]}, cluster), expected)
+
+
+def test_the_condition_of_a_claim_counts_before_that_of_its_part() -> None:
+    answer = part_outcome({"modes": ["bgp"]}, facts(mode="bgp"), "VXLAN-1")
+    assert str(answer) == "it is about mode vxlan; here: mode bgp (stand-in)"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ({"modus": ["vxlan"]}, "unknown key 'modus'"),
+        ({"modes": ["overlay"]}, "modes ['overlay']: expected some of vxlan"),
+        ({"windows_plane": ["vxlan"]}, "expected some of overlay, l2bridge"),
+        ({"mesh": "on"}, "expected true or false"),
+        ({"calico": "3.27"}, "not a range"),
+        ({"modes": "vxlan"}, "expected a list"),
+        ({"modes": [len]}, "expected words, lists of them"),
+    ],
+)
+def test_a_parts_conditions_are_the_catalogs_words_and_no_others(wanted: dict[str, Any], words: str) -> None:
+    with pytest.raises(CatalogError, match=re.escape(words)):
+        conditions(wanted)
+
+
+def test_conditions_are_written_as_they_are_read() -> None:
+    for claim in catalog().values():
+        assert conditions(claim.applies.plain) == claim.applies, claim.id
+    assert str(conditions({"modes": ["vxlan", "bgp"], "calico": ">=3.27", "dsr": True})) == (
+        "modes vxlan, bgp; calico >=3.27; dsr true"
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "missing"),
+    [
+        ({}, "modes vxlan, mixed; dsr true"),
+        ({"modes": ["vxlan"]}, "dsr true"),
+        ({"modes": ["vxlan", "bgp"], "dsr": True}, "modes vxlan, mixed"),
+        ({"modes": ["mixed"], "dsr": False}, "dsr true"),
+        ({"modes": ["vxlan", "mixed"], "dsr": True}, ""),
+    ],
+)
+def test_a_condition_is_implied_by_the_same_or_a_narrower_one(own: dict[str, Any], missing: str) -> None:
+    demanded = conditions({"modes": ["vxlan", "mixed"], "dsr": True})
+    assert str(conditions(own).missing(demanded)) == missing

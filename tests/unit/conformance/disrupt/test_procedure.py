@@ -9,7 +9,7 @@ import pytest
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.procedure import HNS_NETWORK, Procedure, announce
-from conformance.disrupt.strangers import Strangers
+from conformance.disrupt.third_party import ThirdPartyPods
 from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
 from conformance.journal.journalling import Plainly
 from conformance.model.host import HnsNetwork
@@ -41,8 +41,8 @@ class Hosts:
 def procedure(cluster: Any, patience: Any, clock: Any, hosts: Hosts) -> Procedure:
     drain = Drain(cluster, Plainly(cluster), patience, clock=clock)
     felix = Felix(cluster, cluster, lambda node: "windows", lambda os: patience, clock=clock)
-    strangers = Strangers(cluster, Plainly(cluster), patience, clock=clock)
-    return Procedure(drain, felix, hosts, strangers, patience, clock=clock)  # type: ignore[arg-type]
+    third_party_pods = ThirdPartyPods(cluster, Plainly(cluster), patience, clock=clock)
+    return Procedure(drain, felix, hosts, third_party_pods, patience, clock=clock)  # type: ignore[arg-type]
 
 
 def words(cluster: Any) -> list[str]:

@@ -19,7 +19,7 @@ from conformance.journal import Outcome
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
-from conformance.model.endpoint import OS, Path, Workload
+from conformance.model.endpoint import OS, Addressing, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import Group
 from conformance.settings import load_timings
@@ -106,7 +106,7 @@ class World:
 
     def _one(self, attempt: Attempt) -> Observation:
         assert attempt.target
-        if attempt.target.path is Path.CLUSTER_IP:
+        if attempt.target.path is Addressing.CLUSTER_IP:
             dead = self.renewed and self.services_dead > 0
             return observation(attempt, Verdict.TIMED_OUT if dead else Verdict.CONNECTED)
         source, target = attempt.source.node, attempt.target.backends[0].node
@@ -139,7 +139,7 @@ def story(world: World, *, second: bool = True) -> Story:
         windows_servers=Group([party("ws", "windows", "w1", "10.2.1.2"), *others]),
     )
     server = demo_pods.linux_servers[0]
-    service = replace(server.tcp(8080), host="10.96.0.9", path=Path.CLUSTER_IP)
+    service = replace(server.tcp(8080), host="10.96.0.9", path=Addressing.CLUSTER_IP)
     told = Story(change=None)  # type: ignore[arg-type]
     context = Context(claims=("VXLAN-9",), record=told.recorded.__setitem__, keep=told.seen.extend)
     vni = SimpleNamespace(

@@ -28,12 +28,11 @@ from conformance.expect.witnesses import AclLists
 from conformance.facts import vxlan_entries
 from conformance.facts.vxlan_entries import Peer
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Path as Way
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.host import FdbEntry, HnsNetwork, LinuxFacts, Neighbour, RemoteSubnet, RouteEntry
 from conformance.model.observation import Observation, Verdict
-from conformance.pods.groups import Pairs
+from conformance.pods.groups import PodPairs
 from conformance.pods.starting import verdict_on
 from conformance.settings import load_timings
 from tests.unit.conformance.expect import stream_stand_ins as streams
@@ -52,7 +51,7 @@ FRIEND, STRANGER = workload("friend"), replace(workload("stranger"), node="linux
 SERVER = replace(workload("server", "windows"), address="192.168.9.9", node="windows-2", node_address="10.0.0.14")
 SECOND = replace(SERVER, pod="second", uid="uid-second", node="windows-1", address="192.168.8.8")
 SERVICE = Target(
-    host="10.96.0.7", port=80, protocol="tcp", path=Way.CLUSTER_IP, backends=(SERVER,), name="Service web",
+    host="10.96.0.7", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(SERVER,), name="Service web",
     backend_port=8080,
 )  # fmt: skip
 POLICY = "NetworkPolicy ns/allow-friend (projectcalico.org/v3), applied 31 s ago"
@@ -90,7 +89,7 @@ class Removable:
 
 
 def still_in_force() -> None:
-    """A route that a policy closed and that stays closed once it is removed."""
+    """A path that a policy closed and that stays closed once it is removed."""
     expect = expecting("DEMO-7", {"friend": [UP], "stranger": [UP]})
     target = SERVER.tcp(8080)
     expect.control([FRIEND, STRANGER], target, because="no policy is in force yet")
@@ -261,7 +260,7 @@ def own_node() -> None:
 
 def ping() -> None:
     town = test_beyond.Town({("windows", test_beyond.SERVER.address): test_beyond.LOST})
-    town.beyond().ping(Pairs([(test_beyond.WINDOWS, test_beyond.SERVER)]), because="ICMP passes within the cluster")
+    town.beyond().ping(PodPairs([(test_beyond.WINDOWS, test_beyond.SERVER)]), because="ICMP passes within the cluster")
 
 
 def page() -> None:
@@ -280,8 +279,8 @@ def two_ends(nodes: overlay.Nodes) -> None:
 
 
 TCP, UDP = SERVER.tcp(8080), SERVER.udp(8080)
-NODE_PORT = replace(SERVICE, path=Way.NODE_PORT, host="10.0.0.14", port=30080, name="NodePort of web")
-NAMED = replace(SERVICE, path=Way.NAME, host="web.demo.svc.cluster.local")
+NODE_PORT = replace(SERVICE, path=Addressing.NODE_PORT, host="10.0.0.14", port=30080, name="NodePort of web")
+NAMED = replace(SERVICE, path=Addressing.NAME, host="web.demo.svc.cluster.local")
 OWN_SERVICE = replace(SERVICE, backends=(FRIEND,))
 FAMILIES: dict[str, Callable[[], object]] = {
     "policy, TCP, not enforced": lambda: denied("POL-1", TCP, UP),

@@ -41,7 +41,7 @@ class Network:
     clock: Clock = field(default_factory=Clock)
     late: Callable[[], float] = lambda: 0.002
     """s.  From telling an agent to the attempt's beginning."""
-    routes: dict[tuple[str, str], Passes] = field(default_factory=dict)
+    passes: dict[tuple[str, str], Passes] = field(default_factory=dict)
     """Names of the source's pod and target's host to what happens to packets; those not named pass."""
     round_trip: float = ROUND_TRIP
     """s.  From a packet that passes to its answer."""
@@ -58,7 +58,7 @@ class Network:
         return self.servers.get(attempt.target.host, own) if own and attempt.target else own
 
     def says(self, source: Workload, target: Target, passes: Passes) -> None:
-        self.routes[source.pod, target.host] = passes
+        self.passes[source.pod, target.host] = passes
 
     def asking(self) -> NetworkAsking:
         return NetworkAsking(self)
@@ -80,7 +80,7 @@ class Network:
         """When it ends, and how; no DNS server answers here."""
         if attempt.target is None:
             return begun + self.round_trip, Verdict.DNS_FAILED
-        passes = self.routes.get((attempt.source.pod, attempt.target.host), always)
+        passes = self.passes.get((attempt.source.pod, attempt.target.host), always)
         again = self.timings.of(attempt.source.os).syn_again
         packets = (begun,) if attempt.kind is Kind.UDP else (begun, begun + again, begun + 3 * again)
         for sent in itertools.takewhile(lambda moment: moment < begun + attempt.give_up_after, packets):

@@ -12,7 +12,7 @@ from conformance.errors import EnvironmentBroken, SuiteError
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
-from conformance.model.endpoint import OS, Path, Target, Workload
+from conformance.model.endpoint import OS, Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.asking import Answered
 from conformance.probe.clocks import unix
@@ -26,7 +26,7 @@ def workload(name: str, os: OS = "linux") -> Workload:
 
 
 def target(host: str = "192.168.0.9") -> Target:
-    return Target(host=host, port=80, protocol="tcp", path=Path.POD_IP)
+    return Target(host=host, port=80, protocol="tcp", path=Addressing.POD_IP)
 
 
 BYSTANDER = target("192.168.0.200")

@@ -61,10 +61,10 @@ class ScriptedStreams:
         self.script, self.control, self.opens = list(script), control, opens
         self.looks, self.closed = 0, 0
 
-    def open(self, routes: Sequence[tuple[Workload, Workload]]) -> list[Stream]:
+    def open(self, pairs: Sequence[tuple[Workload, Workload]]) -> list[Stream]:
         if self.opens:
             raise self.opens
-        return [Stream(f"s{n}", *route, route[1].tcp(9000), ()) for n, route in enumerate(routes)]  # type: ignore[arg-type]
+        return [Stream(f"s{n}", *pair, pair[1].tcp(9000), ()) for n, pair in enumerate(pairs)]  # type: ignore[arg-type]
 
     def look(self, streams: Sequence[Stream]) -> list[StreamState]:
         return [self.control if stream.client.pod.startswith("control") else self._next() for stream in streams]

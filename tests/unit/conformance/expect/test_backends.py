@@ -15,13 +15,13 @@ from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
-from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, workload
 
 A, B = workload("a"), replace(workload("b"), node="linux-2")
-SERVICE = Target(host="10.96.0.9", port=80, protocol="tcp", path=Path.CLUSTER_IP, backends=(A, B))
+SERVICE = Target(host="10.96.0.9", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(A, B))
 
 
 def by_turns(*pods: str) -> Answer:

@@ -17,7 +17,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Verdict
-from conformance.pods.groups import Pairs
+from conformance.pods.groups import PodPairs
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, told, workload
 
@@ -76,7 +76,7 @@ def test_a_reply_within_the_cluster_and_none_beyond_it_confirm() -> None:
     })  # fmt: skip
     beyond = town.beyond()
     beyond.control([WINDOWS], LINUX, because="x")
-    beyond.ping(Pairs([(WINDOWS, SERVER)]), because="x")
+    beyond.ping(PodPairs([(WINDOWS, SERVER)]), because="x")
     beyond.do_not_ping([WINDOWS], beside=LINUX, because="x")
     assert told(town.kept) == []
     assert town.commands == [
@@ -98,7 +98,7 @@ def test_neither_total_loss_nor_unreachable_is_a_reply(printed: str) -> None:
         Nonconformance,
         match=r"XSVC-4  ns/windows .* -> 192.168.0.9  expected a reply, observed none \(9 tries, 9.1 s\)",
     ):
-        town.beyond().ping(Pairs([(WINDOWS, SERVER)]), because="x")
+        town.beyond().ping(PodPairs([(WINDOWS, SERVER)]), because="x")
 
 
 def test_a_reply_from_beyond_lifts_the_limitation() -> None:
@@ -130,7 +130,7 @@ def test_one_lost_ping_neither_confirms_the_limitation_nor_violates_what_works()
     town = Town({("windows", OUTSIDE): [LOST, LOST, ANSWERED], ("windows", SERVER.address): [LOST, ANSWERED]})
     town.beyond().do_not_ping([WINDOWS], beside=LINUX, because="x")
     assert [seen.verdict for seen in town.kept] == [ClaimVerdict.LIFTED]
-    town.beyond().ping(Pairs([(WINDOWS, SERVER)]), because="x")
+    town.beyond().ping(PodPairs([(WINDOWS, SERVER)]), because="x")
     assert town.kept[-1].verdict is ClaimVerdict.CONFIRMED
 
 
@@ -147,7 +147,7 @@ def test_every_pod_s_ping_is_decided_whatever_became_of_the_others() -> None:
     other = replace(workload("other", "windows"), node="windows-2")
     town = Town({("windows", SERVER.address): LOST, ("other", SERVER.address): ANSWERED})
     with pytest.raises(Nonconformance):
-        town.beyond().ping(Pairs([(WINDOWS, SERVER), (other, SERVER)]), because="x")
+        town.beyond().ping(PodPairs([(WINDOWS, SERVER), (other, SERVER)]), because="x")
     assert [(seen.source, seen.verdict) for seen in town.kept] == [
         ("windows-1", ClaimVerdict.VIOLATED), ("windows-2", ClaimVerdict.CONFIRMED),
     ]  # fmt: skip
@@ -156,7 +156,7 @@ def test_every_pod_s_ping_is_decided_whatever_became_of_the_others() -> None:
 def test_pods_ping_at_the_same_time() -> None:
     other, both = replace(workload("other", "windows"), node="windows-2"), threading.Barrier(2)
     town = Town({("windows", SERVER.address): ANSWERED, ("other", SERVER.address): ANSWERED}, first=both.wait)
-    town.beyond().ping(Pairs([(WINDOWS, SERVER), (other, SERVER)]), because="x")
+    town.beyond().ping(PodPairs([(WINDOWS, SERVER), (other, SERVER)]), because="x")
     assert [seen.verdict for seen in town.kept] == [ClaimVerdict.CONFIRMED] * 2
 
 

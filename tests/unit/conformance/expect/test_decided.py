@@ -1,4 +1,4 @@
-"""Expectations say what they decided, way by way: only what is wrong is VIOLATED, and a control decides nothing."""
+"""Expectations say what they decided, path by path: only what is wrong is VIOLATED, and a control decides nothing."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_a_failure_names_the_ways_that_are_wrong_and_no_other() -> None:
     expect, _ = scripted(good=[UP], bad=[DROPPED], worse=[DROPPED])
     with pytest.raises(Nonconformance) as raised:
         expect.reachable([workload("good"), workload("bad"), workload("worse", "windows")], target(), because="open")
-    assert [way.source.pod for way in raised.value.ways] == ["bad", "worse"]
+    assert [one.source.pod for one in raised.value.paths] == ["bad", "worse"]
 
 
 def test_a_broken_control_names_its_way() -> None:
     expect, _ = scripted(good=[UP], bad=[DROPPED])
     with pytest.raises(ControlBroken) as raised:
         expect.control([workload("good"), workload("bad")], target(), because="open before")
-    assert [way.source.pod for way in raised.value.ways] == ["bad"]
+    assert [one.source.pod for one in raised.value.paths] == ["bad"]
 
 
 def test_a_source_whose_questions_stay_unanswered_takes_no_other_with_it() -> None:

@@ -1,4 +1,4 @@
-"""Datagrams above the MTU are judged way by way, and only where small ones arrive in the same rounds."""
+"""Datagrams above the MTU are judged path by path, and only where small ones arrive in the same rounds."""
 
 from __future__ import annotations
 

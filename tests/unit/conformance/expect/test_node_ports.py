@@ -12,7 +12,7 @@ from conformance.expect.context import Context
 from conformance.expect.node_ports import NodePorts
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
-from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, workload
@@ -45,7 +45,7 @@ HERE, THERE = at("l1", "192.0.2.1"), at("l2", "192.0.2.2")
 
 
 def node_port(backend: Workload) -> Target:
-    return replace(backend.tcp(31000), host=backend.node_address, path=Path.NODE_PORT)
+    return replace(backend.tcp(31000), host=backend.node_address, path=Addressing.NODE_PORT)
 
 
 def ask(firewall: Firewall, *backends: Workload) -> None:

@@ -10,12 +10,11 @@ import pytest
 
 from conformance.errors import ControlBroken, ProbeBroken, Unmet
 from conformance.expect.context import Context
-from conformance.expect.engine.routes import Route
 from conformance.expect.overlay import Overlay
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
-from conformance.model.endpoint import Target
+from conformance.model.endpoint import Pair, Target
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
@@ -36,7 +35,7 @@ class Nodes:
     wrong: dict[tuple[str, str], str] = field(default_factory=dict)
     broken: bool = False
 
-    def otherwise(self, node: str, toward: str) -> dict[str, Fact[str]]:
+    def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         if self.broken:
             raise ProbeBroken(f"node {node}: nothing came")
         name = f"route of node {node} to block 192.168.9.0/26 of node {toward}"
@@ -47,7 +46,7 @@ WELL = Nodes()
 
 
 def decide(
-    nodes: Nodes = WELL, kept: list[Seen] | None = None, more: Sequence[Route] = (), **answers: list[Answer]
+    nodes: Nodes = WELL, kept: list[Seen] | None = None, more: Sequence[Pair] = (), **answers: list[Answer]
 ) -> list[Observation]:
     prober = ScriptedProber({"linux": [UP], "inside": [UP], "node": [REFUSED], **answers})
     context = Context(claims=("VXLAN-4",), keep=(kept if kept is not None else []).extend)

@@ -17,10 +17,10 @@ from conformance.expect.windows_nodes import WindowsNodes
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
-from conformance.model.endpoint import Path, Workload
+from conformance.model.endpoint import Addressing, Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.observation import Observation, Verdict
-from conformance.pods.groups import Pairs
+from conformance.pods.groups import PodPairs
 from conformance.pods.placement import Placement
 from conformance.pods.services import Service
 from conformance.settings import load_timings
@@ -60,8 +60,8 @@ class Town:
     at_times: str = ""
     """Seen by ClusterIP instead, every second time."""
     directly: str = OWN
-    admitted: dict[tuple[str, Path], bool] = field(default_factory=dict)
-    """Under the policy: (pod, way) that gets through; empty: no policy is in force."""
+    admitted: dict[tuple[str, Addressing], bool] = field(default_factory=dict)
+    """Under the policy: (pod, addressing) that gets through; empty: no policy is in force."""
     kept: list[Seen] = field(default_factory=list)
 
     def source(self, dsr: bool | None = False, **about: Any) -> ServiceSource:
@@ -70,7 +70,7 @@ class Town:
         known = facts(node("windows-1", NEW, dsr=dsr), **about)
         there = windows_nodes(known)
         (there.with_dsr if dsr else there.without_dsr)()
-        return ServiceSource(expect, known, Pairs([(CLIENT, SERVER)]), STRANGER, lambda _: SERVICE.by_address, there)
+        return ServiceSource(expect, known, PodPairs([(CLIENT, SERVER)]), STRANGER, lambda _: SERVICE.by_address, there)
 
     def _answer(self, attempt: Attempt, number: int) -> Observation:
         assert attempt.target
@@ -80,22 +80,22 @@ class Town:
         if self.admitted and not self.admitted.get((attempt.source.pod, path)):
             return observation(attempt, DROPPED)
         by_service = self.at_times if self.at_times and number % 2 else self.by_service
-        seen = self.directly if path is Path.POD_IP else by_service
+        seen = self.directly if path is Addressing.POD_IP else by_service
         return observation(attempt, UP, seen_client=seen if attempt.source.pod == "client" else STRANGER.address)
 
 
-BY_ADDRESS, BY_SERVICE = ("client", Path.POD_IP), ("client", Path.CLUSTER_IP)
+BY_ADDRESS, BY_SERVICE = ("client", Addressing.POD_IP), ("client", Addressing.CLUSTER_IP)
 ALONE, EVERYWHERE = {BY_ADDRESS: True}, {BY_ADDRESS: True, BY_SERVICE: True}
 
 
-def limited(town: Town, under: dict[tuple[str, Path], bool], **about: Any) -> None:
+def limited(town: Town, under: dict[tuple[str, Addressing], bool], **about: Any) -> None:
     source = town.source(**about)
     source.is_rewritten(because="no DSR")
     town.admitted = under
     source.admits_by_address_alone(because="the policy names the client")
 
 
-def capable(town: Town, under: dict[tuple[str, Path], bool]) -> None:
+def capable(town: Town, under: dict[tuple[str, Addressing], bool]) -> None:
     source = town.source(dsr=True)
     source.is_kept(because="DSR")
     town.admitted = under
@@ -149,7 +149,7 @@ def test_a_rewritten_source_violates_dsr() -> None:
 
 
 def test_a_neighbour_that_is_admitted_too_violates_both() -> None:
-    stranger = {("stranger", Path.POD_IP): True, ("stranger", Path.CLUSTER_IP): True}
+    stranger = {("stranger", Addressing.POD_IP): True, ("stranger", Addressing.CLUSTER_IP): True}
     with pytest.raises(Nonconformance, match="stranger"):
         capable(Town(by_service=OWN), EVERYWHERE | stranger)
     with pytest.raises(Nonconformance, match="stranger"):

@@ -82,7 +82,7 @@ def test_a_violation_names_its_way_so_that_evidence_is_read_of_both_ends() -> No
     expected = Expectations(ScriptedStreams(WELL))
     wrong = expected.streams.violation(LOST, "a new connection", "policy changes")
     assert isinstance(wrong, Nonconformance)
-    assert [(way.source, way.target) for way in wrong.ways] == [(LINUX, WINDOWS.tcp(9000))]
+    assert [(one.source, one.target) for one in wrong.paths] == [(LINUX, WINDOWS.tcp(9000))]
 
 
 @pytest.mark.parametrize("found", [LOST, BACK])
@@ -162,7 +162,7 @@ def test_streams_are_opened_before_the_policy_is_laid_and_the_witness_decides_no
     expected = Expectations(ScriptedStreams(WELL))
     policy, opened = Policy(expected), list[bool]()
     real = expected.streams.streams.open
-    expected.streams.streams.open = lambda routes: opened.append(policy.closed) or real(routes)  # type: ignore[method-assign, func-returns-value]
+    expected.streams.streams.open = lambda pairs: opened.append(policy.closed) or real(pairs)  # type: ignore[method-assign, func-returns-value]
     expected.begin(policy)
     assert (opened, policy.closed, expected.kept) == ([False], True, [])
 

@@ -12,11 +12,10 @@ import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
 from conformance.expect.context import Context
-from conformance.expect.engine.routes import Route
 from conformance.expect.figures import PolicyChange
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import (
@@ -32,7 +31,7 @@ FRIEND, STRANGER, SERVER = workload("friend"), workload("stranger", "windows"), 
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 
 OWN = (STRANGER, BYSTANDER)
-BESIDE: list[Route | Workload] = [FRIEND, OWN]
+BESIDE: list[Pair | Workload] = [FRIEND, OWN]
 """Who gets to the same server, and where the stranger gets at the same time."""
 
 Make = Callable[..., Expect]
@@ -54,7 +53,7 @@ def expect(attached: dict[str, str]) -> Make:
 
 
 def opened(expect: Expect) -> Expect:
-    """The same expectations after both routes were seen open; scripts start anew."""
+    """The same expectations after both paths were seen open; scripts start anew."""
     prober = expect.prober
     assert isinstance(prober, ScriptedProber)
     after, prober.answers = prober.answers, {"friend": [UP], "stranger": [UP]}
@@ -95,9 +94,11 @@ def test_a_single_connection_among_drops_is_not_reachable(expect: Make) -> None:
 
 @pytest.mark.parametrize(
     ("path", "is_waited_for"),
-    [(Path.POD_IP, False), (Path.CLUSTER_IP, True), (Path.NODE_PORT, True), (Path.NAME, True)],
+    [(Addressing.POD_IP, False), (Addressing.CLUSTER_IP, True), (Addressing.NODE_PORT, True), (Addressing.NAME, True)],
 )
-def test_a_service_is_given_the_time_that_kube_proxy_needs_and_a_pod_is_not(path: Path, is_waited_for: bool) -> None:
+def test_a_service_is_given_the_time_that_kube_proxy_needs_and_a_pod_is_not(
+    path: Addressing, is_waited_for: bool
+) -> None:
     packaged = load_timings()
     prober = ScriptedProber({})
     slow = replace(packaged.linux, policy_effect=4.0, service_effect=40.0)
@@ -255,7 +256,7 @@ def test_a_denial_without_a_control_before_proves_nothing(expect: Make) -> None:
 def test_a_denial_without_an_open_route_of_its_source_beside_it_proves_nothing(
     expect: Make, beside: Workload | tuple[Workload, Target]
 ) -> None:
-    with pytest.raises(ControlBroken, match="no open route beside it is its source's"):
+    with pytest.raises(ControlBroken, match="no open path beside it is its source's"):
         opened(expect(friend=[UP], stranger=[DROPPED])).blocked(STRANGER, SERVER, because="x", beside=beside)
 
 
@@ -267,7 +268,7 @@ def test_a_source_that_a_policy_may_shut_in_is_seen_beside_another_source(
     change = PolicyChange(what="a policy", at=0.0, enforced_at=side)
     shut_in.context = replace(shut_in.context, change=lambda: change)
     shut_in.blocked(STRANGER, SERVER, because="it may not leave", beside=FRIEND)
-    with pytest.raises(ControlBroken, match="no open route beside it is its source's"):
+    with pytest.raises(ControlBroken, match="no open path beside it is its source's"):
         shut_in.blocked(STRANGER, SERVER, because="it may not leave", beside=(FRIEND, target("192.168.0.77")))
 
 
@@ -422,13 +423,13 @@ def changed(expect: Expect, **without: list[Answer]) -> Policies:
     return Policies(prober, {"friend": [UP], "stranger": [UP, DROPPED]}, without)
 
 
-ROUTES: dict[str, Any] = {"open": [(FRIEND, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+PAIRS: dict[str, Any] = {"open": [(FRIEND, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
 
 
 def test_a_change_sees_its_routes_open_before_it_and_closed_after_it(expect: Make) -> None:
     expectation = expect(friend=[UP], stranger=[UP])
     policies = changed(expectation)
-    expectation.change(policies, **ROUTES, because="only the friend may enter")
+    expectation.change(policies, **PAIRS, because="only the friend may enter")
     assert policies.done == ["applied"]
 
 
@@ -436,7 +437,7 @@ def test_a_change_whose_closed_route_was_not_open_before_is_not_made(expect: Mak
     expectation = expect(friend=[UP], stranger=[DROPPED])
     policies = changed(expectation)
     with pytest.raises(ControlBroken, match=r"control failed: .*ns/stranger .* expected CONNECTED, observed TIMED_OUT"):
-        expectation.change(policies, **ROUTES, because="only the friend may enter")
+        expectation.change(policies, **PAIRS, because="only the friend may enter")
     assert policies.done == []
 
 
@@ -444,7 +445,7 @@ def test_a_change_that_closes_nothing_is_a_violation(expect: Make) -> None:
     expectation = expect(friend=[UP], stranger=[UP])
     policies = replace(changed(expectation), after={"friend": [UP], "stranger": [UP]})
     with pytest.raises(Nonconformance, match=r"ns/stranger .* expected TIMED_OUT, observed CONNECTED"):
-        expectation.change(policies, **ROUTES, because="only the friend may enter")
+        expectation.change(policies, **PAIRS, because="only the friend may enter")
 
 
 def test_a_route_that_stays_closed_once_the_policy_is_removed_is_a_violation(expect: Make) -> None:
@@ -453,9 +454,9 @@ def test_a_route_that_stays_closed_once_the_policy_is_removed_is_a_violation(exp
         changed(expectation, friend=[UP], stranger=[DROPPED, UP]),
         changed(expectation, friend=[UP], stranger=[DROPPED]),
     )
-    expectation.change(open_again, **ROUTES, because="only the friend may enter")
+    expectation.change(open_again, **PAIRS, because="only the friend may enter")
     expectation.removed(open_again, because="nothing is in force any more")
-    expectation.change(stays, **ROUTES, because="only the friend may enter")
+    expectation.change(stays, **PAIRS, because="only the friend may enter")
     with pytest.raises(Nonconformance, match=r"ns/stranger .* expected CONNECTED, observed TIMED_OUT"):
         expectation.removed(stays, because="nothing is in force any more")
     assert stays.done == ["applied", "removed"]
@@ -465,7 +466,7 @@ def test_a_route_that_wavers_once_the_policy_is_removed_is_a_broken_control(expe
     expectation = expect(friend=[UP], stranger=[UP])
     policies = changed(expectation, friend=[UP], stranger=[UP, DROPPED])
     policies.without["stranger"] *= 200
-    expectation.change(policies, **ROUTES, because="only the friend may enter")
+    expectation.change(policies, **PAIRS, because="only the friend may enter")
     with pytest.raises(ControlBroken, match=r"ns/stranger .* observed CONNECTED"):
         expectation.removed(policies, because="nothing is in force any more")
 
@@ -477,8 +478,8 @@ NEW = {"friend": replace(FRIEND, os="windows", node="windows-1"), "stranger": ST
 def test_what_came_later_is_denied_where_another_that_came_with_it_enters(expect: Make) -> None:
     friend = NEW["friend"]
     expectation = expect(friend=[UP], stranger=[DROPPED])
-    routes: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
-    expectation.matrix(**routes, new=NEW.values(), because="only the friend came with the label")
+    pairs: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+    expectation.matrix(**pairs, new=NEW.values(), because="only the friend came with the label")
     open_again = changed(expectation, friend=[UP], stranger=[UP])
     assert expectation.removed(open_again, because="nothing is in force any more")
 
@@ -491,21 +492,21 @@ def test_what_came_later_is_denied_where_another_that_came_with_it_enters(expect
 def test_what_came_later_is_not_denied_where_no_other_that_came_to_its_node_enters(
     expect: Make, friend: Workload, new: list[Workload]
 ) -> None:
-    routes: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+    pairs: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
     with pytest.raises(ControlBroken, match="never saw the path open"):
-        expect(friend=[UP], stranger=[DROPPED]).matrix(**routes, new=new, because="only the friend has the label")
+        expect(friend=[UP], stranger=[DROPPED]).matrix(**pairs, new=new, because="only the friend has the label")
 
 
 def test_what_came_later_and_stays_closed_without_the_policy_proves_nothing(expect: Make) -> None:
     friend = NEW["friend"]
     expectation = expect(friend=[UP], stranger=[DROPPED])
-    routes: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
-    expectation.matrix(**routes, new=NEW.values(), because="only the friend came with the label")
+    pairs: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+    expectation.matrix(**pairs, new=NEW.values(), because="only the friend came with the label")
     with pytest.raises(ControlBroken, match=r"control failed: ns/stranger .* expected CONNECTED, observed TIMED_OUT"):
         expectation.removed(changed(expectation, stranger=[DROPPED]), because="nothing is in force any more")
 
 
 def test_a_removal_that_could_open_nothing_is_refused(expect: Make) -> None:
     expectation = expect(friend=[UP])
-    with pytest.raises(UsageProblem, match="has seen no route closed"):
+    with pytest.raises(UsageProblem, match="has seen no path closed"):
         expectation.removed(changed(expectation), because="nothing is in force any more")

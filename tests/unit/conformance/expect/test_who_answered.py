@@ -19,10 +19,10 @@ from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
-from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
-from conformance.pods.groups import Pairs
+from conformance.pods.groups import PodPairs
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.network import Network
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
@@ -36,7 +36,7 @@ NAMELESS = "a server that does not say who it is"
 BECAUSE = "nothing forbids it"
 
 
-def service(host: str, path: Path, protocol: str = "tcp") -> Target:
+def service(host: str, path: Addressing, protocol: str = "tcp") -> Target:
     return Target(
         host=host, port=80, protocol=protocol, path=path, backends=(SERVER,), backend_port=8080, name="Service web"  # type: ignore[arg-type]
     )  # fmt: skip
@@ -46,11 +46,11 @@ TELLING = [
     pytest.param(CLIENT, SERVER.tcp(8080), id="pod by its address"),
     pytest.param(CLIENT, SERVER.udp(8080), id="pod by its address, UDP"),
     pytest.param(NODE, SERVER.tcp(8080), id="node to pod"),
-    pytest.param(CLIENT, service("10.96.0.9", Path.CLUSTER_IP), id="ClusterIP"),
-    pytest.param(CLIENT, service("10.96.0.9", Path.CLUSTER_IP, "udp"), id="ClusterIP, UDP"),
-    pytest.param(NODE, service("10.0.0.14", Path.NODE_PORT), id="NodePort"),
-    pytest.param(CLIENT, service("web.ns.svc.cluster.local", Path.NAME), id="name"),
-    pytest.param(SERVER, service("10.96.0.9", Path.CLUSTER_IP), id="own Service"),
+    pytest.param(CLIENT, service("10.96.0.9", Addressing.CLUSTER_IP), id="ClusterIP"),
+    pytest.param(CLIENT, service("10.96.0.9", Addressing.CLUSTER_IP, "udp"), id="ClusterIP, UDP"),
+    pytest.param(NODE, service("10.0.0.14", Addressing.NODE_PORT), id="NodePort"),
+    pytest.param(CLIENT, service("web.ns.svc.cluster.local", Addressing.NAME), id="name"),
+    pytest.param(SERVER, service("10.96.0.9", Addressing.CLUSTER_IP), id="own Service"),
     pytest.param(CLIENT, SERVER.tcp(80), id="the page of the Windows demo"),
 ]
 """Paths to servers that name themselves."""
@@ -98,11 +98,11 @@ def test_another_server_s_answer_is_no_control_either(source: Workload, target: 
     ("target", "why"),
     [
         (
-            Target(host="10.0.0.11", port=10250, protocol="tcp", path=Path.NODE_IP),
+            Target(host="10.0.0.11", port=10250, protocol="tcp", path=Addressing.NODE_IP),
             "a node's own port does not say whose it is",
         ),
         (
-            Target(host="198.51.100.10", port=80, protocol="tcp", path=Path.EXTERNAL),
+            Target(host="198.51.100.10", port=80, protocol="tcp", path=Addressing.EXTERNAL),
             "nothing beyond the cluster says who it is",
         ),
         (SERVER.tcp(9000), "a bare connection names nobody"),
@@ -136,7 +136,7 @@ def test_a_closed_path_says_nothing_of_who_answers() -> None:
 class Nodes:
     """Nodes that have what the overlay needs."""
 
-    def otherwise(self, node: str, toward: str) -> dict[str, Fact[str]]:
+    def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         return {}
 
 
@@ -221,7 +221,7 @@ def test_a_ping_and_a_command_are_said_to_name_nobody() -> None:
     commands = Commands(run, load_timings(), context)
     expect = Town().expect()
     expect.context = context
-    Beyond(expect, commands, None).ping(Pairs([(CLIENT, SERVER)]), because=BECAUSE)
+    Beyond(expect, commands, None).ping(PodPairs([(CLIENT, SERVER)]), because=BECAUSE)
     commands.nc_opens([(CLIENT, SERVER.tcp(80))], because=BECAUSE)
     assert [seen.reason for seen in kept] == [
         f"{BECAUSE}; who answered could not be told: a reply to a ping names an address and no pod",

@@ -242,7 +242,7 @@ def test_a_network_that_shows_no_policies_at_all_says_nothing_of_routes() -> Non
     cluster = Cluster()
     cluster.networks = [network(4096, remote=(), policies=False)]
     assert only(cluster.facts().remote_subnets("w1")) is None
-    assert cluster.facts().otherwise("w1", "l1") == {}
+    assert cluster.facts().deviations("w1", "l1") == {}
 
 
 def test_linux_nodes_are_looked_for_as_windows_nodes_are() -> None:
@@ -270,17 +270,17 @@ def test_between_linux_nodes_a_route_past_the_overlay_is_as_good() -> None:
 def test_what_is_otherwise_between_two_nodes_is_told_and_nothing_else() -> None:
     cluster = Cluster()
     cluster.beside("l2", "192.168.2.0/26", "192.168.2.0")
-    assert cluster.facts().otherwise("l1", "w1") == {}
-    assert cluster.facts().otherwise("w1", "l1") == {}
-    assert list(cluster.facts().otherwise("l1", "l2")) == ["route of node l1 to block 192.168.2.0/26 of node l2"]
+    assert cluster.facts().deviations("l1", "w1") == {}
+    assert cluster.facts().deviations("w1", "l1") == {}
+    assert list(cluster.facts().deviations("l1", "l2")) == ["route of node l1 to block 192.168.2.0/26 of node l2"]
     cluster.networks = [network(4097, remote=())]
-    assert list(cluster.facts().otherwise("w1", "l1")) == [
+    assert list(cluster.facts().deviations("w1", "l1")) == [
         "VSID of HNS network Calico on node w1",
         "route of node w1 to block 192.168.1.0/26 of node l1",
     ]
     device = replace(GOOD.links[0], vxlan=Vxlan(vni=4097, port=4790))
     cluster.seen = replace(GOOD, links=(device,), fdb=())
-    assert list(cluster.facts().otherwise("l1", "w1")) == [
+    assert list(cluster.facts().deviations("l1", "w1")) == [
         "VNI of vxlan.calico on node l1",
         "UDP port of vxlan.calico on node l1",
         "forwarding of node l1 to the tunnel of node w1",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.model.facts import Fact
-from conformance.plugin.header import assumptions, facts_lines
+from conformance.plugin.header import assumptions, coverage_lines, facts_lines
+from conformance.settings import Settings
 from tests.plugin.stand_in_cluster import facts
 
 
@@ -33,3 +34,16 @@ def test_the_operator_s_own_words_are_in_the_header_where_there_is_one() -> None
 
 def test_the_ipam_plugin_is_among_the_facts() -> None:
     assert "IPAM calico-ipam" in facts_lines(replace(facts(), ipam=Fact("calico-ipam", "Installation")))[1]
+
+
+def test_linux_nodes_unlike_every_covered_one_are_named_and_counted() -> None:
+    first, *_ = facts().by_os("linux")
+    several = [
+        replace(first, name=f"l{number}", control_plane=False, kernel_version=f"5.{number}") for number in range(8)
+    ]
+    told = coverage_lines(replace(facts(), nodes=(*several, *facts().by_os("windows"))), Settings())
+    assert told[-1] == (
+        "note: no Linux node with kernel 5.3; kernel 5.4; kernel 5.5 and 2 more is covered; "
+        "--max-nodes-per-os raises the bound, --nodes names them"
+    )
+    assert not [line for line in coverage_lines(facts(), Settings()) if "no Linux node" in line]

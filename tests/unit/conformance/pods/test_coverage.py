@@ -1,4 +1,4 @@
-"""Every Windows build is covered, even above the cap; of Linux every subnet and kernel; more up to the cap."""
+"""Every Windows build is covered, even above the cap; of Linux the most unlike nodes; more up to the cap."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.model.facts import NodeFacts
-from conformance.pods.coverage import covered, subnet
+from conformance.pods.coverage import covered, subnet, unlike_covered
 from conformance.pods.placement import Placement
 from conformance.settings import Cover
 
@@ -33,18 +33,39 @@ def test_up_to_the_cap_more_are_covered(windows: list[NodeFacts]) -> None:
     assert names(covered("windows", windows, Cover(at_most=5))) == ["w1", "w2", "w3", "w4", "w5"]
 
 
-def test_linux_has_one_of_each_subnet_and_kernel(make: Any) -> None:
-    def linux(name: str, address: str, kernel: str = "6.1") -> NodeFacts:
-        said = {"projectcalico.org/IPv4Address": address}
-        return make.node(name, annotations=said, kernel_version=kernel)  # type: ignore[no-any-return]
+def linux(make: Any, name: str, address: str, kernel: str = "6.1") -> NodeFacts:
+    said = {"projectcalico.org/IPv4Address": address}
+    return make.node(name, annotations=said, kernel_version=kernel)  # type: ignore[no-any-return]
 
+
+def test_linux_has_other_subnets_first_then_other_kernels_up_to_the_cap(make: Any) -> None:
     nodes = [
-        linux("a", "10.0.0.1/24"), linux("b", "10.0.0.2/24"), linux("c", "10.0.1.1/24"),
-        linux("d", "10.0.0.3/24", "5.15"),
+        linux(make, "a", "10.0.0.1/24"), linux(make, "b", "10.0.0.2/24"), linux(make, "c", "10.0.1.1/24", "5.15"),
+        linux(make, "d", "10.0.0.3/24", "5.10"), linux(make, "e", "10.0.0.4/24", "5.15"),
     ]  # fmt: skip
     assert subnet(nodes[2]) == "10.0.1.0/24"
-    assert names(covered("linux", nodes, Cover(at_most=1))) == ["a", "c", "d"]
-    assert names(covered("linux", nodes, Cover(at_most=4))) == ["a", "b", "c", "d"]
+    for at_most, expected in enumerate(("a", "ac", "acd", "acde", "abcde"), 1):
+        found = covered("linux", nodes, Cover(at_most=at_most))
+        assert "".join(sorted(names(found))) == expected
+    found = covered("linux", nodes, Cover(at_most=3))
+    assert [item.why for item in found] == [
+        "kernel 6.1 in 10.0.0.0/24", "kernel 5.15 in 10.0.1.0/24", "kernel 5.10 in 10.0.0.0/24"
+    ]  # fmt: skip
+    assert unlike_covered(nodes, [item.node for item in found]) == ["kernel 5.15 in 10.0.0.0/24"]
+
+
+def test_sixty_nodes_with_a_prefix_of_one_address_each_are_three(make: Any) -> None:
+    nodes = [linux(make, f"n{number}", f"10.0.0.{number}/32") for number in range(1, 61)]
+    assert subnet(nodes[0]) == ""
+    assert names(covered("linux", nodes, Cover())) == ["n1", "n2", "n3"]
+
+
+def test_six_subnets_of_four_kernels_stay_below_the_cap(make: Any) -> None:
+    nodes = [
+        linux(make, f"n{net}{kernel}", f"10.0.{net}.1/24", f"6.{kernel}") for net in range(6) for kernel in range(4)
+    ]
+    assert names(covered("linux", nodes, Cover())) == ["n00", "n10", "n20"]
+    assert len(unlike_covered(nodes, nodes[:3])) == 21
 
 
 def test_a_control_plane_is_covered_only_where_no_path_would_be_without_it(make: Any) -> None:

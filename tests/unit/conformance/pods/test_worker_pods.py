@@ -12,7 +12,7 @@ import pytest
 from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
-from conformance.model.endpoint import Path, Workload
+from conformance.model.endpoint import Addressing, Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.pods.deploy import Wish
 from conformance.pods.placement import Placement
@@ -247,11 +247,11 @@ def test_a_service_is_made_once_over_exactly_its_backend() -> None:
     assert [item["spec"]["selector"] for item in made] == [{"conformance/seat": "windows-server-1"}]
     assert service.full_name == "cluster-ip-windows-server-1.demo.svc.lab.example"
     assert (service.by_address.host, service.by_address.port, service.by_address.path) == (
-        "10.96.0.7", 80, Path.CLUSTER_IP,
+        "10.96.0.7", 80, Addressing.CLUSTER_IP,
     )  # fmt: skip
     (port,) = services.node_ports([backend])
     assert (port.host, port.port, port.path, port.backends) == (
-        backend.node_address, 31000, Path.NODE_PORT, (backend,),
+        backend.node_address, 31000, Addressing.NODE_PORT, (backend,),
     )  # fmt: skip
 
 

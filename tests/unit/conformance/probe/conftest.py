@@ -13,8 +13,7 @@ import pytest
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import OS, Target, Workload
-from conformance.model.endpoint import Path as Route
+from conformance.model.endpoint import OS, Addressing, Target, Workload
 from conformance.probe.prober import Prober
 from conformance.settings import Settings, load_timings
 from tests.unit.conformance.kube import fake_api
@@ -38,7 +37,7 @@ def workload(name: str = "client", os: OS = "linux", node: str = "w1", **more: A
 
 
 def attempt(port: int, source: Workload | None = None, kind: Kind = Kind.TCP, give_up: float = 1.0) -> Attempt:
-    target = Target(host="127.0.0.1", port=port, protocol="tcp", path=Route.POD_IP)
+    target = Target(host="127.0.0.1", port=port, protocol="tcp", path=Addressing.POD_IP)
     return Attempt(source=source or workload(), kind=kind, give_up_after=give_up, target=target)
 
 

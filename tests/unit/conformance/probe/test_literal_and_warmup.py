@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Path as Route
-from conformance.model.endpoint import Target
+from conformance.model.endpoint import Addressing, Target
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.literal import Literal
 from conformance.probe.slots import Slots
 from conformance.probe.warmup import warm_up
 from conformance.settings import load_timings
 
-TARGET = Target(host="10.0.0.5", port=80, protocol="tcp", path=Route.POD_IP)
+TARGET = Target(host="10.0.0.5", port=80, protocol="tcp", path=Addressing.POD_IP)
 
 
 def test_a_literal_command_runs_word_for_word_in_the_main_container(

@@ -10,8 +10,7 @@ import pytest
 
 from conformance.errors import ProbeBroken
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Path as Route
-from conformance.model.endpoint import Target
+from conformance.model.endpoint import Addressing, Target
 from conformance.model.observation import Verdict
 from conformance.probe import protocol
 from conformance.probe.clocks import unix
@@ -25,7 +24,7 @@ RESULTS = [json.loads(line) for line in (GOLDEN / "results.jsonl").read_text().s
 def test_an_attempt_is_sent_as_the_golden_example_says(example: dict[str, Any], make: Any) -> None:
     model = dict(example["model"])
     if "target" in model:
-        model["target"] = Target(path=Route.POD_IP, **model["target"])
+        model["target"] = Target(path=Addressing.POD_IP, **model["target"])
     attempt = Attempt(source=make.workload(), **{**model, "kind": Kind(model["kind"])})
     assert {"id": 0, **protocol.spec(attempt)} == example["spec"]
 
@@ -75,10 +74,10 @@ def test_a_mark_behind_noise_on_the_same_line_is_found() -> None:
 def test_another_program_or_protocol_is_a_stranger() -> None:
     program = protocol.AGENTS["linux"]
     good = {"protocol": 2, "sha256": program.sha256}
-    assert protocol.stranger(good, program) == ""
-    assert "speaks protocol 1" in protocol.stranger({**good, "protocol": 1}, program)
-    assert "is not this suite's agent.py" in protocol.stranger({**good, "sha256": "0" * 64}, program)
-    assert protocol.stranger({}, program)
+    assert protocol.other_program(good, program) == ""
+    assert "speaks protocol 1" in protocol.other_program({**good, "protocol": 1}, program)
+    assert "is not this suite's agent.py" in protocol.other_program({**good, "sha256": "0" * 64}, program)
+    assert protocol.other_program({}, program)
 
 
 @pytest.mark.parametrize("kind", [Kind.TCP, Kind.HTTP, Kind.UDP])

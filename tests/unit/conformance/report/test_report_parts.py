@@ -14,8 +14,7 @@ from conformance.errors import Nonconformance, ProbeBroken
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import PRECEDENCE, ClaimResult, ClaimVerdict
 from conformance.model.codec import from_plain, to_plain
-from conformance.model.endpoint import Path as Way
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import Facts
 from conformance.model.observation import Observation, Verdict
 from conformance.report import html, junit
@@ -151,7 +150,7 @@ def observation() -> Observation:
         address="1",
         node_address="2",
     )
-    target = Target(host="10.0.0.1", port=80, protocol="tcp", path=Way.POD_IP, backends=(client,))
+    target = Target(host="10.0.0.1", port=80, protocol="tcp", path=Addressing.POD_IP, backends=(client,))
     attempt = Attempt(source=client, kind=Kind.HTTP, give_up_after=5.0, target=target)
     return Observation(
         attempt=attempt, verdict=Verdict.TIMED_OUT, at=1.0, seconds=5.0, body=b"\x00\xff", answers=("a",)

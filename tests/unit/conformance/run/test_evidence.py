@@ -20,7 +20,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.probe.capture import CAPTURE
 from conformance.run import hns_text
 from conformance.run.capturing import Observe
-from conformance.run.evidence import PAIRS, Evidence, choose, failing_ways, seconds_to_read, to_capture
+from conformance.run.evidence import PAIRS, Evidence, choose, failing_paths, seconds_to_read, to_capture
 from conformance.settings import load_timings
 
 NETWORK: dict[str, Any] = {
@@ -121,7 +121,7 @@ def evidence(cluster: Cluster, within: float = 5.0, again: Observe | None = None
 
 def failure(*ways: Attempt) -> Nonconformance:
     error = Nonconformance("POL-1 ...", seen=[seen(each, at=time.time() - 5) for each in ways])
-    error.ways = ways
+    error.paths = ways
     return error
 
 
@@ -133,7 +133,7 @@ def test_a_failing_way_brings_its_endpoints_acls_the_vsid_and_felix_of_both_ends
         "failing pairs", "Felix around the failure on lin-1", "HNS endpoints of failing pairs on win-1",
         "HNS networks of win-1", "Felix around the failure on win-1",
     ]  # fmt: skip
-    assert "1 of 1 way" in found["failing pairs"]
+    assert "1 of 1 path" in found["failing pairs"]
     assert "ns/client (linux, node lin-1) -> 10.9.0.7:80/tcp" in found["failing pairs"]
     shown = str(found["HNS endpoints of failing pairs on win-1"])
     assert "state     3 (attached, shared by containers)" in shown
@@ -208,12 +208,12 @@ def test_a_failure_that_is_about_no_pair_brings_nothing() -> None:
 def test_the_ways_of_a_failure_are_those_that_are_wrong_also_through_the_error_that_it_was_raised_from() -> None:
     bad, good = way(CLIENT, SERVER), way(SERVER, CLIENT)
     named = Nonconformance("POL-1 ...", seen=[seen(good, Verdict.CONNECTED), seen(bad)])
-    named.ways = [bad]
-    assert failing_ways(named) == [bad]
+    named.paths = [bad]
+    assert failing_paths(named) == [bad]
     outer = ControlBroken("witness failed", control="witness", seen=named.seen)
     outer.__cause__ = named
-    assert failing_ways(outer) == [bad]
-    assert failing_ways(Nonconformance("sizes", seen=[seen(bad), seen(bad), seen(good)])) == [bad, good]
+    assert failing_paths(outer) == [bad]
+    assert failing_paths(Nonconformance("sizes", seen=[seen(bad), seen(bad), seen(good)])) == [bad, good]
 
 
 def test_pairs_of_nodes_are_few_different_and_with_windows_ends_first() -> None:
@@ -298,4 +298,4 @@ def test_an_error_that_was_kept_and_raised_again_as_its_own_cause_is_followed_on
     kept = EnvironmentBroken("a pod never became ready")
     again = EnvironmentBroken("a pod never became ready (asked again)")
     kept.__cause__, again.__cause__ = again, kept
-    assert failing_ways(kept) == []
+    assert failing_paths(kept) == []

@@ -10,8 +10,7 @@ import pytest
 
 from conformance.kube.transcript import ExecRecord
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Path as Way
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.prober import Answered
 from conformance.run.transcript import ExecTranscript, Witnessed
@@ -23,7 +22,7 @@ SOURCE = Workload(
 
 
 def attempt(port: int) -> Attempt:
-    target = Target(host="10.0.0.1", port=port, protocol="tcp", path=Way.POD_IP)
+    target = Target(host="10.0.0.1", port=port, protocol="tcp", path=Addressing.POD_IP)
     return Attempt(source=SOURCE, kind=Kind.TCP, give_up_after=1.0, target=target)
 
 

@@ -31,8 +31,8 @@ class World:
     told: list[str] = field(default_factory=list)
     revived: list[str] = field(default_factory=list)
 
-    def controls(self, routes: Sequence[Any], *, because: str) -> None:
-        if {source.node for source, _ in routes} & self.dead:
+    def controls(self, pairs: Sequence[Any], *, because: str) -> None:
+        if {source.node for source, _ in pairs} & self.dead:
             raise ControlBroken(f"{DEAD}\n  more", "a control")
 
     def revive(self, node: str) -> None:
@@ -43,11 +43,11 @@ class World:
     def problem(self, nodes: Sequence[str], renewed: Sequence[str] = (), *, without_pods: Sequence[str] = ()) -> str:
         revive = {node: partial(self.revive, node) for node in renewed}
 
-        def routes(node: str) -> list[Any]:
+        def pairs(node: str) -> list[Any]:
             return [] if node in without_pods else [(SimpleNamespace(node=node), "Service web")]
 
         expect: Any = self
-        return services_problem(expect, Disrupted(nodes=nodes, revive=revive), routes, self.told.append)
+        return services_problem(expect, Disrupted(nodes=nodes, revive=revive), pairs, self.told.append)
 
 
 def test_services_that_work_are_told_by_node() -> None:
@@ -87,10 +87,10 @@ def test_a_kube_proxy_that_does_not_come_back_is_no_dead_service() -> None:
         raise EnvironmentBroken("kube-proxy on node w1 is not back")
 
     expect: Any = world
-    route: Any = (SimpleNamespace(node="w1"), "web")
+    pair: Any = (SimpleNamespace(node="w1"), "web")
     disrupted = Disrupted(nodes=["w1"], revive={"w1": broken})
     with pytest.raises(EnvironmentBroken):
-        services_problem(expect, disrupted, lambda node: [route], world.told.append)
+        services_problem(expect, disrupted, lambda node: [pair], world.told.append)
 
 
 def test_disrupted_nodes_are_those_that_the_journal_speaks_of() -> None:

@@ -10,7 +10,7 @@ from conformance.model.builds import build_name
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.decision import Decision, Seen, seen
-from conformance.model.endpoint import OS, Path, Target, Workload
+from conformance.model.endpoint import OS, Addressing, Target, Workload
 from conformance.verdicts.decisions import by_build, folded, over_builds
 
 V = ClaimVerdict
@@ -57,13 +57,13 @@ def test_a_policy_s_verdict_is_about_the_build_that_enforces_it() -> None:
 
 
 def test_a_service_with_backends_on_two_nodes_is_two_ways_and_a_target_outside_is_one() -> None:
-    service = Target(host="10.96.0.7", port=80, protocol="tcp", path=Path.CLUSTER_IP, backends=(OLD, NEW, OLD))
+    service = Target(host="10.96.0.7", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(OLD, NEW, OLD))
     assert [item.target for item in seen(LINUX, service, V.CONFIRMED, "why", "open")] == ["win-2019", "win-2022"]
     assert [item.target for item in seen(LINUX, None, V.CONFIRMED, "why", "behaviour")] == [""]
 
 
 def node_port(at: Workload, *backends: Workload) -> Target:
-    return Target(host="10.0.0.12", port=31000, protocol="tcp", path=Path.NODE_PORT, backends=backends, at=at)
+    return Target(host="10.0.0.12", port=31000, protocol="tcp", path=Addressing.NODE_PORT, backends=backends, at=at)
 
 
 def test_a_node_port_s_way_ends_at_the_node_that_was_called() -> None:

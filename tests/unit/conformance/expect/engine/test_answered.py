@@ -1,4 +1,4 @@
-"""A connection counts for a route only if, where the answer says whose it is, a backend of the target gave it."""
+"""A connection counts for a path only if, where the answer says whose it is, a backend of the target gave it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Path, Target
+from conformance.model.endpoint import Addressing, Target
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation, workload
 
 FRIEND, STRANGER, BACKEND = workload("friend"), workload("stranger"), workload("backend")
 SERVICE = Target(
-    host="10.96.0.9", port=80, protocol="tcp", path=Path.CLUSTER_IP, backends=(BACKEND,), name="Service web"
+    host="10.96.0.9", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(BACKEND,), name="Service web"
 )
 
 
@@ -36,7 +36,9 @@ def expecting(**answers: list[Answer]) -> Expect:
     return Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
 
 
-@pytest.mark.parametrize("target", [SERVICE, replace(SERVICE, protocol="udp"), replace(SERVICE, path=Path.NODE_PORT)])
+@pytest.mark.parametrize(
+    "target", [SERVICE, replace(SERVICE, protocol="udp"), replace(SERVICE, path=Addressing.NODE_PORT)]
+)
 def test_a_service_that_leads_to_another_pod_is_not_reached(target: Target) -> None:
     with pytest.raises(Nonconformance, match="expected an answer of ns/backend, observed an answer of ns/another-pod"):
         expecting(friend=[by("ns/another-pod")]).reachable(FRIEND, target, because="kube-proxy sends it on")

@@ -170,7 +170,7 @@ def test_with_a_real_clusters_timings_nothing_is_asked_sooner_than_at_the_cadenc
 
 
 def crossed(count: int) -> tuple[Network, list[Path]]:
-    """Every pod to every server, half of the routes closed, with answers that come one by one."""
+    """Every pod to every server, half of the paths closed, with answers that come one by one."""
     chance = random.Random(count)
     network = Network(LAB, late=lambda: chance.uniform(0.0, 0.02))
     paths = []
@@ -200,7 +200,7 @@ def test_a_route_is_judged_anew_for_its_own_answers_and_not_for_each_of_its_cont
 
 
 def test_the_work_for_an_attempt_does_not_grow_with_the_routes_that_are_open_times_those_that_are_closed() -> None:
-    assert calls_per_attempt(16) < 2 * calls_per_attempt(8), "four times as many routes"
+    assert calls_per_attempt(16) < 2 * calls_per_attempt(8), "four times as many paths"
 
 
 def calls_per_attempt(count: int) -> float:

@@ -1,7 +1,7 @@
-"""Whatever a network does to packets for a while: an open route is never decided as closed, and a closed one is.
+"""Whatever a network does to packets for a while: an open path is never decided as closed, and a closed one is.
 
 The network is a script: every packet is sent at 0 and again at ``syn_again``, and time is the script's.  What is done
-to the route under test is not done to its controls, which is the harder case, except where a test says so.
+to the path under test is not done to its controls, which is the harder case, except where a test says so.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def jitter(seed: int, most: float = 0.02) -> Network:
 
 
 def closed(network: Network, os: OS, passes: Passes, control: Passes = always, kind: Kind = Kind.TCP) -> Standing:
-    """How a route is decided that is to be closed, beside one of the same source and one to the same target."""
+    """How a path is decided that is to be closed, beside one of the same source and one to the same target."""
     source, friend = workload("stranger", os), workload("friend")
     network.says(source, SERVER, passes)
     network.says(source, OTHER, control)
@@ -225,7 +225,7 @@ def test_a_source_whose_attempts_have_not_left_is_asked_no_more_until_they_have(
     network.cold["stranger"] = starts
     assert isinstance(closed(network, os, never), Held)
     early = [attempt for begun, attempt in network.begun if attempt.source.pod == "stranger" and begun <= starts]
-    assert len(early) == 2, "one for each of its routes"
+    assert len(early) == 2, "one for each of its paths"
     patience = FIELD.of(os)
     assert network.clock.now <= starts + patience.agree_span + patience.hold + patience.tcp_give_up + 0.4
 

@@ -9,13 +9,12 @@ import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
 from conformance.expect.context import Context
-from conformance.expect.engine.decide import BrokenControl, Held, Rule, Why, link
-from conformance.expect.engine.decide import Path as Route
+from conformance.expect.engine.decide import BrokenControl, Held, Path, Rule, Why, link
 from conformance.expect.explain.between_nodes import Blamed, blamed
 from conformance.expect.outcome import Outcome, failure
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
@@ -24,7 +23,7 @@ from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation,
 FRIEND = workload("friend")
 SERVER = replace(workload("server", "windows"), address="192.168.9.9", node="windows-2")
 SERVICE = Target(
-    host="10.96.0.7", port=80, protocol="tcp", path=Path.CLUSTER_IP, backends=(SERVER,), name="Service web",
+    host="10.96.0.7", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(SERVER,), name="Service web",
     backend_port=8080,
 )  # fmt: skip
 COMPANY_WIDE = "GlobalNetworkPolicy company-wide (projectcalico.org/v3)"
@@ -153,7 +152,7 @@ class Nodes:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
 
-    def otherwise(self, node: str, toward: str) -> dict[str, Fact[str]]:
+    def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         self.asked.append((node, toward))
         if node == "windows-2":
             raise ProbeBroken("no HostProcess pod")
@@ -188,7 +187,7 @@ def test_what_answers_is_blamed_on_no_policy() -> None:
     assert do == "  do        nothing listens at 10.96.0.7:80/tcp (Service web): look at the server's pod and its log"
 
 
-NODE_PORT = replace(SERVICE, path=Path.NODE_PORT, host="10.0.0.13", port=30080, name="NodePort of web")
+NODE_PORT = replace(SERVICE, path=Addressing.NODE_PORT, host="10.0.0.13", port=30080, name="NodePort of web")
 
 
 @pytest.mark.parametrize(
@@ -224,11 +223,11 @@ def test_a_backend_that_cannot_be_asked_changes_no_verdict() -> None:
     assert first.endswith("observed TIMED_OUT")
 
 
-def route(source: Workload, *verdicts: Verdict, want: bool) -> Route:
-    """A route whose attempts showed these."""
+def path(source: Workload, *verdicts: Verdict, want: bool) -> Path:
+    """A path whose attempts showed these."""
     patience = load_timings().of(source.os)
     attempt = Attempt(source=source, target=SERVER.tcp(8080), kind=Kind.TCP, give_up_after=patience.tcp_give_up)
-    made = Route(attempt, want, Rule.of(patience, [patience], within=30.0))
+    made = Path(attempt, want, Rule.of(patience, [patience], within=30.0))
     for moment, verdict in enumerate(verdicts):
         asked = made.ask(float(moment))
         made.answer(asked, observation(attempt, verdict), at=moment, error=0.0, came=moment + 0.1)
@@ -237,7 +236,7 @@ def route(source: Workload, *verdicts: Verdict, want: bool) -> Route:
 
 def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
     stranger = replace(workload("stranger"), node="linux-2")
-    denied, control = route(stranger, *[DROPPED] * 4, want=False), route(FRIEND, DROPPED, UP, DROPPED, UP, want=True)
+    denied, control = path(stranger, *[DROPPED] * 4, want=False), path(FRIEND, DROPPED, UP, DROPPED, UP, want=True)
     link([denied, control])
     outcomes = [
         Outcome(denied, BrokenControl(Why.CONTROL), is_control=False),
@@ -266,7 +265,7 @@ def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
 
 def test_a_control_that_always_connected_came_too_seldom_and_nothing_is_said_of_loss() -> None:
     stranger = replace(workload("stranger"), node="linux-2")
-    denied, control = route(stranger, *[DROPPED] * 4, want=False), route(FRIEND, UP, UP, want=True)
+    denied, control = path(stranger, *[DROPPED] * 4, want=False), path(FRIEND, UP, UP, want=True)
     link([denied, control])
     broken = failure(
         [Outcome(denied, BrokenControl(Why.CONTROL), is_control=False)],
@@ -283,6 +282,6 @@ def test_a_control_that_always_connected_came_too_seldom_and_nothing_is_said_of_
 
 def test_by_node_a_node_port_is_the_node_s_that_was_called() -> None:
     called = replace(workload("there"), node="linux-2", node_address="10.0.0.13")
-    closed_one = route(FRIEND, *[DROPPED] * 4, want=True)
+    closed_one = path(FRIEND, *[DROPPED] * 4, want=True)
     closed_one.attempt = replace(closed_one.attempt, target=replace(NODE_PORT, at=called))
     assert Outcome(closed_one, Held(()), is_control=False).nodes == "linux-1 -> linux-2"

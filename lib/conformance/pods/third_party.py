@@ -6,7 +6,7 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import NAMESPACE_PREFIX
 
 
-def strangers(kube: Kube, node: str) -> list[Obj]:
+def third_party_pods(kube: Kube, node: str) -> list[Obj]:
     """Pods of DaemonSets on a node that have a pod network and are not the suite's."""
     found = []
     for pod in kube.objects("v1", "Pod", fields=f"spec.nodeName={node}"):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from conformance.disrupt.strangers import Strangers
+from conformance.disrupt.third_party import ThirdPartyPods
 from conformance.errors import EnvironmentBroken
 from conformance.journal.journalling import Plainly
-from conformance.pods.strangers import label, strangers
+from conformance.pods.third_party import label, third_party_pods
 from tests.unit.conformance.disrupt.test_procedure import Hosts, procedure, words
 
 
@@ -33,7 +33,7 @@ def cluster(cluster: Any, make_pod: Callable[..., Any]) -> Any:
 
 
 def test_they_are_those_of_daemonsets_with_a_pod_network_that_are_not_the_suites(cluster: Any) -> None:
-    assert [label(stranger) for stranger in strangers(cluster, "w1")] == ["ops/logs"]
+    assert [label(pod) for pod in third_party_pods(cluster, "w1")] == ["ops/logs"]
 
 
 def test_the_procedure_has_them_made_anew_once_the_network_is(cluster: Any, patience: Any, clock: Any) -> None:
@@ -44,7 +44,7 @@ def test_the_procedure_has_them_made_anew_once_the_network_is(cluster: Any, pati
 
 
 def test_they_are_noted_before_the_removal_and_until_they_are_back(cluster: Any, patience: Any, clock: Any) -> None:
-    theirs = Strangers(cluster, cluster, patience, clock=clock)
+    theirs = ThirdPartyPods(cluster, cluster, patience, clock=clock)
     entry, pods = theirs.note("w1")
     assert cluster.noted == [
         "daemonset-pods {'node': 'w1', 'pods': [{'namespace': 'ops', 'name': 'logs', 'uid': 'uid-logs'}]}"
@@ -57,13 +57,13 @@ def test_they_are_noted_before_the_removal_and_until_they_are_back(cluster: Any,
 
 def test_what_was_made_anew_meanwhile_is_left_alone(cluster: Any, patience: Any, clock: Any) -> None:
     pods = [{"namespace": "ops", "name": "logs", "uid": "an-older-one"}]
-    Strangers(cluster, Plainly(cluster), patience, clock=clock).renew("w1", pods)
+    ThirdPartyPods(cluster, Plainly(cluster), patience, clock=clock).renew("w1", pods)
     assert cluster.log == []
 
 
 def test_one_that_does_not_come_back_is_told(cluster: Any, patience: Any, clock: Any) -> None:
     cluster.brought_back = lambda old, number: None
-    theirs = Strangers(cluster, cluster, patience, clock=clock)
+    theirs = ThirdPartyPods(cluster, cluster, patience, clock=clock)
     with pytest.raises(EnvironmentBroken, match=r"not back in 15 s: no successor of ops/logs"):
         theirs.renewed("w1", *theirs.note("w1"))
     assert len(cluster.noted) == 1, "what is not back is to be healed"

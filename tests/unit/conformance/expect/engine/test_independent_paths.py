@@ -1,4 +1,4 @@
-"""Routes are decided independently: one that leaks, one that cannot be asked, and those that are as they should be."""
+"""Paths are decided independently: one that leaks, one that cannot be asked, and those that are as they should be."""
 
 from __future__ import annotations
 

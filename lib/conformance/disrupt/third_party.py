@@ -15,14 +15,14 @@ from conformance.journal.journalling import Journalling
 from conformance.kube.client import Kube
 from conformance.kube.waits import is_ready, pod_state
 from conformance.model.change import ObjectRef
-from conformance.pods.strangers import daemonset_of, label, strangers
+from conformance.pods.third_party import daemonset_of, label, third_party_pods
 from conformance.timing import SYSTEM_CLOCK, Clock
 
 DAEMONSET_PODS = "daemonset-pods"
 """Name of the healer, and of the procedure's entries."""
 
 
-class Strangers:
+class ThirdPartyPods:
     """What becomes of them on one cluster."""
 
     def __init__(self, kube: Kube, journal: Journalling, patience: Patience, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -32,11 +32,11 @@ class Strangers:
         """Note those on a node, before they lose their network: the entry to close afterwards, and what it holds."""
         pods = [
             {
-                "namespace": stranger["metadata"]["namespace"],
-                "name": stranger["metadata"]["name"],
-                "uid": stranger["metadata"]["uid"],
+                "namespace": pod["metadata"]["namespace"],
+                "name": pod["metadata"]["name"],
+                "uid": pod["metadata"]["uid"],
             }
-            for stranger in strangers(self._kube, node)
+            for pod in third_party_pods(self._kube, node)
         ]
         if not pods:
             return None, []
@@ -66,7 +66,7 @@ class Strangers:
         """Wait until each DaemonSet has a ready pod on the node that is not one of the old ones."""
 
         def missing() -> list[str]:
-            there = [stranger for stranger in strangers(self._kube, node) if stranger["metadata"]["uid"] not in old]
+            there = [pod for pod in third_party_pods(self._kube, node) if pod["metadata"]["uid"] not in old]
             ready = {daemonset_of(item) for item in there if is_ready(item)}
             states = {daemonset_of(item): f"{label(item)} {pod_state(item)}" for item in there}
             late = {owner: was for owner, was in awaited.items() if owner not in ready}

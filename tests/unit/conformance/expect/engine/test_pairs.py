@@ -1,8 +1,8 @@
-"""Routes may be named as products, singly, or by anything that yields them."""
+"""Paths may be named as products, singly, or by anything that yields them."""
 
 from __future__ import annotations
 
-from conformance.expect.engine.routes import each, routes_of
+from conformance.expect.engine.pairs import each, pairs_of
 from tests.unit.conformance.expect.stand_ins import target, workload
 
 A, B = workload("a"), workload("b")
@@ -26,6 +26,6 @@ def test_a_route_that_is_named_twice_is_one_route() -> None:
 
 
 def test_sources_without_targets_are_routes() -> None:
-    assert routes_of([(A, X), (B, Y)], None) == [(A, X), (B, Y)]
-    assert routes_of((item for item in (A, B)), X) == [(A, X), (B, X)]
-    assert routes_of(A, [X, Y]) == [(A, X), (A, Y)]
+    assert pairs_of([(A, X), (B, Y)], None) == [(A, X), (B, Y)]
+    assert pairs_of((item for item in (A, B)), X) == [(A, X), (B, X)]
+    assert pairs_of(A, [X, Y]) == [(A, X), (A, Y)]

@@ -1,0 +1,75 @@
+"""No change of this suite may lead a Windows node to a second block of addresses, or take the one that it has.
+
+Calico counts a node's blocks within the pools that a request may use.  A pod that asks for another pool, or one that
+starts after its node's pool was disabled, gets its node a second block, whereupon Calico's CNI plugin for Windows
+deletes the node's HNS network and makes it anew: every pod of the node loses its network (projectcalico/calico,
+libcalico-go/lib/ipam/ipam.go, ``prepareAffinityBlocksForHost``; cni-plugin/pkg/dataplane/windows/dataplane_windows.go,
+``ensureVxlanNetworkExists``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.kube.ownership import Ownership
+from conformance.model.change import Change
+
+POOL, INSTALLATION = "IPPool", "Installation"
+NETWORK = "spec.calicoNetwork"
+BOOKKEEPING = ("IPAMBlock", "BlockAffinity", "IPAMHandle")
+"""What IPAM itself keeps of blocks: who takes an affinity away gives the node another block."""
+ASKING = tuple(f"cni.projectcalico.org/{name}" for name in ("ipv4pools", "ipv6pools", "ipAddrs", "ipAddrsNoIpam"))
+"""Annotations of a pod, or of its namespace, by which it chooses its pool or its address."""
+OS_LABEL = "kubernetes.io/os"
+
+
+def danger(change: Change, run: Ownership) -> str:
+    """Why a change may cost a Windows node its network; empty: it cannot."""
+    kind = change.target.kind
+    if kind in BOOKKEEPING:
+        return f"a {kind} is IPAM's own account of a node's block; another block costs a Windows node its HNS network"
+    if kind == POOL:
+        return _pool(change, run)
+    if kind == INSTALLATION and not _leaves_pools(change):
+        return f"it may change IP pools through the operator; patch it, and leave {NETWORK}.ipPools out"
+    text = json.dumps(change.body or {}).replace("~1", "/")  # as a JSON patch writes the slash of a key
+    asked = [name for name in ASKING if name in text]
+    if asked and (kind == "Namespace" or not _for_linux_alone(change.body)):
+        return (
+            f"{asked[-1]} may give a Windows pod an address outside its node's block, upon which Calico deletes the "
+            f"node's HNS network; ask on a pod, never a namespace, and set its nodeSelector {OS_LABEL}: linux beside it"
+        )
+    return ""
+
+
+def _pool(change: Change, run: Ownership) -> str:
+    """A pool is changed only if it is the run's own, and only as long as nobody gets an address from it."""
+    if not run.has_namespace(change.target.name):
+        return (
+            "it is not this run's pool, and Windows nodes may have their blocks in it; a pool of the run's own has a "
+            f"name that begins with {run.namespace}"
+        )
+    if change.verb == "delete":
+        return ""
+    spec = change.body.get("spec") if isinstance(change.body, Mapping) else None
+    disabled = spec.get("disabled") if isinstance(spec, Mapping) else None
+    if disabled is True or (change.verb == "patch" and isinstance(spec, Mapping) and "disabled" not in spec):
+        return ""
+    return "an enabled pool may give a Windows node a second block; write disabled: true"
+
+
+def _leaves_pools(change: Change) -> bool:
+    """Whether a change of the operator's Installation is a merge patch that has nothing to do with its pools."""
+    spec = change.body.get("spec") if isinstance(change.body, Mapping) else None
+    network = spec.get("calicoNetwork", {}) if isinstance(spec, Mapping) else None
+    return change.verb == "patch" and isinstance(network, Mapping) and "ipPools" not in network
+
+
+def _for_linux_alone(body: Any) -> bool:
+    """Whether a pod, or the pods of a workload, can run on Linux nodes alone, as the object itself says."""
+    spec = body.get("spec") if isinstance(body, Mapping) else None
+    spec = spec if isinstance(spec, Mapping) else {}
+    pods = (spec.get("template") or {}).get("spec") or {} if "template" in spec else spec
+    return "linux" in ((pods.get("nodeSelector") or {}).get(OS_LABEL), (pods.get("os") or {}).get("name"))
