@@ -39,8 +39,8 @@ def tiers_in_order(objects: list[Obj]) -> list[str]:
 
 
 @st.composite
-def edits(draw: DrawFn, claim: str = "POL-1") -> World:
-    """A world with its edit, in symbols; the name is empty."""
+def edits(draw: DrawFn, claim: str = "POL-1", ways: tuple[str, ...] = ()) -> World:
+    """A world with its edit, in symbols; the name is empty.  ``ways``: what is edited, of POL-1's; none: anything."""
     objects = draw(grammar.worlds())
     tiers = tiers_in_order(objects)
     assume(len(tiers) > 1 if claim == "XPOL-13" else len(tiers) == 1)
@@ -48,7 +48,7 @@ def edits(draw: DrawFn, claim: str = "POL-1") -> World:
     if claim == "XPOL-13":
         policies = [obj for obj in policies if obj["spec"].get("tier", "default") != tiers[0]]
     edited = copy.deepcopy(draw(st.sampled_from(policies)))
-    then = draw(rule_edits(edited)) if claim in RULES else draw(other_edits(objects, edited))
+    then = draw(rule_edits(edited)) if claim in RULES else draw(other_edits(objects, edited, ways))
     world = World("", claim, tuple(objects), then)
     assume(world.edited().objects != world.objects or world.edited().relabelled)
     return world
@@ -95,13 +95,12 @@ def rule_edits(draw: DrawFn, policy: Obj) -> Obj:
 
 
 @st.composite
-def other_edits(draw: DrawFn, objects: list[Obj], policy: Obj) -> Obj:
+def other_edits(draw: DrawFn, objects: list[Obj], policy: Obj, ways: tuple[str, ...] = ()) -> Obj:
     """Everything but rules: order, selectors, types, policies that come and go, members, labels."""
     spec, calico = policy["spec"], _is_calico(policy)
     sets = [obj for obj in objects if obj["kind"] == "NetworkSet"]
-    how = draw(
-        st.sampled_from(("order", "selector", "types", "gone", "new", "seat", "space", *(["set"] * 3 if sets else [])))
-    )
+    usual = ("order", "selector", "types", "gone", "new", "space", "seat", "seat", *(["set"] * 3 if sets else []))
+    how = draw(st.sampled_from(ways or usual))
     if how == "gone":
         return {"gone": fields.label(policy)}
     if how == "seat":
@@ -109,6 +108,7 @@ def other_edits(draw: DrawFn, objects: list[Obj], policy: Obj) -> Obj:
     if how == "space":
         return {"labels": {draw(st.sampled_from(("a", "b"))): {"team": draw(st.sampled_from(("a", "b", "c")))}}}
     if how == "set":
+        assume(sets)
         new = copy.deepcopy(sets[0])
         new["spec"]["nets"] = draw(grammar.some(grammar.addresses))
         return {"put": new}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from hypothesis.strategies import SearchStrategy
 
 from conformance.policy.worlds import World
 from tests.worlds import choose, edit_grammar, grammar
+from tests.worlds.compose import grown
 from tests.worlds.reduce import reduced
-from tests.worlds.rules import problems
+from tests.worlds.rules import edit_problems, problems
 
 WORLDS = {"POL-1": 1400, "XPOL-14": 150, "XPOL-6": 150, "XPOL-7": 150}
 EDITS = {"XPOL-12": 600, "XPOL-13": 500, "POL-1": 1200}
@@ -53,15 +55,32 @@ def pool(candidates: Sequence[World], shown: Shown) -> Pool:
     """Those that may be committed, with what they show and how long they are."""
     found: Pool = []
     for world in candidates:
-        if not any(problems(world)) and not (world.then and any(problems(world.edited()))):
+        if not any(edit_problems(world) if world.then else problems(world)):
             found.append((world, shown(world, None), len(json.dumps([world.objects, world.then]))))
     return found
 
 
-def chosen(candidates: Pool, shown: Shown) -> list[World]:
+def chosen_worlds(candidates: Pool, start: int) -> list[World]:
+    """Of each claim the fewest, put together from several and made small again."""
+    found: list[World] = []
+    for claim in WORLDS:
+        own = [one for one in candidates if one[0].claim == claim]
+        need = choose.needed(keys for _, keys, _ in own)
+        if claim != "POL-1":  # these are there for what POL-1's worlds may not have
+            need = {key: times for key, times in need.items() if key not in _shown_elsewhere(candidates)}
+        dense = [world for world, _ in grown(own, choose.of_world, need, random.Random(start))]
+        found += reduced(dense, choose.of_world, need)
+    return found
+
+
+def _shown_elsewhere(candidates: Pool) -> set[Any]:
+    return {key for world, keys, _ in candidates if world.claim == "POL-1" for key in keys}
+
+
+def chosen_edits(candidates: Pool) -> list[World]:
     """The fewest, made small."""
     need = choose.needed(keys for _, keys, _ in candidates)
-    return reduced(choose.greedy(candidates), shown, need)
+    return reduced(choose.greedy(candidates), choose.of_edit, need)
 
 
 def main() -> None:
@@ -81,8 +100,8 @@ def main() -> None:
         for claim, number in EDITS.items()
         for world in drawn(edit_grammar.edits(claim), int(number * options.share), options.seed)
     ]
-    for kind, candidates, shown in (("world", worlds, choose.of_world), ("edit", edits, choose.of_edit)):
-        write(options.folder, kind, chosen(pool(candidates, shown), shown), shown)
+    write(options.folder, "world", chosen_worlds(pool(worlds, choose.of_world), options.seed), choose.of_world)
+    write(options.folder, "edit", chosen_edits(pool(edits, choose.of_edit)), choose.of_edit)
 
 
 def write(folder: Path, kind: str, found: Sequence[World], shown: Shown) -> None:

@@ -55,7 +55,7 @@ TEAMS: tuple[Obj, ...] = (
     {"matchLabels": {"team": "b"}},
     {"matchLabels": {"kubernetes.io/metadata.name": "${b}"}},
 )
-NUMBERS: tuple[int | str, ...] = (8080, 80, 443, "8080:8090", "80:100", "79:80", "1:65535")
+NUMBERS: tuple[int | str, ...] = (8080, 80, 443, "80:100", "79:80", "8000:8080", "1:65535")
 
 SERVICES = tuple(
     {
@@ -64,7 +64,7 @@ SERVICES = tuple(
         "metadata": {"name": "echo", "namespace": "${b}"},
         "spec": {"selector": chosen, "ports": [{"port": 8080, "protocol": protocol}]},
     }
-    for chosen in ({"y": "1"}, {"x": "13"}, {})
+    for chosen in ({"y": "1"}, {"x": "13"}, {"app": "seat"})
     for protocol in ("TCP", "UDP")
 )
 
@@ -98,7 +98,7 @@ def end(draw: DrawFn, ports: bool) -> Obj:
     made = draw(
         at_most(
             2,
-            selector=st.one_of(selector, st.just("role == 'set'")),
+            selector=st.one_of(selector, selector, st.just("role == 'set'")),
             namespaceSelector=namespaces,
             nets=nets,
             notSelector=selector,
@@ -107,8 +107,15 @@ def end(draw: DrawFn, ports: bool) -> Obj:
         )
     )
     if ports:
-        number = st.sampled_from(NUMBERS)
-        made |= draw(at_most(1, ports=some(st.one_of(number, number, st.just("echo"))), notPorts=some(number, 1)))
+        number = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(NUMBERS), st.just("echo"))
+        made |= draw(
+            st.one_of(
+                st.fixed_dictionaries({"ports": some(number, 1)}),
+                st.fixed_dictionaries({"ports": st.lists(number, min_size=2, max_size=3, unique_by=str)}),
+                st.fixed_dictionaries({"notPorts": some(st.sampled_from(NUMBERS), 1)}),
+                st.just({}),
+            )
+        )
     return made
 
 
@@ -131,7 +138,7 @@ def rule(draw: DrawFn, actions: tuple[str, ...], claim: str, direction: str) -> 
         beside = draw(st.sampled_from(({}, {}, {other: {"selector": "has(y)"}})))
         return {"action": made["action"], side: {"services": {"name": "echo", "namespace": "${b}"}}, **beside}
     for side in ("source", "destination"):
-        if draw(st.sampled_from((False, False, True))):
+        if draw(st.sampled_from((False, False, True))) or (numbered and side == "destination" and draw(st.booleans())):
             found = draw(end(numbered and side == "destination"))
             if found:
                 made[side] = found
@@ -217,7 +224,7 @@ def network_set(draw: DrawFn) -> Obj:
         "apiVersion": "projectcalico.org/v3",
         "kind": "NetworkSet",
         "metadata": {"name": "set", "namespace": draw(st.sampled_from(("${a}", "${b}"))), "labels": {"role": "set"}},
-        "spec": {"nets": draw(some(addresses))},
+        "spec": {"nets": draw(st.lists(addresses, min_size=2, max_size=3, unique=True))},
     }
 
 
@@ -232,7 +239,7 @@ def worlds(draw: DrawFn, claim: str = "POL-1") -> list[Obj]:
         end_of = draw(st.sampled_from(("Deny", "Pass")))
         spec = {"order": 5000 + 10 * number, "defaultAction": end_of}
         made.append({"apiVersion": "projectcalico.org/v3", "kind": "Tier", "metadata": {"name": name}, "spec": spec})
-    if draw(st.integers(0, 3)) == 0:
+    if draw(st.booleans()):
         made.append(draw(network_set()))
     if claim == "XPOL-7":
         made.append(draw(st.sampled_from(SERVICES)))

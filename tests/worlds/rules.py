@@ -8,9 +8,10 @@ from typing import Any
 from conformance.kube.guard import unlimited
 from conformance.kube.ownership import Ownership
 from conformance.policy import worlds
+from conformance.policy.oracle import fields
 from conformance.policy.oracle.oracle import Oracle, Verdict
 from conformance.policy.oracle.panics import panics
-from conformance.policy.oracle.switches import RELEASES, WINDOWS, Switch, as_shipped
+from conformance.policy.oracle.switches import DEFECTS, Switch, alike
 from conformance.policy.oracle.world import World as Surroundings
 from conformance.policy.worlds import World
 from tests.worlds.seats import NAMESPACES, RUN, SEATS, around
@@ -47,18 +48,50 @@ def problems(world: World) -> Iterator[str]:
             yield f"nothing is said of {cell.source.pod} to {cell.destination.pod}: {cell.decisions}"
 
 
+STEPS = (
+    {"order"},
+    {"selector"},
+    {"podSelector"},
+    {"nets"},
+    {"types", "ingress", "egress"},
+    {"policyTypes", "ingress", "egress"},
+)
+"""What one edit of POL-1 may change in the spec of an object."""
+
+
+def edit_problems(world: World) -> Iterator[str]:
+    """Why an edit may not be committed, beside what is wrong with the world before it or after it."""
+    yield from problems(world)
+    yield from problems(world.edited())
+    put = world.then.get("put")
+    before = next((obj for obj in world.objects if put and fields.label(obj) == fields.label(put)), None)
+    rules_alone = world.claim in {"XPOL-12", "XPOL-13"}
+    if before is None or put is None:
+        if rules_alone:
+            yield "it is no edit of a policy's rules"
+        return
+    changed = {key for key in before["spec"] | put["spec"] if before["spec"].get(key) != put["spec"].get(key)}
+    if rules_alone and not changed <= {"ingress", "egress"}:
+        yield f"it changes {changed}, not rules alone"
+    if not rules_alone and not any(changed <= step for step in STEPS):
+        yield f"it changes {changed}, which is more than one step"
+
+
 def _of_its_claim(world: World) -> Iterator[str]:
     """A release's defect shows in the world of its own claim alone."""
     filled = world.filled(SEATS, NAMESPACES)
     oracle = Oracle(Surroundings([*around(world), *filled]), filled)
-    for release in RELEASES:
+    for shipped in alike().values():
+        own = frozenset({SETTLES[world.claim]}) if world.claim in SETTLES else frozenset()
         for source, destination, at in worlds.ways(SEATS):
             sent = worlds.packet(source, destination, *at)
             for pod, way in oracle_ends(oracle, sent.source, sent.destination):
-                found = oracle.departures(pod, way, sent, as_shipped(release)) if pod.os == "windows" else set()
-                strange = found - WINDOWS - {SETTLES.get(world.claim)}
-                if strange:
-                    yield f"{source.pod} to {destination.pod} is {', '.join(map(str, strange))}'s"
+                verdicts = {
+                    oracle.verdict(pod, way, sent, switches)
+                    for switches in (shipped, shipped - DEFECTS | own & shipped)
+                }
+                if pod.os == "windows" and len(verdicts) > 1:
+                    yield f"a defect of another claim shows from {source.pod} to {destination.pod}"
                     return
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,9 @@ import yaml
 from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.worlds import World
-from tests.worlds.choose import TWICE, edit_shown, objects_of, shown
+from tests.worlds.choose import FEATURES, TWICE, edit_shown, objects_of, pairs, shown
 from tests.worlds.mutants import MUTANTS
-from tests.worlds.rules import problems
+from tests.worlds.rules import edit_problems, problems
 from tests.worlds.seats import NAMESPACES, SEATS, around
 from tests.worlds.staleness import STALE
 
@@ -41,6 +42,17 @@ KEPT_OUT = {
 """Wrong readings whose features no world may have."""
 
 
+ONCE = {
+    "staged policies enforced": "XPOL-14 has one world, beside tests of its own",
+    "Windows: staged the other way": "the same",
+    "Windows: combined ports the other way": "XPOL-6 has one world, beside tests of its own",
+    "Windows: service alone the other way": "XPOL-7 has two worlds, one of which shows it",
+}
+"""Wrong readings that one world is enough for: defects of releases, whose claims have other tests."""
+NOT_ON_WINDOWS = {"ports' names are any protocol's": "rules that name ports are left out there as a whole"}
+"""Wrong readings that Windows cannot have."""
+
+
 def read(path: Path) -> tuple[World, list[str]]:
     given = yaml.safe_load(path.read_text(encoding="utf-8"))
     return worlds.read(path.stem, given), given["shows"]
@@ -59,15 +71,14 @@ def seen_after(name: str) -> frozenset[tuple[str, str]]:
 
 
 def test_there_are_about_twelve_worlds_and_ten_edits() -> None:
-    assert 8 <= len(FILES) <= 20
-    assert 6 <= len(EDITS) <= 16
+    assert len(FILES) <= 20
+    assert len(EDITS) <= 16
 
 
 @pytest.mark.parametrize("path", [*FILES.values(), *EDITS.values()], ids=lambda path: path.stem)
 def test_a_world_keeps_to_the_rules(path: Path) -> None:
     world, _ = read(path)
-    assert list(problems(world)) == []
-    assert list(problems(world.edited())) == []
+    assert list(edit_problems(world) if world.then else problems(world)) == []
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -101,7 +112,8 @@ def test_a_file_is_named_and_begins_with_what_it_is_about(path: Path) -> None:
 
 def test_every_wrong_reading_is_shown_twice() -> None:
     times = Counter(name for world in FILES for name in {name for name, _ in seen(world)})
-    assert [name for name in MUTANTS if times[name] < TWICE and name not in UNSEEN | KEPT_OUT] == []
+    assert [name for name in MUTANTS if times[name] < TWICE and name not in UNSEEN | KEPT_OUT | ONCE] == []
+    assert [name for name in ONCE if times[name] != 1] == []
 
 
 def test_wrong_readings_that_no_world_shows_are_few_and_named() -> None:
@@ -112,16 +124,21 @@ def test_wrong_readings_that_no_world_shows_are_few_and_named() -> None:
 
 def test_every_wrong_reading_of_windows_is_shown_on_windows() -> None:
     on_windows = {name for world in FILES for name, system in seen(world) if system == "windows"}
-    assert {name for name in MUTANTS if name not in on_windows | UNSEEN.keys() | KEPT_OUT.keys()} == NOT_ON_WINDOWS
+    left = set(MUTANTS) - on_windows - UNSEEN.keys() - KEPT_OUT.keys()
+    assert left == NOT_ON_WINDOWS.keys()
 
 
-NOT_ON_WINDOWS: set[str] = set()
-"""Wrong readings of what Windows leaves out: it cannot misread them."""
+def test_whatever_could_stay_stale_is_shown_on_windows() -> None:
+    """Once each: one step shows little else, and every edit costs two worlds."""
+    on_windows = {name for edit in EDITS for name, system in seen_after(edit) if system == "windows"}
+    assert STALE.keys() - on_windows == set()
 
 
-def test_whatever_could_stay_stale_is_shown_twice() -> None:
-    times = Counter(name for edit in EDITS for name in {name for name, _ in seen_after(edit)})
-    assert [name for name in STALE if times[name] < TWICE] == []
+def test_most_pairs_of_features_are_in_a_world() -> None:
+    """A floor, and no goal: wrong readings are what worlds are for."""
+    there = {pair for path in FILES.values() for pair in pairs(read(path)[0].objects)}
+    missing = {pair for pair in combinations(sorted(FEATURES), 2) if pair not in there}
+    assert len(missing) <= 39
 
 
 def test_every_claim_of_worlds_has_one() -> None:

@@ -33,7 +33,7 @@ SEAT_LABELS = {
     ("b", "linux"): {"x": "2", "y": "1"},
     ("b", "windows"): {"x": "13"},
 }
-"""Beside these, ``os``."""
+"""Beside these, ``os`` and ``app: seat``."""
 ACCOUNT = "teller"
 ACCOUNT_LABELS = {"a": {"may": "pay"}, "b": {"may": "look"}}
 SEATS_OF_ACCOUNT = (("a", "linux"), ("b", "windows"))
@@ -133,7 +133,7 @@ def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, s
 
 def _labels(world: World, seat: Seat) -> dict[str, str]:
     given = world.relabelled.get(f"{seat.space}.{seat.os}", SEAT_LABELS[seat.space, seat.os])
-    return {"os": seat.os, **given}
+    return {"app": "seat", "os": seat.os, **given}
 
 
 def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
