@@ -6,20 +6,27 @@ BIN ?= $(VENV)/bin
 # Bytecode is kept even where the environment says otherwise, as container images like to: runs and tests start hundreds of
 # Python processes, and without it each compiles some hundreds of modules anew (0.2 s of a lab's start).
 export PYTHONDONTWRITEBYTECODE =
-.PHONY: help conformance test report new-claim check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-share check-roles check-reliability check-false-alarms check-oracle check-wheel kube-binaries
+.PHONY: help python machine conformance check test report new-claim env nftables clean kube-binaries
+.PHONY: check-lint check-types check-unit check-selftest check-runs check-conformance check-cluster check-wheel
+.PHONY: check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms
+.PHONY: check-oracle
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
+	@echo 'make check         lint, types and unit tests: minutes, for every commit'
 	@echo 'make test          lint, types and the tests of the suite and the lab themselves'
 	@echo 'make report        the last run as one HTML file (needs Allure 3)'
-	@echo 'make new-claim     begin a claim: ID=CONN-8 writes its catalog entry and a test that is still skipped'
+	@echo 'make new-claim     begin a claim: ID=CONN-8 KIND=reading|host|traffic|policy writes its entry and a test, skipped'
 	@echo 'make env           only the Python environment, in $(VENV)'
 	@echo 'make kube-binaries a real kube-apiserver to hold the lab against (needs Go, 10 minutes)'
 	@echo 'make clean         remove what these made'
 
-conformance: env nftables check-conformance
+conformance: machine env nftables check-conformance
 
-test: env nftables check-lint check-types check-selftest
+# What to wait for while working: nothing in it starts a lab or another pytest.
+check: machine env nftables check-lint check-types check-unit
+
+test: machine env nftables check-lint check-types check-selftest check-runs
 
 # The last run's Allure results as one HTML file; needs Allure 3 (npm install allure).
 report: env
@@ -28,7 +35,7 @@ report: env
 # The first two files of a claim; docs/adding-a-claim.md says what comes then. Needs no environment.
 new-claim:
 	@$(PYTHON) tools/new_claim.py $(or $(ID),--help) $(if $(AREA),--area '$(AREA)') $(if $(SOURCE),--source '$(SOURCE)') \
-	  $(if $(SUITE),--suite '$(SUITE)')
+	  $(if $(SUITE),--suite '$(SUITE)') $(if $(KIND),--kind '$(KIND)')
 
 # What the tox environments of the same names run too.
 check-lint:
@@ -38,8 +45,16 @@ check-lint:
 check-types:
 	$(BIN)/mypy
 
+check-unit:
+	$(BIN)/pytest tests/unit -n auto
+
+# Everything but the tests that run the suite on a lab, which are a job of their own: they mostly wait.
 check-selftest:
-	$(BIN)/pytest tests -n auto --dist loadgroup
+	$(BIN)/pytest tests -n auto --dist loadgroup -m 'not whole_run'
+
+# Twice as many as there are cores, since such a run waits for most of its time.
+check-runs:
+	$(BIN)/pytest tests -n 4 --dist loadgroup -m whole_run
 
 # The whole suite on the default lab and, beside it, what other kinds of cluster do to source addresses: each a run with a
 # report of its own, whose output is shown when the first has ended. Any run that fails fails it all.
@@ -59,9 +74,23 @@ check-conformance:
 	exit $$status
 
 # Runs of the suite on labs that are wrong on purpose, and a sample of the wrong-verdict table; docs/detection.md and
-# docs/wrong-verdicts.md say what comes out.
+# docs/wrong-verdicts.md say what comes out.  With CLAIM=ID only the rows that run this claim, it alone in each.
+DETECTION = $(BIN)/pytest tests/detection -m detection -p no:cacheprovider
+ROWS_ALONE = -k test_every_claim_says
 check-detection:
-	$(BIN)/pytest tests/detection -m detection -p no:cacheprovider
+	$(DETECTION) $(if $(CLAIM),$(ROWS_ALONE) --detection-claim $(CLAIM))
+
+# Every claim on the lab of each row, hours in all: a claim that changes and that the row does not name fails.
+check-detection-whole:
+	$(DETECTION) $(ROWS_ALONE) --detection-whole
+
+# What the gate runs: the rows that the change concerns (tests/detection/choice.py), as many as there are LABS and MINUTES
+# for; what was left out is printed.  A row that differs is run once more, and both are counted in the last line: its waits
+# are as short as the lab allows, so that a busy machine can miss them.
+LABS ?= 15
+MINUTES ?= 20
+check-detection-gate:
+	$(DETECTION) $(ROWS_ALONE) --detection-labs $(LABS) --detection-minutes $(MINUTES) --reruns 1
 
 # A wheel of this checkout in an environment of its own, and a run of the suite from another folder.
 check-wheel:
@@ -74,12 +103,6 @@ check-wheel:
 # it waiting.  How long each command took is printed.
 check-roles:
 	$(BIN)/pytest tests/lab/rbac -m slow -n 0 -rP -p no:cacheprovider
-
-# One share of those rows, chosen by the commit's id and printed in the run's header.  A row that differs is run once more,
-# and both are counted in the last line: its waits are as short as the lab allows, so that a busy machine can miss them.
-SHARES ?= 24
-check-detection-share:
-	$(BIN)/pytest tests/detection -m detection -k test_every_claim_says --detection-shares $(SHARES) --reruns 1 -p no:cacheprovider
 
 # How often healthy labs raise a false alarm, and what killed runs leave behind; docs/reliability.md. Both go on where
 # they were interrupted.
@@ -105,27 +128,23 @@ check-cluster:
 # The environment is made anew whenever pyproject.toml changes.
 env: $(VENV)/made-from-pyproject
 
-$(VENV)/made-from-pyproject: pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo 'Python 3.11 or later is needed; $(PYTHON) is' "$$($(PYTHON) --version)"'. Name another: make PYTHON=python3.12'; exit 1; }
+$(VENV)/made-from-pyproject: pyproject.toml | python
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable . --group lint --group types --group selftest
 	@touch $@
 
-# libnftables is the one thing that the lab needs beyond Python packages.
-nftables:
-	@$(BIN)/python -c 'import ctypes; ctypes.CDLL("libnftables.so.1")' 2>/dev/null || $(MAKE) --no-print-directory install-nftables
+# All that this machine lacks for a lab is said at once, before anything is downloaded.
+machine: python
+	@test -e $(VENV)/made-from-pyproject || PYTHONPATH=lib $(PYTHON) -m hybridlab.cli.machine
 
-.PHONY: install-nftables
-install-nftables:
-	@if [ "$$CI" = true ] || [ "$$CALICO_INSTALL" = 1 ]; then \
-	  sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
-	  $$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nftables; \
-	else \
-	  echo 'The lab needs libnftables. Install it with:  sudo apt-get install nftables   (or let make do it: CALICO_INSTALL=1)'; \
-	  exit 7; \
-	fi
+python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'Python 3.11 or later is needed; $(PYTHON) is' "$$($(PYTHON) --version)"'. Name another: make PYTHON=python3.12'; exit 1; }
+
+# libnftables is the one thing that the lab needs beyond Python packages: the system's, else fetched into $(VENV), without root.
+nftables:
+	@$(BIN)/hybridlab fetch-nftables
 
 # A folder with kube-apiserver, kube-controller-manager and etcd, built from their own Go modules (about 10 minutes on two
 # cores): tests/contract/apiserver runs on a real API server where KUBEBUILDER_ASSETS names such a folder.

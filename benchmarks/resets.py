@@ -15,7 +15,7 @@ import time
 
 from benchmarks import machine
 from hybridlab.dataplane.contract import Dataplane, remote_dataplane
-from hybridlab.dataplane.model import Acl, EndpointProgram, NodeSpec, PodSpec, PolicyUpdate
+from hybridlab.dataplane.model import Acl, EndpointProgram, NodeSpec, PodPort, PodSpec, PolicyUpdate
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
@@ -28,9 +28,17 @@ ALLOW_ALL = EndpointProgram(acls=(Acl(action="Allow", direction="In", priority=1
 async def build(plane: Dataplane) -> None:
     """One Windows node with two pods."""
     await plane.add_node(NodeSpec(name="w", os="windows", address="10.0.0.10", prefix_length=24))
+    port = PodPort(gateway="192.168.0.1")
     for number, name in enumerate(("far", "pod"), start=5):
         await plane.add_pod(
-            PodSpec(id=name, node="w", name=name, namespace="b", address=f"192.168.0.{number}", gateway="192.168.0.1")
+            PodSpec(
+                id=name,
+                node="w",
+                name=name,
+                namespace="b",
+                address=f"192.168.0.{number}",
+                port=port,
+            )
         )
     await plane.update_policy("w", PolicyUpdate(endpoints={"far": EndpointProgram(), "pod": EndpointProgram()}))
 

@@ -1,6 +1,6 @@
 """Begin a claim: its entry in the catalog and a test that says NOT_RUN until somebody writes it.
 
-python tools/new_claim.py ID [--area FILE] [--source SOURCE] [--suite FOLDER]
+python tools/new_claim.py ID [--kind reading|host|traffic|policy] [--area FILE] [--source SOURCE] [--suite FOLDER]
 
 What is there already is left alone, so that a claim of the catalog that has no test gets just the test.
 docs/adding-a-claim.md says what to do with both.  Needs nothing but Python.
@@ -12,6 +12,7 @@ import argparse
 import re
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 CLAIM = re.compile(r"(?P<family>[A-Z]+)-(?P<number>[1-9][0-9]*)")
@@ -20,7 +21,7 @@ ENTRY = """\
     statement: Say in one sentence what the source states.
     kind: capability
     sources: [{source}]
-    needs: {{linux: 1, windows: 1}}
+    {needs}
     tags: [{tag}]
     verify: Say in one sentence what shows that it is so.
 """
@@ -29,25 +30,77 @@ TEST = '''\
 
 import pytest
 
-from conformance.fixtures import Expect, WorkerPods
-from conformance.marks import verifies
+from conformance.fixtures import {types}
+from conformance.marks import {marks}
 
 
 @pytest.mark.skip(reason="{claim} is not written yet")
 @verifies("{claim}")
-def test_{name}_is_what_its_source_says(pods: WorkerPods, expect: Expect) -> None:
+{given}def test_{name}_is_what_its_source_says({fixtures}) -> None:
+{body}'''
+
+
+class Kind(NamedTuple):
+    """What a test of one kind begins with."""
+
+    needs: str
+    """The claim's lines about what a check needs, and whether it is about a denial."""
+    types: str
+    marks: str
+    given: str
+    """Further marks, each with its line's end."""
+    fixtures: str
+    body: str
+
+
+KINDS = {
+    "reading": Kind(
+        "needs: {windows: 1}", "CalicoObjects, Readings", "verifies", "", "calico: CalicoObjects, requires: Readings",
+        """\
+    because = "its source says so"
+    requires.that(calico.bgp(), "Disabled", because=because, do="say what mends it")
+""",
+    ),
+    "host": Kind(
+        "needs: {windows: 1, host_process: true}", "CalicoObjects, Readings, WorkerPods", "verifies", "",
+        "pods: WorkerPods, calico: CalicoObjects, requires: Readings",
+        """\
+    because, do = "its source says so", "say what mends it"
+    windows = pods.ensure_ready("windows-server")
+    requires.that(lambda node: calico.bgp(), "Disabled", on=windows, because=because, do=do)
+""",
+    ),
+    "traffic": Kind(
+        "needs: {linux: 1, windows: 1}", "Expect, WorkerPods", "verifies", "", "pods: WorkerPods, expect: Expect",
+        """\
     expect.reachable(pods.client("windows"), pods.server("linux").tcp(8080), because="its source says so")
-'''
+""",
+    ),
+    "policy": Kind(
+        "needs: {linux: 1, windows: 1}\n    denial: true", "Expect, Policy, WorkerPods", "manifest, verifies",
+        '@manifest("policy/kubernetes/default_deny_ingress.yaml")\n',
+        "pods: WorkerPods, policy: Policy, expect: Expect",
+        """\
+    clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers("windows")
+    opened, closed = clients.to(pods.servers("linux")).tcp(8080), clients.to(servers).tcp(8080)
+    expect.change(policy.filled(server=servers), open=opened, closed=closed, because="its source says so")
+    expect.removed(policy, because="without a policy everything is allowed")
+""",
+    ),
+}  # fmt: skip
 
 
 class Unusable(Exception):
     """What was asked for cannot be made; the message says why."""
 
 
-def add(root: Path, claim: str, *, area: str = "", source: str = "", suite: str = "") -> list[Path]:
+def add(
+    root: Path, claim: str, *, kind: str = "traffic", area: str = "", source: str = "", suite: str = ""
+) -> list[Path]:
     """Write what is missing of a claim; the files that were written.
 
-    ``area``: a file of the catalog, without its ending, for the first claim of a family.  Raises Unusable.
+    ``kind``: of :data:`KINDS`, what its test looks at; ``area``: a file of the catalog, without its ending, for the
+    first claim of a family.  Raises Unusable.
     """
     found = CLAIM.fullmatch(claim)
     if not found:
@@ -57,7 +110,7 @@ def add(root: Path, claim: str, *, area: str = "", source: str = "", suite: str 
     written = []
     text = path.read_text(encoding="utf-8")
     if not _starts(text, claim):
-        path.write_text(_with_entry(text, claim, source), encoding="utf-8")
+        path.write_text(_with_entry(text, claim, source, KINDS[kind]), encoding="utf-8")
         written.append(path)
     elif area or source:
         raise Unusable(f"{claim} is in {path.name} already: change it there")
@@ -65,7 +118,8 @@ def add(root: Path, claim: str, *, area: str = "", source: str = "", suite: str 
     if test is not None:
         test.parent.mkdir(exist_ok=True)
         name = claim.lower().replace("-", "_")
-        test.write_text(TEST.format(claim=claim, name=name), encoding="utf-8")
+        begun = TEST.format(claim=claim, name=name, **KINDS[kind]._asdict())
+        test.write_text(begun, encoding="utf-8")
         written.append(test)
     if not written:
         raise Unusable(f"{claim} is in {path.name} already, and has a test")
@@ -89,7 +143,7 @@ def _areas(data: Path) -> list[str]:
     return [path.stem for path in sorted(data.glob("*.yaml")) if re.search(r"^claims:", _read(path), re.M)]
 
 
-def _with_entry(text: str, claim: str, source: str) -> str:
+def _with_entry(text: str, claim: str, source: str, kind: Kind) -> str:
     """The area's text with the claim's entry, after its family's last."""
     family, _, number = claim.partition("-")
     numbers = [int(found) for found in re.findall(rf"^  - id: {family}-(\d+)$", text, re.M)]
@@ -103,6 +157,7 @@ def _with_entry(text: str, claim: str, source: str) -> str:
         claim=claim,
         source=source or _first(before, "sources") or "walkthrough",
         tag=_first(before, "tags") or "connectivity",
+        needs=kind.needs,
     )
     entries[last] = before if before.endswith("\n") else f"{before}\n"
     return "".join([*entries[: last + 1], made, *entries[last + 1 :]])
@@ -141,12 +196,13 @@ def main(arguments: list[str]) -> int:
     """Write the files and name them; 4 for what cannot be made."""
     parser = argparse.ArgumentParser(prog="new_claim.py", description="begin a claim: catalog entry and test")
     parser.add_argument("claim", metavar="ID", help="CONN-8")
+    parser.add_argument("--kind", choices=KINDS, default="traffic", help="what its test looks at")
     parser.add_argument("--area", default="", help="file of the catalog, for the first claim of a family")
     parser.add_argument("--source", default="", help="document of documents.yaml, or an issue: calico#10199")
     parser.add_argument("--suite", default="", help="folder of suites/ (default: that of the family's other tests)")
     given = parser.parse_args(arguments)
     try:
-        written = add(ROOT, given.claim, area=given.area, source=given.source, suite=given.suite)
+        written = add(ROOT, given.claim, kind=given.kind, area=given.area, source=given.source, suite=given.suite)
     except Unusable as unusable:
         print(f"new-claim: {unusable}", file=sys.stderr)
         return 4

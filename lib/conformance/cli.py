@@ -1,9 +1,9 @@
 """``calico-conformance``: the suite where it is installed, and what can be done with reports once a run is over.
 
-Only ``run`` and ``rerun`` touch a cluster.
+Only ``run``, ``rerun`` and ``kubeconfig`` touch a cluster.
 
 Exit codes are those of a run: 0; 1, worse than the older report, or a gate that fails; 4, a file that cannot be used;
-6, a gate that could not be decided.
+6, a gate that could not be decided; 7, a cluster that cannot be reached, or refuses.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import datetime
 import itertools
 import os
 import shlex
+import stat
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -20,7 +21,11 @@ from pathlib import Path
 
 from conformance import product
 from conformance.catalog import catalog, digest
-from conformance.errors import UsageProblem
+from conformance.errors import SuiteError, UsageProblem, first_line
+from conformance.kube import runner
+from conformance.kube.access import from_environment, from_kubeconfig
+from conformance.kube.client import Kube
+from conformance.kube.refused import ApiRefused
 from conformance.policy import reach_text
 from conformance.policy.reach import Reach
 from conformance.qualify import again, gate, waivers
@@ -45,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageProblem as problem:
         print(f"ERROR: {problem}", file=sys.stderr)
         return 4
+    except SuiteError as error:
+        print(f"ERROR: {first_line(error)}", file=sys.stderr)
+        return 7
     return code
 
 
@@ -58,6 +66,19 @@ def _parser() -> argparse.ArgumentParser:
 
     one = commands.add_parser("files", help="print the folder that has suites/ and manifests/, roles included")
     one.set_defaults(run=_files)
+
+    one = commands.add_parser(
+        "kubeconfig", help="make a user for the suite with the rights that it needs, and print a kubeconfig of it"
+    )
+    one.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="the administrator's (default: what KUBECONFIG names)"
+    )
+    one.add_argument("--context", metavar="NAME", help="context in it")
+    one.add_argument("--role", choices=runner.ROLES, default=runner.ROLES[0], help="default: %(default)s")
+    one.add_argument("--with", choices=runner.BESIDE, action="append", default=[], dest="beside",
+                     help="a role beside it (repeatable)")  # fmt: skip
+    one.add_argument("--hours", type=float, default=8.0, help="that its token lasts (default: %(default)g)")
+    one.set_defaults(run=_kubeconfig)
 
     one = commands.add_parser("diff", help="what changed from one report to another; exit code 1 when it became worse")
     one.add_argument("old", type=Path, metavar="OLD", help="conformance.json, or the folder of a run")
@@ -107,6 +128,30 @@ def _caches(rest: Sequence[str]) -> bool:
 
 def _files(_: argparse.Namespace) -> int:
     print(ROOT)
+    return 0
+
+
+def _kubeconfig(options: argparse.Namespace) -> int:
+    """Printed to a file, it is one that its owner alone may read."""
+    if options.kubeconfig:
+        access = from_kubeconfig(options.kubeconfig, options.context)
+    else:
+        access = from_environment(os.environ, options.context)
+    kube = Kube(access)
+    try:
+        user = runner.runner(kube, options.role, options.beside, round(options.hours * 3600))
+        text = runner.kubeconfig(kube, user)
+    except ApiRefused as refusal:
+        hint = "; roles and users are made by an administrator of the cluster" if refusal.forbidden else ""
+        raise SuiteError(f"{first_line(refusal)}{hint}") from None
+    finally:
+        kube.close()
+    if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
+        os.fchmod(sys.stdout.fileno(), 0o600)
+    print(text, end="")
+    roles = ", ".join((options.role, *options.beside))
+    told = f"user {user.name} of namespace {runner.NAMESPACE}, roles {roles}, until {user.ends:%Y-%m-%d %H:%M} UTC"
+    print(f"{told}; next: {product.command()} --kubeconfig=FILE --plan", file=sys.stderr)
     return 0
 
 

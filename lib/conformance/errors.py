@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from conformance.model.attempt import Attempt
+    from conformance.model.explanation import Explanation
     from conformance.model.observation import Observation
 
 
 class Nonconformance(AssertionError):
     """The cluster does not do what the claim says.  ``seen`` are the observations that show it."""
 
+    explanation: Explanation | None = None
+    """What its text was made of, where an expectation about an attempt raised it."""
     paths: Sequence[Attempt] = ()
     """An attempt of each path that is wrong, the worst first, where the expectation can tell them from the others."""
 
-    def __init__(self, message: str, seen: Sequence[Observation] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, message: str | Explanation, seen: Sequence[Observation] = ()) -> None:
+        super().__init__(str(message))
+        self.explanation = None if isinstance(message, str) else message
         self.seen = tuple(seen)
 
 
@@ -34,8 +38,14 @@ class Unmet(Nonconformance):
 class SuiteError(Exception):
     """Base of everything that says nothing about the cluster's conformance."""
 
+    explanation: Explanation | None = None
+    """As that of :class:`Nonconformance`."""
     paths: Sequence[Attempt] = ()
     """As those of :class:`Nonconformance`: the paths that could not be decided."""
+
+    def __init__(self, message: str | Explanation = "") -> None:
+        super().__init__(str(message))
+        self.explanation = None if isinstance(message, str) else message
 
 
 class ProbeBroken(SuiteError):
@@ -44,7 +54,7 @@ class ProbeBroken(SuiteError):
     Keeps all that was seen up to then (``seen``) and what the transport said (``transport``).
     """
 
-    def __init__(self, message: str, seen: Sequence[Observation] = (), transport: str = "") -> None:
+    def __init__(self, message: str | Explanation, seen: Sequence[Observation] = (), transport: str = "") -> None:
         super().__init__(message)
         self.seen = tuple(seen)
         self.transport = transport
@@ -53,7 +63,7 @@ class ProbeBroken(SuiteError):
 class ControlBroken(SuiteError):
     """A control beside or before a denial failed, so the denial proves nothing; says which control."""
 
-    def __init__(self, message: str, control: str, seen: Sequence[Observation] = ()) -> None:
+    def __init__(self, message: str | Explanation, control: str, seen: Sequence[Observation] = ()) -> None:
         super().__init__(message)
         self.control = control
         self.seen = tuple(seen)

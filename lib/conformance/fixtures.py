@@ -18,8 +18,8 @@ from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.fragments import Fragments
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.node_ports import NodePorts
-from conformance.expect.node_readings import NodeReadings
 from conformance.expect.overlay import Overlay
+from conformance.expect.own_node import OwnNode
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
 from conformance.expect.pod_startup import PodStartup
@@ -72,8 +72,8 @@ __all__ = [
     "NewPods",
     "Newcomers",
     "NodePorts",
-    "NodeReadings",
     "Overlay",
+    "OwnNode",
     "OwnService",
     "Pages",
     "Place",

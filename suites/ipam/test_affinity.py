@@ -7,7 +7,7 @@ from conformance.marks import verifies
 @verifies("IPAM-1")
 def test_strict_affinity_is_on(calico: CalicoObjects, requires: Readings, remedy: Remedies) -> None:
     because = "without it Calico's IPAM refuses Windows nodes addresses, and Linux nodes may borrow theirs"
-    requires.equal(calico.strict_affinity(), True, because=because, do=remedy.strict_affinity())
+    requires.that(calico.strict_affinity(), True, because=because, do=remedy.strict_affinity())
 
 
 @verifies("IPAM-6")
@@ -18,7 +18,7 @@ def test_every_windows_node_has_exactly_one_block(ipam: IpamFacts, requires: Rea
         "several: calicoctl ipam show --show-blocks says which are empty; drain the node, and read "
         "calico-kube-controllers' log, which releases empty blocks"
     )
-    requires.on_nodes(ipam.windows, ipam.blocks, "one block", because=because, do=do)
+    requires.that(ipam.blocks, "one block", on=ipam.windows, because=because, do=do)
 
 
 @verifies("IPAM-8")
@@ -28,4 +28,4 @@ def test_every_windows_pod_has_an_address_of_its_own_nodes_block(
     pods.ensure_ready("windows-client", "windows-server")
     because = "Windows nodes never borrow: their network knows its own block only"
     do = "delete that pod; where it comes back so, run calicoctl ipam check"
-    requires.on_nodes(ipam.windows_with_pods, ipam.places, "own block", because=because, do=do)
+    requires.that(ipam.places, "own block", on=ipam.windows_with_pods, because=because, do=do)

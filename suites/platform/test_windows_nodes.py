@@ -8,7 +8,7 @@ from conformance.marks import verifies
 def test_every_windows_build_is_listed(calico: CalicoObjects, builds: Builds, requires: Readings) -> None:
     because = f"Calico {builds.calico} lists no other"
     do = "install the newest cumulative update, or use Windows Server 2022"
-    requires.each(calico.windows_builds(), builds.listed, builds.row, because=because, do=do)
+    requires.that(calico.windows_builds(), builds.listed, builds.row, because=because, do=do)
 
 
 @verifies("PLAT-7")
@@ -18,6 +18,6 @@ def test_every_windows_node_runs_a_listed_container_runtime(
     because = "Calico runs on Windows in HostProcess containers, which need containerd 1.6, or as services"
     do = "install containerd 1.6 or later on the node"
     runtimes = calico.windows_runtimes()
-    requires.each(runtimes, builds.runtime_fits, builds.runtimes, because=because, do=do)
+    requires.that(runtimes, builds.runtime_fits, builds.runtimes, because=because, do=do)
     both = "where both runtimes are there containerd is used"
-    requires.equal(calico.containerd_beside_docker(), False, because=both, do=do)
+    requires.that(calico.containerd_beside_docker(), False, because=both, do=do)

@@ -10,8 +10,8 @@ pytestmark = [manifest("services/node-port.yaml")]
 def test_a_linux_node_reaches_each_linux_node_with_or_without_a_backend(
     pods: WorkerPods, services: Services, expect: Expect
 ) -> None:
-    servers = pods.servers("linux")
-    elsewhere = services.node_ports_at(servers, pods.server("linux"), pods.server("windows"))
+    servers, of_windows = pods.servers("linux"), pods.servers("windows").one_per_build()
+    elsewhere = services.node_ports_at(servers, pods.server("linux"), *of_windows)
     targets = [*services.node_ports(servers), *services.node_ports_udp(servers), *elsewhere]
     expect.reachable(pods.nodes(), targets, because="kube-proxy of a Linux node sends it on to wherever the backend is")
 

@@ -1,6 +1,6 @@
 """The VNI is one that Windows can have, and stays as it was when a Windows node's network was made."""
 
-from conformance.fixtures import NodeReadings, Readings, Remedies, VniChange, VxlanFacts, WorkerPods
+from conformance.fixtures import Readings, Remedies, VniChange, VxlanFacts, WorkerPods
 from conformance.marks import needs, verifies
 
 
@@ -8,20 +8,18 @@ from conformance.marks import needs, verifies
 def test_the_vni_is_4096_or_higher(vxlan: VxlanFacts, requires: Readings, remedy: Remedies) -> None:
     because = "Windows refuses to network a pod with a lower one: Windows does not support VXLANVNI < 4096"
     vni = vxlan.configured("vxlanVNI")
-    requires.each(vni, lambda value: value >= 4096, "4096 or higher", because=because, do=remedy.felix("vxlanVNI"))
+    requires.that(vni, lambda value: value >= 4096, "4096 or higher", because=because, do=remedy.felix("vxlanVNI"))
 
 
 @verifies("VXLAN-9", part="read")
-def test_every_windows_network_has_the_configured_vni(
-    pods: WorkerPods, vxlan: VxlanFacts, each_node: NodeReadings
-) -> None:
+def test_every_windows_network_has_the_configured_vni(pods: WorkerPods, vxlan: VxlanFacts, requires: Readings) -> None:
     networked = pods.ensure_ready("windows-server")
     because = "a network keeps the VNI that it was made with, and nodes understand only their own"
     do = (
         "drain the node, remove its HNS network Calico, restart calico-node-windows, uncordon it (VXLAN-10); then "
         "restart kube-proxy on the node if Services stay dead"
     )
-    each_node.equal(networked, vxlan.vsid, "the configured VNI", because=because, do=do)
+    requires.that(vxlan.vsid, "the configured VNI", on=networked, because=because, do=do)
 
 
 @verifies("VXLAN-9", part="changed", active=True)

@@ -21,7 +21,8 @@ from hybridlab.kernel.rtnetlink import RouteSocket
 namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNET, "a namespace to look at")
 with RouteSocket() as route:
     route.set_link(1)
-    route.add_vxlan("vxlan.calico", index=7, vni=4097, port=4790, mtu=1410, mac="66:00:00:00:00:01", local="10.9.0.1")
+    tunnel = {"port": 4790, "mtu": 1410, "mac": "66:00:00:00:00:01", "local": "10.9.0.1"}
+    route.add_tunnel("vxlan.calico", index=7, identifier=4097, **tunnel)
     route.add_address(7, "192.168.7.0", 32)
     route.set_neighbour(7, "192.168.8.1", "00:15:5d:00:00:08")
     route.set_forwarding(7, "00:15:5d:00:00:08", "10.9.0.2")

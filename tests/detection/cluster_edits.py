@@ -275,6 +275,64 @@ def calico_node_on_the_control_plane_alone(api: Api) -> Iterator[None]:
         settle(before)
 
 
+INSTALLATION = "/apis/operator.tigera.io/v1/installations/default"
+POOL = "/apis/projectcalico.org/v3/ippools/default-ipv4-ippool"
+
+
+def _encapsulation(api: Api, named: str, modes: dict[str, str]) -> Iterator[None]:
+    """The pool, and the Installation that names it, say another encapsulation than the one that packets have."""
+    pools, pool = api("GET", INSTALLATION)["spec"]["calicoNetwork"]["ipPools"], api("GET", POOL)["spec"]
+
+    def write(pools: list[Any], modes: dict[str, str]) -> None:
+        api.merge(INSTALLATION, {"spec": {"calicoNetwork": {"ipPools": pools}}})
+        api.merge(POOL, {"spec": modes})
+
+    write([{**pools[0], "encapsulation": named}], modes)
+    yield
+    write(pools, {field: pool[field] for field in modes})
+
+
+@contextmanager
+def pool_says_ipip(api: Api) -> Iterator[None]:
+    """The pool is one of IPIP."""
+    yield from _encapsulation(api, "IPIP", {"ipipMode": "Always", "vxlanMode": "Never"})
+
+
+@contextmanager
+def pool_says_vxlan_between_subnets(api: Api) -> Iterator[None]:
+    """The pool has VXLAN between subnets only."""
+    yield from _encapsulation(api, "VXLANCrossSubnet", {"vxlanMode": "CrossSubnet"})
+
+
+@contextmanager
+def bgp_under_vxlan(api: Api) -> Iterator[None]:
+    """BGP is enabled in the Installation, and the operator gives calico-node its backend."""
+    path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node-windows"
+
+    def settle(backend: str) -> None:
+        deadline = time.monotonic() + ANSWER_WITHIN
+        while not _rolled_out(api("GET", path), backend):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the operator does not get calico-node-windows to backend {backend}")
+            time.sleep(0.1)
+
+    api.merge(INSTALLATION, {"spec": {"calicoNetwork": {"bgp": "Enabled"}}})
+    settle("windows-bgp")
+    yield
+    api.merge(INSTALLATION, {"spec": {"calicoNetwork": {"bgp": "Disabled"}}})
+    settle("vxlan")
+
+
+def _rolled_out(daemons: Any, backend: str) -> bool:
+    """Whether all pods of calico-node-windows are of the template that has this backend."""
+    container, status = daemons["spec"]["template"]["spec"]["containers"][0], daemons["status"]
+    told = next(item["value"] for item in container["env"] if item["name"] == "CALICO_NETWORKING_BACKEND")
+    current = status.get("observedGeneration") == daemons["metadata"]["generation"]
+    wanted = status["desiredNumberScheduled"]
+    ready = wanted == status.get("updatedNumberScheduled", 0) == status.get("numberReady", 0)
+    return bool(told == backend and current and ready)
+
+
 def _felix(api: Api, spec: dict[str, Any]) -> Iterator[None]:
     """FelixConfiguration default with these fields."""
     path = "/apis/projectcalico.org/v3/felixconfigurations/default"
@@ -318,18 +376,62 @@ def tunnel_without_mac(api: Api) -> Iterator[None]:
     api.merge(path, {"metadata": {"annotations": {name: before}}})
 
 
+V3 = "/apis/projectcalico.org/v3"
+OF_RUNS = "kubernetes.io/metadata.name contains 'calico-demo'"
+"""Selects what every run makes."""
+
+
 @contextmanager
-def foreign_policy_denies_ingress(api: Api) -> Iterator[None]:
-    """A GlobalNetworkPolicy that is not the suite's denies ingress to every pod of the suite."""
-    path = "/apis/projectcalico.org/v3/globalnetworkpolicies"
-    body = {
-        "apiVersion": "projectcalico.org/v3", "kind": "GlobalNetworkPolicy", "metadata": {"name": "company-wide"},
-        "spec": {"namespaceSelector": "kubernetes.io/metadata.name contains 'calico-demo'", "types": ["Ingress"],
-                 "order": 1, "ingress": [{"action": "Deny"}]},
-    }  # fmt: skip
-    api("POST", path, body)
+def policies_of_others(api: Api, tier: str, **specs: dict[str, Any]) -> Iterator[None]:
+    """GlobalNetworkPolicies of somebody else, by name, in a tier that passes what is left; empty: in default."""
+    policies, tiers = f"{V3}/globalnetworkpolicies", f"{V3}/tiers"
+    if tier:
+        spec: dict[str, Any] = {"order": 5, "defaultAction": "Pass"}
+        api(
+            "POST",
+            tiers,
+            {"apiVersion": "projectcalico.org/v3", "kind": "Tier", "metadata": {"name": tier}, "spec": spec},
+        )
+    names = [f"{tier}.{name}" if tier else name for name in specs]
+    for name, spec in zip(names, specs.values(), strict=True):
+        body = {"apiVersion": "projectcalico.org/v3", "kind": "GlobalNetworkPolicy", "metadata": {"name": name}}
+        api("POST", policies, body | {"spec": spec | ({"tier": tier} if tier else {})})
     yield
-    api("DELETE", f"{path}/company-wide")
+    for name in names:
+        api("DELETE", f"{policies}/{name}")
+    if tier:
+        api("DELETE", f"{tiers}/{tier}")
+
+
+def foreign_policy_denies_ingress(api: Api) -> contextlib.AbstractContextManager[None]:
+    """A GlobalNetworkPolicy that is not the suite's denies ingress to every pod of the suite."""
+    deny = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "order": 1, "ingress": [{"action": "Deny"}]}
+    return policies_of_others(api, "", **{"company-wide": deny})
+
+
+def foreign_policy_may_deny_ingress(api: Api) -> contextlib.AbstractContextManager[None]:
+    """The same, of one whose selector is of no language that anybody but its Calico reads: of service accounts."""
+    deny = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "order": 1, "ingress": [{"action": "Deny"}]}
+    return policies_of_others(api, "", **{"company-wide": deny | {"serviceAccountSelector": "!has(exempt)"}})
+
+
+def foreign_tier_allows(api: Api) -> contextlib.AbstractContextManager[None]:
+    """A GlobalNetworkPolicy of an earlier tier, which is not the suite's, lets in everything."""
+    allow = {"namespaceSelector": OF_RUNS, "types": ["Ingress", "Egress"], "order": 1}
+    return policies_of_others(
+        api, "platform", friendly=allow | {"ingress": [{"action": "Allow"}], "egress": [{"action": "Allow"}]}
+    )
+
+
+@contextmanager
+def harmless_policies_of_others(api: Api) -> Iterator[None]:
+    """An earlier tier allows DNS to all and logs, and an egress policy of everybody's allows everything."""
+    dns = {"action": "Allow", "protocol": "UDP", "destination": {"ports": [53]}}
+    log = {"selector": "all()", "types": ["Ingress"], "order": 2, "ingress": [{"action": "Log"}]}
+    out = {"selector": "all()", "types": ["Egress"], "order": 9000, "egress": [{"action": "Allow"}]}
+    early = {"dns": {"selector": "all()", "types": ["Egress"], "order": 1, "egress": [dns]}, "log": log}
+    with policies_of_others(api, "platform", **early), policies_of_others(api, "", **{"go-anywhere": out}):
+        yield
 
 
 @contextmanager
@@ -365,11 +467,17 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         affinity_gone,
         scheduler_on_windows,
         etcd_under_the_operator,
+        pool_says_ipip,
+        pool_says_vxlan_between_subnets,
+        bgp_under_vxlan,
         another_vxlan_port,
         vni_below_4096,
         tunnel_of_another_block,
         tunnel_without_mac,
         foreign_policy_denies_ingress,
+        foreign_policy_may_deny_ingress,
+        foreign_tier_allows,
+        harmless_policies_of_others,
         pods_never_go,
     )
 }

@@ -2,40 +2,89 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from tests.detection import shard
+from tests.detection import choice
+from tests.detection.table import Row, Table, read
+
+SAYS = pytest.StashKey[list[str]]()
+"""Lines for the end of the run: what was left out."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--detection-shares", type=int, metavar="N", default=1,
-        help="with -m detection: run one Nth of the rows, chosen by the id of the commit that is checked out",
+    group = parser.getgroup("detection", "with -m detection")
+    group.addoption(
+        "--detection-claim", metavar="ID", default="", help="the rows that run this claim, it alone in each"
+    )
+    group.addoption("--detection-whole", action="store_true", help="every claim on each row's lab")
+    group.addoption(
+        "--detection-labs", type=int, metavar="N", default=0,
+        help="at most N rows: those that the change since its base concerns, others by the id of the commit",
     )  # fmt: skip
+    group.addoption(
+        "--detection-minutes", type=float, metavar="M", default=0.0, help="begin no row when M minutes have passed"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "detection: a whole run of the suite on a lab that is wrong on purpose")
-    config.addinivalue_line("markers", "detection_row: one row of the table; a share of the rows is taken from these")
+    config.addinivalue_line("markers", "detection_row: one row of the table; those to run are chosen among these")
+    config.stash[SAYS] = []
 
 
-def pytest_report_header(config: pytest.Config) -> str | None:
-    of = config.getoption("--detection-shares", default=1)
-    if of == 1:
-        return None
-    commit = shard.commit()
-    return f"detection: share {shard.chosen(of, commit) + 1} of {of}, chosen by commit {commit[:12]}"
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The rows of this run, those of one lab after each other, so that it is started once."""
+    if not metafunc.definition.get_closest_marker("detection_row"):
+        return
+    table = read()
+    rows = _rows(metafunc.config, table)
+    labs = [row.lab for row in rows]
+    rows = sorted(rows, key=lambda row: labs.index(row.lab))
+    metafunc.parametrize("row", rows, ids=[row.name for row in rows])
+
+
+def _rows(config: pytest.Config, table: Table) -> list[Row]:
+    claim, labs = config.getoption("--detection-claim"), config.getoption("--detection-labs")
+    if claim and claim not in table.clean:
+        raise pytest.UsageError(
+            f"--detection-claim={claim}: no claim of tests/detection/rows; its clean verdict is missing"
+        )
+    rows = table.concerning(claim) if claim else list(table.rows)
+    if config.getoption("--detection-whole"):
+        rows = [row.of_all_claims() for row in rows]
+    if not labs or "detection" not in str(config.getoption("-m")):
+        return rows
+    choosing = choice.chosen(table, rows, choice.change(), labs)
+    left_out = ", ".join(row.name for row in choosing.left_out)
+    config.stash[SAYS] += [choosing.says, *([f"detection: concerned and left out: {left_out}"] if left_out else [])]
+    return list(choosing.rows)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    rows = [item for item in items if item.get_closest_marker("detection")]
-    if "detection" in str(config.getoption("-m")):
-        of = config.getoption("--detection-shares", default=1)
-        table = [item for item in rows if item.get_closest_marker("detection_row")]
-        kept = shard.share(table, shard.chosen(of, shard.commit()) if of > 1 else 0, of)
-        left_out = [item for item in table if item not in kept]
-    else:
-        left_out = rows
+    asked = "detection" in str(config.getoption("-m"))
+    left_out = [item for item in items if item.get_closest_marker("detection") and not asked]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(scope="session")
+def begun() -> float:
+    """When the first row began, by the monotonic clock."""
+    return time.monotonic()
+
+
+@pytest.fixture
+def in_time(request: pytest.FixtureRequest, begun: float) -> None:
+    """There is time for another row."""
+    minutes = request.config.getoption("--detection-minutes")
+    if minutes and time.monotonic() - begun > minutes * 60:
+        request.config.stash[SAYS].append(f"detection: left out after {minutes:g} minutes: {request.node.name}")
+        pytest.skip(f"{minutes:g} minutes are over")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for line in config.stash[SAYS]:
+        terminalreporter.write_line(line)

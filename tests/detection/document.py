@@ -16,7 +16,12 @@ Generated from [`tests/detection/rows/`](../tests/detection/rows) by
 
 A claim that nothing has ever turned red proves nothing when it is green. Each row below runs the suite, as a user runs
 it, on a lab that is wrong in one way, and compares the verdict of every claim with what the row expects:
-`make check-detection`, or `pytest tests/detection -m detection -k ROW` for one of them.
+`make check-detection`, or `pytest tests/detection -m detection -k ROW` for one of them. `make check-detection CLAIM=ID`
+runs the rows that run one claim, it alone in each; `make check-detection-whole` runs every claim on the lab of each
+row, and fails for one that changes and that the row does not name.
+
+A row names the layer that is wrong ([layers](../tests/detection/layers.yaml)). Its claims are those that it names, or
+those of the areas that depend on the layer.
 """
 
 WORDS = """
@@ -43,8 +48,8 @@ def page(table: Table) -> str:
     lines += [
         "",
         "## Rows",
-        "| row | what is wrong | how | claims that change | other claims |",
-        "| --- | --- | --- | --- | --- |",
+        "| row | layer | what is wrong | how | claims that change | other claims |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     lines += [_line(row, table) for row in table.rows]
     return "\n".join(lines) + "\n" + WORDS + "\n".join(_words(table)) + "\n"
@@ -80,9 +85,17 @@ def _line(row: Row, table: Table) -> str:
             changed.setdefault(" or ".join((table.clean_of(row.profile)[claim], *others)), []).append(claim)
     order = sorted(changed.items(), key=lambda one: (not one[0].startswith(RED), one[0]))
     text = "; ".join(f"{verdict}: {', '.join(claims)}" for verdict, claims in order) or "none"
-    rest = f"not run: {row.why}" if row.claims else "as on a healthy lab"
+    rest = (
+        f"not run: {row.why or f'those of other areas than {_areas(row, table)}'}"
+        if row.claims
+        else "as on a healthy lab"
+    )
     rest += f" of {row.profile}" if row.profile != DEFAULT and not row.claims else ""
-    return f"| {row.name} | {row.what} | {_how(row)} | {text} | {rest} |"
+    return f"| {row.name} | {row.layer} | {row.what} | {_how(row)} | {text} | {rest} |"
+
+
+def _areas(row: Row, table: Table) -> str:
+    return ", ".join(table.layers[row.layer].areas)
 
 
 def _how(row: Row) -> str:

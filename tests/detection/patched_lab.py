@@ -1,70 +1,141 @@
 """Starts a lab whose own code is patched in one place: ``python patched_lab.py PATCH up ...``.
 
-The patches live here and not in the lab: nothing that a user can start knows them.
+The patches are what no fault of the lab can be: they are about the one graph of policies that all Felixes share, or
+about what was there before.  They live here and not in the lab, so that nothing that a user can start knows them;
+test_patched_lab.py applies each and sees it take effect.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "lib"))
 
-
-def windows_allows_what_policy_denies() -> None:
-    """On Windows the end of a tier that no rule matched allows instead of denying."""
-    from hybridlab.policy import acls
-    from hybridlab.policy.flattener import tier_rules
-
-    def patched(policies: Any, end: Any) -> Any:
-        *rules, last = tier_rules(policies, end)
-        return [*rules, replace(last, action="Allow") if last.action == "Block" else last]
-
-    acls.tier_rules = patched  # type: ignore[attr-defined]
+Written = Mapping[str, Any]
+"""A policy's spec, or one of its rules or peers, in Calico's words."""
+RUN = "calico-demo"
+"""How the names of a run's namespaces begin: policies of the lab's own are not bent where that would end the run."""
 
 
-def allow_rules_deny() -> None:
-    """Every rule that allows denies, on both operating systems."""
-    from hybridlab.policy.policy import Policy
+def written(
+    way: Callable[[Written, str], Written], also: Callable[[Any, Written], Any] = lambda policy, _: policy
+) -> None:
+    """Felix takes a policy for one that is written otherwise: ``way`` of its spec, ``also`` of what becomes of it."""
+    from hybridlab.policy import admin_policy, kubernetes_policy, policy
 
-    true = Policy.rules
+    true = policy.from_spec
 
-    def patched(self: Policy, direction: Any) -> Any:
-        rules = true(self, direction)
-        return tuple(replace(rule, action="deny") if rule.action == "allow" else rule for rule in rules)
+    def patched(key: Any, spec: Written, types: Any) -> Any:
+        return also(true(key, way(spec, key.namespace), types), spec)
 
-    Policy.rules = patched  # type: ignore[method-assign]
-
-
-def ports_are_ignored() -> None:
-    """Rules match every destination port."""
-    from hybridlab.policy.policy import Policy, Ports
-
-    true = Policy.rules
-
-    def patched(self: Policy, direction: Any) -> Any:
-        rules = true(self, direction)
-        return tuple(replace(rule, destination=replace(rule.destination, ports=Ports())) for rule in rules)
-
-    Policy.rules = patched  # type: ignore[method-assign]
+    for module in (policy, kubernetes_policy, admin_policy):
+        module.from_spec = patched  # type: ignore[attr-defined]
 
 
-def kubelet_probes_of_windows_pods_fail() -> None:
-    """Every probe that the kubelet sends to the address of a pod on a Windows node fails; those in the pod do not."""
-    from hybridlab.controllers.probes import Prober
-    from hybridlab.runtime.model import ProbeResult
+def _with_rules(spec: Written, made: Callable[[Written], Iterable[Written]]) -> Written:
+    return {
+        **spec,
+        **{way: [other for rule in spec.get(way) or () for other in made(rule)] for way in ("ingress", "egress")},
+    }
 
-    true = Prober._probe
 
-    async def patched(self: Any, probe: Any) -> Any:
-        if "windows" in self._pod["spec"].get("nodeName", "") and "exec" not in probe:
-            return ProbeResult(ok=False, message="connect: connection timed out")
-        return await true(self, probe)
+def _with_peers(spec: Written, changed: Callable[[Written], Written]) -> Written:
+    return _with_rules(
+        spec, lambda rule: [{**rule, **{side: changed(rule.get(side) or {}) for side in ("source", "destination")}}]
+    )
 
-    Prober._probe = patched  # type: ignore[method-assign]
+
+def either_selector(spec: Written, _: str) -> Written:
+    """What one of a peer's two selectors selects is let in."""
+    from hybridlab.policy.label_selectors import PODS_ONLY
+
+    def made(rule: Written) -> list[Written]:
+        peer = rule.get("source") or {}
+        if not peer.get("selector") or not peer.get("namespaceSelector"):
+            return [rule]
+        own = {key: value for key, value in peer.items() if key != "namespaceSelector"}
+        return [{**rule, "source": own}, {**rule, "source": {**peer, "selector": PODS_ONLY}}]
+
+    return _with_rules(spec, made)
+
+
+def accounts_of_everybody(spec: Written, _: str) -> Written:
+    """A rule for service accounts is for everybody."""
+    return _with_peers(spec, lambda peer: {key: value for key, value in peer.items() if key != "serviceAccounts"})
+
+
+def accounts_of_nobody(spec: Written, _: str) -> Written:
+    """No pod has a service account: a rule for some is for nobody."""
+
+    def changed(peer: Written) -> Written:
+        if not peer.get("serviceAccounts"):
+            return peer
+        nobody = " && ".join(filter(None, (peer.get("selector"), "has(account)")))
+        return {**{key: value for key, value in peer.items() if key != "serviceAccounts"}, "selector": nobody}
+
+    return _with_peers(spec, changed)
+
+
+def all_namespaces_the_own(spec: Written, _: str) -> Written:
+    """A rule's selector of all namespaces is taken for none: it is about the policy's own namespace."""
+    return _with_peers(
+        spec, lambda peer: {**peer, "namespaceSelector": peer.get("namespaceSelector", "").replace("all()", "")}
+    )
+
+
+def all_pods_nobody(spec: Written, namespace: str) -> Written:
+    """A policy of the run's that is for all pods of its namespace is for none."""
+    from hybridlab.policy.label_selectors import PODS_ONLY
+
+    is_for_all = namespace.startswith(RUN) and spec.get("selector") in {PODS_ONLY, "all()"}
+    return {**spec, "selector": "!all()"} if is_for_all else spec
+
+
+def of_namesakes(policy: Any, spec: Written) -> Any:
+    """A policy of the run's selects pods of other namespaces too that have the labels that it asks for."""
+    from hybridlab.policy.selectors import parse
+
+    reaches = policy.key.namespace.startswith(RUN) and spec.get("selector")
+    return replace(policy, selector=parse(spec["selector"])) if reaches else policy
+
+
+def updates(method: str, patched: Callable[..., None]) -> None:
+    """Felix makes something else of an update: ``patched`` gets the true method, the graph and the update."""
+    from hybridlab.policy.resolve import Graph
+
+    true = getattr(Graph, method)
+    setattr(Graph, method, lambda self, *update: patched(partial(true, self), self, *update))
+
+
+def namespace_labels_stay(true: Any, graph: Any, name: str, labels: Any) -> None:
+    """Felix knows the labels alone that a namespace had when it came."""
+    if labels is None or name not in graph._namespaces:
+        true(name, labels)
+
+
+def namesakes_collide(true: Any, graph: Any, policy: Any) -> None:
+    """A policy takes the place of one of its name in another namespace."""
+    for key in list(graph._policies):
+        if (key.name, key.kind) == (policy.key.name, policy.key.kind) and key.namespace != policy.key.namespace:
+            graph.remove_policy(key)
+    true(policy)
+
+
+def edits_ignored(true: Any, graph: Any, policy: Any) -> None:
+    """A policy of Kubernetes stays what it was when it came."""
+    if policy.key not in graph._policies or policy.key.kind != "KubernetesNetworkPolicy":
+        true(policy)
+
+
+def removals_take_all(true: Any, graph: Any, key: Any) -> None:
+    """With a policy go all others of its namespace."""
+    for other in [other for other in graph._policies if other.namespace == key.namespace]:
+        true(other)
 
 
 def acl_lists_look_unchanged() -> None:
@@ -76,135 +147,6 @@ def acl_lists_look_unchanged() -> None:
         return {endpoint: shown(acls)[:1] for endpoint, acls in self._given.items()}
 
     AclLists.shown = patched  # type: ignore[method-assign]
-
-
-def every_update_replaces_lists() -> None:
-    """Windows endpoints get their ACL list anew with every update, a label's change included, as before v3.31."""
-    from hybridlab.calico.acl_lists import AclLists
-
-    true = AclLists.__init__
-
-    def patched(self: Any, calico_version: str) -> None:
-        true(self, calico_version)
-        self.every_update_replaces = True
-
-    AclLists.__init__ = patched  # type: ignore[method-assign]
-
-
-def _misread(node: str, made: Callable[[Any, str], list[Any]]) -> None:
-    """The Felix of nodes whose name contains this has other rules: ``made`` of a rule and its direction."""
-    from hybridlab.calico.felix_faults import FelixFaults
-
-    true = FelixFaults.read
-
-    def rules(policy: Any, direction: str) -> Any:
-        return tuple(other for rule in getattr(policy, direction) for other in made(rule, direction))
-
-    def patched(self: Any, tiers: Any) -> Any:
-        if node not in self.node:
-            return true(self, tiers)
-        return tuple(
-            replace(
-                tier,
-                policies=tuple(
-                    replace(policy, ingress=rules(policy, "ingress"), egress=rules(policy, "egress"))
-                    for policy in tier.policies
-                ),
-            )
-            for tier in true(self, tiers)
-        )
-
-    FelixFaults.read = patched  # type: ignore[method-assign]
-
-
-def exceptions_are_ignored() -> None:
-    """Addresses that a rule leaves out of its block are let in with the rest, on both operating systems."""
-    _misread("", lambda rule, _: [replace(rule, source=replace(rule.source, not_nets=()))])
-
-
-def port_ranges_are_cut_or_long() -> None:
-    """On windows-2019 a range of ports is its first one, on linux-2 it ends one port later."""
-
-    def changed(change: Callable[[int, int], tuple[int, int]]) -> Callable[[Any, str], list[Any]]:
-        def made(rule: Any, _: str) -> list[Any]:
-            ports = replace(rule.destination.ports, ranges=tuple(change(*one) for one in rule.destination.ports.ranges))
-            return [replace(rule, destination=replace(rule.destination, ports=ports))]
-
-        return made
-
-    _misread("windows-2019", changed(lambda first, _: (first, first)))
-    _misread("linux-2", changed(lambda first, last: (first, last + (last > first))))
-
-
-def _one_port_entry(which: slice) -> None:
-    """On windows-2022 and linux-1 a rule's list of ports is one of its entries."""
-
-    def made(rule: Any, _: str) -> list[Any]:
-        ports = replace(rule.destination.ports, ranges=rule.destination.ports.ranges[which])
-        return [replace(rule, destination=replace(rule.destination, ports=ports))]
-
-    _misread("windows-2022", made)
-    _misread("linux-1", made)
-
-
-def first_of_several_ports() -> None:
-    """On windows-2022 and linux-1 a rule's list of ports is its first entry."""
-    _one_port_entry(slice(1))
-
-
-def last_of_several_ports() -> None:
-    """On windows-2022 and linux-1 a rule's list of ports is its last entry."""
-    _one_port_entry(slice(-1, None))
-
-
-def port_names_mean_all_or_nothing() -> None:
-    """On linux-1 a rule with a port's name is for every port of its protocol, on linux-3 for none."""
-
-    def made(rule: Any, _: str) -> list[Any]:
-        ports = replace(rule.destination.ports, names=())
-        return [replace(rule, destination=replace(rule.destination, ports=ports))]
-
-    _misread("linux-1", made)
-    _misread("linux-3", lambda rule, _: [] if rule.destination.ports.names else [rule])
-
-
-def egress_datagrams_without_port_or_at_all() -> None:
-    """On windows-2019 egress rules for UDP are for every port, on linux-2 there are none."""
-    from hybridlab.policy.policy import Ports
-
-    def any_port(rule: Any, direction: str) -> list[Any]:
-        datagrams = direction == "egress" and rule.protocol == "udp"
-        return [replace(rule, destination=replace(rule.destination, ports=Ports())) if datagrams else rule]
-
-    _misread("windows-2019", any_port)
-    _misread("linux-2", lambda rule, direction: [] if (direction, rule.protocol) == ("egress", "udp") else [rule])
-
-
-def either_selector_is_enough() -> None:
-    """What one of a peer's two selectors selects is let in, on both operating systems."""
-    from hybridlab.policy import kubernetes_policy
-
-    true = kubernetes_policy._rules
-
-    def patched(rule: Any, peers: str, side: str) -> Any:
-        alone = [{key: value} for peer in rule.get(peers) or () for key, value in peer.items()]
-        return true({**rule, peers: alone}, peers, side)
-
-    kubernetes_policy._rules = patched
-
-
-def service_accounts_are_ignored() -> None:
-    """A rule for service accounts is for everybody, on both operating systems."""
-    from hybridlab.policy import policy
-
-    policy._accounts = lambda accounts: ""
-
-
-def service_accounts_are_nobodys() -> None:
-    """No pod has a service account: a rule for some is for nobody, on both operating systems."""
-    from hybridlab.policy import policy
-
-    policy._accounts = lambda accounts: "has(account)" if accounts else ""
 
 
 def negations_are_ignored() -> None:
@@ -223,60 +165,6 @@ def negations_are_ignored() -> None:
     Not.matches = anybody  # type: ignore[method-assign]
 
 
-def labels_of_namespaces_stay() -> None:
-    """Felix knows the labels alone that a namespace had when it came."""
-    from hybridlab.policy.resolve import Graph
-
-    true = Graph.set_namespace
-
-    def patched(self: Any, name: str, labels: Any) -> None:
-        if labels is None or name not in self._namespaces:
-            true(self, name, labels)
-
-    Graph.set_namespace = patched  # type: ignore[method-assign]
-
-
-def namesake_policies_collide() -> None:
-    """A policy takes the place of one of its name in another namespace."""
-    from hybridlab.policy.resolve import Graph
-
-    true = Graph.set_policy
-
-    def patched(self: Any, policy: Any) -> None:
-        for key in list(self._policies):
-            if (key.name, key.kind) == (policy.key.name, policy.key.kind) and key.namespace != policy.key.namespace:
-                self.remove_policy(key)
-        true(self, policy)
-
-    Graph.set_policy = patched  # type: ignore[method-assign]
-
-
-def edits_of_kubernetes_policies_are_ignored() -> None:
-    """A policy of Kubernetes stays what it was when it came."""
-    from hybridlab.policy.resolve import Graph
-
-    true = Graph.set_policy
-
-    def patched(self: Any, policy: Any) -> None:
-        if policy.key not in self._policies or policy.key.kind != "KubernetesNetworkPolicy":
-            true(self, policy)
-
-    Graph.set_policy = patched  # type: ignore[method-assign]
-
-
-def removals_take_all_policies() -> None:
-    """With a policy go all others of its namespace."""
-    from hybridlab.policy.resolve import Graph
-
-    true = Graph.remove_policy
-
-    def patched(self: Any, key: Any) -> None:
-        for other in [other for other in self._policies if other.namespace == key.namespace]:
-            true(self, other)
-
-    Graph.remove_policy = patched  # type: ignore[method-assign]
-
-
 def policies_keep_to_first_labels() -> None:
     """On linux-2 and windows-2019 a pod is under the policies that select the labels which it came with."""
     from hybridlab.policy.resolve import Graph
@@ -291,59 +179,20 @@ def policies_keep_to_first_labels() -> None:
     Graph._apply_policy = patched  # type: ignore[method-assign]
 
 
-def policies_reach_namesakes() -> None:
-    """A policy selects pods of other namespaces too that have the labels that it asks for."""
-    from hybridlab.policy import policy
-
-    true = policy._policy_selector
-
-    def patched(spec: Any, namespace: str) -> str:
-        own = namespace.startswith("calico-demo") and spec.get("selector")
-        return str(own or true(spec, namespace))
-
-    policy._policy_selector = patched
-
-
-def _service_ports(changed: Callable[[str, Any], Any]) -> None:
-    """Each node has other Service ports: ``changed`` of the node and the port."""
-    from hybridlab.faults.service_gate import ServiceGate
-
-    true = ServiceGate.set_services
-
-    async def patched(self: Any, node: str, table: Any) -> None:
-        await true(self, node, replace(table, ports=tuple(changed(node, port) for port in table.ports)))
-
-    ServiceGate.set_services = patched  # type: ignore[method-assign]
-
-
-def services_lead_to_their_own_port() -> None:
-    """On windows-2019 the port of the run's Services is taken for that of their backends."""
-
-    def changed(node: str, port: Any) -> Any:
-        if node != "windows-2019" or not port.name.startswith("calico-demo"):
-            return port
-        return replace(port, backends=tuple(replace(backend, port=port.port) for backend in port.backends))
-
-    _service_ports(changed)
-
-
-def node_ports_for_streams_alone() -> None:
-    """On linux-2 and windows-2019 NodePorts forward no datagrams."""
-    nodes = {"linux-2", "windows-2019"}
-    _service_ports(
-        lambda node, port: replace(port, node_port=None) if node in nodes and port.protocol == "udp" else port
-    )
-
-
 def one_peer_has_another_vni() -> None:
     """linux-2 and windows-2019 send to windows-2022 alone with another VNI than their own."""
     from hybridlab.calico.felix_faults import FelixFaults
 
     true = FelixFaults.laid
 
-    def patched(self: Any, block: Any) -> Any:
-        wrong = self.node in {"linux-2", "windows-2019"} and block.node_address == "10.0.0.14"
-        return replace(true(self, block), vni=4999) if wrong else true(self, block)
+    def patched(self: Any, routes: Any) -> Any:
+        if self.node not in {"linux-2", "windows-2019"}:
+            return true(self, routes)
+        wrong = tuple(
+            replace(block, identifier=4999) if block.node_address == "10.0.0.14" else block
+            for block in routes.remote_blocks
+        )
+        return true(self, replace(routes, remote_blocks=wrong))
 
     FelixFaults.laid = patched  # type: ignore[method-assign]
 
@@ -360,20 +209,6 @@ def policies_stay_on_one_node() -> None:
             return read
         last[:] = [read] if read else last
         return read or (last[0] if last else read)
-
-    FelixFaults.read = patched  # type: ignore[method-assign]
-
-
-def one_policy_of_several() -> None:
-    """On linux-2 and windows-2019 the first alone of a tier's policies for a pod is enforced."""
-    from hybridlab.calico.felix_faults import FelixFaults
-
-    true = FelixFaults.read
-
-    def patched(self: Any, tiers: Any) -> Any:
-        if self.node not in {"linux-2", "windows-2019"}:
-            return true(self, tiers)
-        return true(self, tuple(replace(tier, policies=tier.policies[:1]) for tier in tiers))
 
     FelixFaults.read = patched  # type: ignore[method-assign]
 
@@ -412,88 +247,26 @@ def new_pods_are_members_whatever_their_labels() -> None:
     Graph._refresh = patched  # type: ignore[method-assign]
 
 
-def left_out_types_are_both() -> None:
-    """A policy that does not say which directions it is about is about both."""
-    from hybridlab.api.kinds.calico import PolicyStrategy
-    from hybridlab.api.kinds.networking import NetworkPolicyStrategy
-
-    def patch(strategy: Any, types: str) -> None:
-        true = strategy.default
-
-        def patched(self: Any, obj: Any) -> None:
-            if not obj["spec"].get(types):
-                obj["spec"][types] = ["Ingress", "Egress"]
-            true(self, obj)
-
-        strategy.default = patched
-
-    patch(NetworkPolicyStrategy, "policyTypes")
-    patch(PolicyStrategy, "types")
-
-
-def empty_namespace_selectors_mean_the_own() -> None:
-    """A rule's selector of all namespaces is taken for none: it is about the policy's own namespace."""
-    from hybridlab.policy import policy
-
-    true = policy.selectors_of
-
-    def patched(peer: Any, namespace: str) -> tuple[str, str]:
-        return true({**peer, "namespaceSelector": peer.get("namespaceSelector", "").replace("all()", "")}, namespace)
-
-    policy.selectors_of = patched
-
-
-def empty_pod_selectors_select_nobody() -> None:
-    """A policy of the run's that is for all pods of its namespace is for none."""
-    from hybridlab.policy import policy
-    from hybridlab.policy.label_selectors import PODS_ONLY
-
-    true = policy._policy_selector
-
-    def patched(spec: Any, namespace: str) -> str:
-        is_for_all = namespace.startswith("calico-demo") and spec.get("selector") in {PODS_ONLY, "all()"}
-        return true({**spec, "selector": "!all()"} if is_for_all else spec, namespace)
-
-    policy._policy_selector = patched
-
-
 PATCHES: dict[str, Callable[[], None]] = {
-    item.__name__.replace("_", "-"): item
-    for item in (
-        windows_allows_what_policy_denies,
-        allow_rules_deny,
-        ports_are_ignored,
-        kubelet_probes_of_windows_pods_fail,
-        acl_lists_look_unchanged,
-        every_update_replaces_lists,
-        exceptions_are_ignored,
-        port_ranges_are_cut_or_long,
-        first_of_several_ports,
-        last_of_several_ports,
-        port_names_mean_all_or_nothing,
-        egress_datagrams_without_port_or_at_all,
-        either_selector_is_enough,
-        negations_are_ignored,
-        service_accounts_are_ignored,
-        service_accounts_are_nobodys,
-        labels_of_namespaces_stay,
-        namesake_policies_collide,
-        edits_of_kubernetes_policies_are_ignored,
-        removals_take_all_policies,
-        policies_keep_to_first_labels,
-        policies_reach_namesakes,
-        services_lead_to_their_own_port,
-        node_ports_for_streams_alone,
-        one_peer_has_another_vni,
-        policies_stay_on_one_node,
-        one_policy_of_several,
-        new_pods_are_no_members,
-        new_pods_are_members_whatever_their_labels,
-        left_out_types_are_both,
-        empty_namespace_selectors_mean_the_own,
-        empty_pod_selectors_select_nobody,
-    )
+    "written either-selector": partial(written, either_selector),
+    "written accounts-of-everybody": partial(written, accounts_of_everybody),
+    "written accounts-of-nobody": partial(written, accounts_of_nobody),
+    "written all-namespaces-the-own": partial(written, all_namespaces_the_own),
+    "written all-pods-nobody": partial(written, all_pods_nobody),
+    "written of-namesakes": partial(written, lambda spec, _: spec, of_namesakes),
+    "updates namespace-labels-stay": partial(updates, "set_namespace", namespace_labels_stay),
+    "updates namesakes-collide": partial(updates, "set_policy", namesakes_collide),
+    "updates edits-ignored": partial(updates, "set_policy", edits_ignored),
+    "updates removals-take-all": partial(updates, "remove_policy", removals_take_all),
+    "acl-lists-look-unchanged": acl_lists_look_unchanged,
+    "negations-are-ignored": negations_are_ignored,
+    "policies-keep-to-first-labels": policies_keep_to_first_labels,
+    "policies-stay-on-one-node": policies_stay_on_one_node,
+    "new-pods-are-no-members": new_pods_are_no_members,
+    "new-pods-are-members-whatever-their-labels": new_pods_are_members_whatever_their_labels,
+    "one-peer-has-another-vni": one_peer_has_another_vni,
 }
+"""Name, and way where a patch has several, to what applies it to this process."""
 
 
 if __name__ == "__main__":

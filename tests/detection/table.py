@@ -1,6 +1,7 @@
 """Reads rows/*.yaml: what every claim must say on a healthy lab, and on each that is wrong on purpose.
 
 A file is an area, as a folder of suites/ is: the clean verdicts of its claims, and the rows that are about them.
+layers.yaml says which areas depend on what a row breaks.
 Decides nothing about runs; it refuses a table that contradicts itself.
 """
 
@@ -14,16 +15,19 @@ from typing import Any
 import yaml
 
 ROWS = Path(__file__).with_name("rows")
-RED = ("VIOLATED", "UNMET", "LIFTED")
+LAYERS = Path(__file__).with_name("layers.yaml")
+RED = ("VIOLATED", "UNMET", "LIFTED", "ADVISED")
 """Verdicts that say: this cluster does not do what the claim states."""
+REASONED = ("NOT_RUN", "ADVISED")
+"""Verdicts that a row expects only with what the reason of one of the claims says."""
 CHANGES = (*RED, "INCONCLUSIVE", "CONFIRMED", "NOT_OBSERVED", "NOT_RUN", "NOT_APPLICABLE")
 DEFAULT = "default"
 """Profile of rows that name none."""
 OUTSIDE = "198.51.100.10"
 """The host beyond the cluster that a lab has unless it is told otherwise."""
 FIELDS = {
-    "what", "why", "each", "on_node", "profile", "external_target", "set", "patch", "faults", "edit", "on_service",
-    "claims", "workers", "timings", "only", "expect", "may", "says", "red_on", "records", "exit",
+    "layer", "what", "why", "each", "on_node", "profile", "external_target", "set", "patch", "faults", "edit",
+    "on_service", "claims", "workers", "timings", "only", "expect", "may", "whole", "says", "red_on", "records", "exit",
 }  # fmt: skip
 
 
@@ -32,10 +36,12 @@ class Row:
     """One lab, what is wrong on it, and what the suite must make of that."""
 
     name: str
+    layer: str
+    """What of the cluster is wrong; a layer of layers.yaml."""
     what: str
     """What is wrong, for the documentation."""
     why: str = ""
-    """Why only some claims are run; empty: all are."""
+    """Why only some claims or tests are run; empty: all are, or all of the layer's areas."""
     node: str = ""
     """The one node that is wrong, which every red reason names and whose build alone is red; empty: there is none."""
     on_node: dict[str, str] = field(default_factory=dict)
@@ -45,7 +51,7 @@ class Row:
     set: tuple[str, ...] = ()
     """``hybridlab up --set``."""
     patch: str = ""
-    """Name of a patch of the lab's own code (patched_lab.py)."""
+    """Name of a patch of the lab's own code (patched_lab.py), and its way where it has several."""
     faults: tuple[str, ...] = ()
     """``hybridlab faults inject``, before the run."""
     edit: str = ""
@@ -57,7 +63,7 @@ class Row:
     external_target: str = OUTSIDE
     """``pytest --external-target``; empty: none."""
     claims: tuple[str, ...] = ()
-    """Claims to run; none: all."""
+    """Claims to run; none: all.  In the file ``all``, or a list, or nothing for those of the layer's areas."""
     workers: int = 0
     """``pytest -n``; 0: two, as ``-n auto`` chooses there: a Windows node has room for the agents of two."""
     timings: dict[str, str] = field(default_factory=dict)
@@ -68,6 +74,8 @@ class Row:
     """Claim to the verdict that it must have."""
     may: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Claim to verdicts that it may have instead: what two workers' timing or placement decides."""
+    whole: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Other claim to the verdicts that it may have when all claims run on this lab, where it is not as in health."""
     says: dict[str, str] = field(default_factory=dict)
     """Claim to a regular expression that the first line of one of its reasons must match."""
     red_on: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -86,10 +94,39 @@ class Row:
         """What decides which lab it runs on."""
         return (self.profile, self.set, self.patch)
 
+    @property
+    def named(self) -> frozenset[str]:
+        """Claims about which it says something."""
+        return frozenset((*self.expect, *self.may, *self.on_node, *self.says, *self.red_on, *self.records))
+
     def allowed(self, claim: str, healthy: tuple[str, ...]) -> tuple[str, ...]:
         """Verdicts that a claim may have in this row; ``healthy``: those that a healthy lab may have."""
+        if claim in self.whole:
+            return self.whole[claim]
         wanted = (self.expect[claim],) if claim in self.expect else healthy
         return (*wanted, *self.may.get(claim, ()))
+
+    def of_all_claims(self) -> Row:
+        """The row with every claim and test run: what no row names must be as on a healthy lab."""
+        return replace(self, claims=(), only="", why="")
+
+    def of_one_claim(self, claim: str) -> Row:
+        """The row with one claim run alone."""
+        kept: dict[str, Any] = {
+            name: {one: value for one, value in getattr(self, name).items() if one == claim}
+            for name in ("expect", "may", "on_node", "says", "red_on", "records")
+        }
+        return replace(self, claims=(claim,), only=self.only if claim in self.claims else "", **kept)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """A part of a cluster that can be wrong."""
+
+    areas: tuple[str, ...]
+    """Areas whose claims depend on it."""
+    files: tuple[str, ...]
+    """How the paths of files begin whose change may change its rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +136,9 @@ class Table:
     clean: dict[str, str]
     """Claim to verdict on a healthy lab of the default profile; every claim that has a test."""
     rows: tuple[Row, ...]
+    areas: dict[str, str] = field(default_factory=dict)
+    """Claim to its area."""
+    layers: dict[str, Layer] = field(default_factory=dict)
     profiles: dict[str, dict[str, str]] = field(default_factory=dict)
     """Other profile to the verdicts on a healthy lab of it that differ from these."""
     by_chance: dict[str, str] = field(default_factory=dict)
@@ -114,15 +154,27 @@ class Table:
         return (clean, self.by_chance[claim]) if claim in self.by_chance else (clean,)
 
     def red(self, claim: str) -> list[tuple[Row, str]]:
-        """Rows in which a claim must be VIOLATED or UNMET."""
+        """Rows in which a claim must be red."""
         return [(row, row.expect[claim]) for row in self.rows if row.expect.get(claim) in RED]
 
+    def concerning(self, claim: str) -> list[Row]:
+        """Rows that run a claim, each with this claim alone."""
+        return [row.of_one_claim(claim) for row in self.rows if not row.claims or claim in row.claims]
 
-def read(folder: Path = ROWS) -> Table:
+
+def read(folder: Path = ROWS, layers: Path = LAYERS) -> Table:
     """The table, from the files of a folder.  Raises ValueError for what contradicts itself, naming file and row."""
     files = {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.yaml"))}
     table = Table(
-        clean=_joined(files, "clean"), profiles=_profiles(files), by_chance=_joined(files, "by_chance"), rows=()
+        clean=_joined(files, "clean"),
+        profiles=_profiles(files),
+        by_chance=_joined(files, "by_chance"),
+        areas={claim: file.partition(".")[0] for file, plain in files.items() for claim in plain.get("clean", ())},
+        layers={
+            name: Layer(areas=tuple(given["areas"]), files=tuple(given["files"]))
+            for name, given in yaml.safe_load(layers.read_text(encoding="utf-8")).items()
+        },
+        rows=(),
     )
     for name, given in table.profiles.items():
         idle = [claim for claim, verdict in given.items() if table.clean.get(claim) in (None, verdict)]
@@ -193,27 +245,52 @@ def _row(name: str, given: dict[str, Any], table: Table) -> Row:
     plain: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in given.items()
-        if key not in {"may", "red_on"}
+        if key not in {"may", "red_on", "whole", "claims"}
     }
+    if given.get("layer") not in table.layers:
+        raise ValueError(f"row {name}: layer {given.get('layer')} is not in layers.yaml")
     row = Row(
         name=name,
         **plain,
+        claims=_claims(given, table),
         red_on={claim: tuple(nodes) for claim, nodes in given.get("red_on", {}).items()},
-        may={
-            claim: (value,) if isinstance(value, str) else tuple(value) for claim, value in given.get("may", {}).items()
-        },
+        may=_verdicts(given.get("may", {})),
+        whole=_verdicts(given.get("whole", {})),
     )
     if row.profile not in (DEFAULT, *table.profiles):
         raise ValueError(f"row {name}: profile {row.profile} has no clean verdicts under profiles")
     clean = table.clean_of(row.profile)
-    if bool(row.claims) != bool(row.why):
-        raise ValueError(f"row {name}: claims and why it is only these belong together")
-    for claim, verdict in [*row.expect.items(), *((one, v) for one, vs in row.may.items() for v in vs)]:
+    if bool(row.only or given.get("claims", "all") != "all") != bool(row.why):
+        raise ValueError(f"row {name}: claims or tests and why it is only these belong together")
+    changes = [
+        *row.expect.items(),
+        *((one, v) for given in (row.may, row.whole) for one, vs in given.items() for v in vs),
+    ]
+    for claim, verdict in changes:
         if claim not in clean or verdict not in CHANGES:
             raise ValueError(f"row {name}: {claim}: {verdict}: no such claim in the clean row, or no such verdict")
-        if row.claims and claim not in row.claims:
-            raise ValueError(f"row {name}: {claim} is expected and not among its claims")
+        if bool(row.claims and claim not in row.claims) != (claim in row.whole):
+            raise ValueError(f"row {name}: {claim} is expected and not among its claims, or whole and among them")
+    for verdict in REASONED:
+        claims = {claim for claim, wanted in row.expect.items() if wanted == verdict and claim not in row.may}
+        if claims and not claims & row.says.keys():
+            raise ValueError(f"row {name}: {', '.join(sorted(claims))}: {verdict} needs what a reason says, under says")
     for claim, verdict in row.expect.items():
         if clean[claim] == verdict and claim not in row.may and claim not in row.records:
             raise ValueError(f"row {name}: {claim}: {verdict} is what the clean row says already; leave it out")
     return row
+
+
+def _claims(given: Mapping[str, Any], table: Table) -> tuple[str, ...]:
+    """Those that a row names; all; or, where it names none, those of its layer's areas."""
+    if given.get("claims") == "all":
+        return ()
+    if "claims" in given:
+        return tuple(given["claims"])
+    areas = table.layers[given["layer"]].areas
+    return tuple(claim for claim in table.clean if table.areas[claim] in areas)
+
+
+def _verdicts(given: Mapping[str, str | list[str]]) -> dict[str, tuple[str, ...]]:
+    """Claim to verdicts, where one may be written alone."""
+    return {claim: (value,) if isinstance(value, str) else tuple(value) for claim, value in given.items()}

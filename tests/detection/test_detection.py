@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from conformance.catalog import catalog
-from hybridlab.faults.registry import FAULTS
-from tests.detection import breaks, cluster_edits, document, runner, shard
+from hybridlab.networks.registry import fault_types
+from tests.detection import breaks, cluster_edits, document, runner
 from tests.detection.patched_lab import PATCHES
 from tests.detection.table import RED, Row, read
 from tests.plugin import parts
 
+ROOT = Path(__file__).parents[2]
 TABLE = read()
-BY_LAB = sorted(TABLE.rows, key=lambda row: [row.lab for row in TABLE.rows].index(row.lab))
-"""Rows of one lab follow each other, so that it is started once."""
+FAULTS = fault_types()
 
 
 class Labs:
@@ -57,7 +57,7 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labs]:
 
 @pytest.mark.detection
 @pytest.mark.detection_row
-@pytest.mark.parametrize("row", BY_LAB, ids=lambda row: row.name)
+@pytest.mark.usefixtures("in_time")
 def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: Path) -> None:
     where = labs.of(row)
     api = cluster_edits.Api(where.kubeconfig)
@@ -69,7 +69,7 @@ def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: P
             wrong.enter_context(cluster_edits.EDITS[edit](api, *node))
         outcome = runner.run(where, tmp_path, row.claims, row.parallel, row.timings, row.external_target, row.only)
     print(f"{row.name}: {outcome.seconds:.1f} s")
-    different = runner.differences(row, TABLE, outcome)
+    different = runner.differences(row, TABLE, outcome, as_written=row in TABLE.rows)
     assert not different, f"{row.name} ({row.what}) differs from the table:\n" + "\n".join(different)
 
 
@@ -110,6 +110,28 @@ def test_rows_name_only_edits_and_patches_that_exist() -> None:
     assert {row.patch for row in TABLE.rows if row.patch} == set(PATCHES)
 
 
+def test_a_row_with_a_fault_names_its_layer_and_every_layer_is_there() -> None:
+    wrong = [
+        (row.name, row.layer)
+        for row in TABLE.rows
+        if row.faults and row.layer not in {FAULTS[fault.split()[0]].layer for fault in row.faults}
+    ]
+    assert wrong == []
+    assert {kind.layer for kind in FAULTS.values()} | {"cluster"} == set(TABLE.layers)
+
+
+def test_every_area_is_a_folder_of_suites_whose_claims_depend_on_some_layer() -> None:
+    folders = {path.name for path in (ROOT / "suites").iterdir() if any(path.glob("test_*.py"))}
+    assert set(TABLE.areas.values()) == folders
+    assert {area for layer in TABLE.layers.values() for area in layer.areas} == folders
+
+
+@pytest.mark.parametrize("begins", sorted({file for layer in TABLE.layers.values() for file in layer.files}))
+def test_the_files_of_a_layer_exist(begins: str) -> None:
+    folder, _, name = begins.rpartition("/")
+    assert any((ROOT / folder).glob(f"{name}*")), f"layers.yaml: no file begins with {begins}"
+
+
 def test_a_late_policy_has_a_row_below_the_budget_and_one_above() -> None:
     late = [row for row in TABLE.rows if any(fault.startswith("policy-late") for fault in row.faults)]
     assert any(row.records and "VIOLATED" not in row.expect.values() for row in late)
@@ -121,6 +143,14 @@ def test_a_broken_probe_or_api_is_nowhere_expected_to_be_red() -> None:
     rows = [row for row in TABLE.rows if {fault.split()[0] for fault in row.faults} & broken]
     said = {verdict for row in rows for claim in TABLE.clean for verdict in row.allowed(claim, TABLE.healthy(claim))}
     assert not said & set(RED), f"a broken probe or API is taken for a defect of the cluster: {sorted(said)}"
+
+
+def test_a_claim_is_run_alone_in_the_rows_that_run_it() -> None:
+    rows = TABLE.concerning("XPOL-8")
+    assert {row.claims for row in rows} == {("XPOL-8",)}
+    assert {"policy-hits-node", "clean", "exec-empty-output"} <= {row.name for row in rows}
+    assert "dns-stale" not in {row.name for row in rows}
+    assert all(row.named <= {"XPOL-8"} for row in rows)
 
 
 def test_the_documented_table_is_current() -> None:
@@ -145,14 +175,3 @@ def test_words_that_a_row_asks_for_are_documented_without_the_signs_of_a_regular
 def test_a_pattern_that_the_page_has_no_words_for_is_refused() -> None:
     with pytest.raises(ValueError, match="no words for this"):
         document.readable(r"answered after \d{3} ms")
-
-
-@pytest.mark.parametrize("of", [1, 2, 6, 7])
-def test_the_shares_of_a_gate_are_all_rows_each_once(of: int) -> None:
-    shares = [shard.share(BY_LAB, index, of) for index in range(of)]
-    assert sorted(row.name for share in shares for row in share) == sorted(row.name for row in BY_LAB)
-
-
-def test_a_commit_always_gets_the_same_share_and_another_may_get_another() -> None:
-    assert shard.chosen(6, "ac63d4c0") == shard.chosen(6, "ac63d4c0")
-    assert {shard.chosen(6, f"{number:040x}") for number in range(60)} == set(range(6))

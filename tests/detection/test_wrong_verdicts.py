@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.naive import command
 from conformance.model.endpoint import Addressing, Target, Workload
-from hybridlab.faults.registry import FAULTS as LAB_FAULTS
+from hybridlab.networks.registry import fault_types
 from tests.detection import wrong_verdicts
 from tests.detection.breaks import BREAKS, FAULTS
 from tests.detection.cases import Answer, Case, Result, cases
@@ -35,7 +35,7 @@ def result(
 def test_every_break_is_asked_in_32_cases_for_each_expectation() -> None:
     every = list(cases())
     assert len(every) == len(set(map(repr, every))) == 64 * len(BREAKS) >= 1000
-    assert set(LAB_FAULTS) >= FAULTS
+    assert set(fault_types()) >= FAULTS
 
 
 @pytest.mark.parametrize(

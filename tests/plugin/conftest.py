@@ -14,7 +14,11 @@ from typing import Any
 
 import pytest
 
+from tests.plugin import forked
+
 ROOT = Path(__file__).parents[2]
+WITHIN = 120.0
+"""Seconds; far above what a run takes, so that only one that hangs is caught."""
 STAND_IN = Path(__file__).with_name("stand_in_cluster.py")
 
 PYPROJECT = """
@@ -64,6 +68,7 @@ class Project:
             "from conformance.errors import *\n" + textwrap.dedent(body)
         )
 
+    # A process that Python starts anew, for what a run does as it ends.
     def start(self, *arguments: str, directory: str = ".", **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
@@ -76,13 +81,19 @@ class Project:
         )
 
     def run(self, *arguments: str, **environment: str) -> Run:
-        process = self.start(*arguments, **environment)
-        return self.finish(process)
+        out = self.path.with_name(f"{self.path.name}.out")
+        code = forked.run(
+            ["-p", "no:cacheprovider", *arguments], self.path, {**_environment(self.path), **environment}, out, WITHIN
+        )
+        return self._left(code, out.read_text())
 
     def finish(self, process: subprocess.Popen[str]) -> Run:
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=WITHIN)
+        return self._left(process.returncode, out)
+
+    def _left(self, code: int, out: str) -> Run:
         latest = self.path / "reports" / "latest"
-        return Run(process.returncode, out, latest.resolve() if latest.exists() else None)
+        return Run(code, out, latest.resolve() if latest.exists() else None)
 
 
 def _environment(path: Path) -> dict[str, str]:

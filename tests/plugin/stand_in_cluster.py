@@ -14,7 +14,7 @@ import pytest
 from conformance.errors import ClusterUnusable, EnvironmentBroken, UsageProblem
 from conformance.model.change import PutBack
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Half, Seen
+from conformance.model.decision import Decision, Half
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.installed import Installed
 from conformance.plugin.judge import PLANNED, recorder
@@ -118,6 +118,7 @@ class StandIn:
             no_lock=str(self.told.get("no_lock", "")),
             third_party_pods={node: tuple(pods) for node, pods in self.told.get("third_party_pods", {}).items()},  # type: ignore[attr-defined]
             not_opted_in=str(self.told.get("not_opted_in", "")),
+            token_ends=float(str(self.told["token_ends"])) if "token_ends" in self.told else None,
             room={"win-0": Room(addresses=int(str(free)), memory=None)} if free is not None else {},
         )
 
@@ -165,7 +166,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         halves: tuple[Half, ...] = ("behaviour", "closed", "open")
         about = ("20348",)
         recorder(pyfuncitem).decided(
-            Seen(
+            Decision(
                 source="linux-1", target="win-0", builds=about, about=about, verdict=ClaimVerdict.CONFIRMED,
                 reason="decided by the stand-in", halves=halves,
             )

@@ -10,13 +10,13 @@ from .conftest import ROOT, Project, Run
 
 SUITE = """
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 
 pytestmark = pytest.mark.undecided
 
 
 def way(half, build="20348", verdict=ClaimVerdict.CONFIRMED):
-    return Seen(
+    return Decision(
         source="linux-1", target=f"on-{build}", builds=(build,), about=(build,), verdict=verdict, reason="so it was",
         halves=(half,),
     )
@@ -50,13 +50,13 @@ def test_sees_closed_paths(record):
 
 @verifies("ENC-1")
 def test_reads(record):
-    record.decided(Seen(source="", target="", builds=(), about=(), verdict=ClaimVerdict.CONFIRMED, reason="Never",
+    record.decided(Decision(source="", target="", builds=(), about=(), verdict=ClaimVerdict.CONFIRMED, reason="Never",
                         halves=("read",)))
 
 @verifies("ENC-5")
 def test_reads_a_requirement(record):
-    record.decided(Seen(source="", target="", builds=(), about=(), verdict=ClaimVerdict.CONFIRMED, reason="Disabled",
-                        halves=("read",)))
+    record.decided(Decision(source="", target="", builds=(), about=(), halves=("read",), reason="Disabled",
+                            verdict=ClaimVerdict.CONFIRMED))
 
 @verifies("CONN-6")
 def test_meets_a_sick_node(record):
@@ -130,7 +130,7 @@ def test_starts(expect, record):
 
 @verifies("ENC-5")
 def test_reads(expect):
-    Readings(expect.context).equal({"BGP": Fact("Disabled", "x")}, "Disabled", because="so it is", do="-")
+    Readings(expect.context).that({"BGP": Fact("Disabled", "x")}, "Disabled", because="so it is", do="-")
 """
 EMPTIES_EXPECTATIONS = """
 import enum, importlib, inspect, pkgutil

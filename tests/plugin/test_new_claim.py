@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -12,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from conformance.catalog import load
 from tests.plugin.selecting import ROOT
+from tests.unit.test_suite_conventions import offences
+from tools.new_claim import KINDS, add
 
 AT_MOST = 4
 """Files that beginning a claim may touch."""
@@ -48,7 +52,7 @@ def contents(root: Path) -> dict[str, bytes]:
 def environment(checkout: Path) -> dict[str, str]:
     """Ours, with the copy's libraries in place of this checkout's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
-    return {**kept, "PYTHONPATH": f"{checkout / 'lib'}:{checkout}", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, "PYTHONPATH": f"{checkout / 'lib'}:{checkout}", "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def new_claim(checkout: Path, *given: str) -> subprocess.CompletedProcess[str]:
@@ -87,7 +91,7 @@ def test_what_is_generated_stays_current(checkout: Path) -> None:
     written = (ROOT / "docs" / "selecting.md").read_text(encoding="utf-8")
     row = re.search(r"^\| `ipam` \| [^|]+ \| (\d+) \|", written, re.MULTILINE)
     assert row
-    code = "from tests.plugin.selecting import selected; print(selected('ipam')[0])"
+    code = "from tests.plugin.selecting import selected; print(selected('ipam')[0][0])"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=checkout,
@@ -124,6 +128,20 @@ def test_what_cannot_be_begun_is_refused_and_changes_nothing(checkout: Path, giv
     assert done.returncode != 0
     assert said in done.stderr
     assert (contents(checkout / "lib" / "conformance" / "catalog"), contents(checkout / "suites")) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_skeleton_of_each_kind_keeps_the_conventions_and_names_what_is_there(tmp_path: Path, kind: str) -> None:
+    for folder in ("lib/conformance/catalog/data", "suites"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    entry, test = add(tmp_path, "CONN-8", kind=kind)
+    assert offences(test) == []
+    for module, names in re.findall(
+        r"^from (conformance\.\w+) import (.+)$", test.read_text(encoding="utf-8"), re.MULTILINE
+    ):
+        assert set(names.split(", ")) <= set(vars(importlib.import_module(module)))
+    claim = load(entry.parent)["CONN-8"]
+    assert (claim.denial, claim.needs.host_process) == (kind == "policy", kind == "host")
 
 
 def test_a_claim_of_the_catalog_without_a_test_gets_just_the_test(tmp_path: Path) -> None:

@@ -46,10 +46,7 @@ def test_a_gate_of_which_much_was_not_run_is_incomplete_and_ends_with_six(projec
     run = project.run("--require=vxlan")
     assert run.code == 6, run.out
     assert "incomplete" in run.report["gates"][0]["headline"]
-    assert (
-        "(exit code 6: nothing violated; what was asked of the run (--require, --baseline) could not be decided)"
-        in run.out
-    )
+    assert "(exit code 6: --require: vxlan not fulfilled)" in run.out
 
 
 @pytest.mark.parametrize(
@@ -88,6 +85,7 @@ def test_a_waived_violation_does_not_count_and_is_shown_as_waived_not_as_green(p
     assert run.verdict("DEMO-5") == "VIOLATED"
     assert "waived: DEMO-5: DEMO-5 VIOLATED, waived by jane until 2099-12-31: known on this lane" in run.out
     assert list(run.report["waived"]) == ["DEMO-5"]
+    assert "(exit code 0: nothing violated but what is waived: DEMO-5)" in run.out
 
 
 def test_junit_counts_no_failure_that_a_waiver_accepts_and_allure_says_who_waived_it(project: Project) -> None:
@@ -148,11 +146,11 @@ def test_an_attestation_that_a_claim_is_violated_ends_with_one_unless_it_is_waiv
 
 
 ON_BOTH_BUILDS = """
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.verdict import ClaimVerdict
 
 def seen(verdict, build):
-    return Seen(source="", target=f"node-{build}", builds=(build,), about=(build,), verdict=ClaimVerdict(verdict),
+    return Decision(source="", target=f"node-{build}", builds=(build,), about=(build,), verdict=ClaimVerdict(verdict),
                 reason=f"{verdict} on {build}", halves=("behaviour",))
 """
 
@@ -196,6 +194,20 @@ def test_a_run_that_is_worse_than_its_baseline_ends_with_one_and_says_in_what(pr
     assert run.code == 1, run.out
     assert "Worse (1)" in run.out
     assert "  ENC-3: CONFIRMED -> UNMET (an IPIP pool)" in run.out
+    assert "(exit code 1: --baseline: ENC-3 became worse)" in run.out
+    assert run.report["run"]["exit_cause"] == "--baseline: ENC-3 became worse"
+
+
+def test_a_waiver_covers_what_is_worse_than_the_baseline(project: Project) -> None:
+    project.suite(GOOD)
+    first = project.run()
+    assert first.folder is not None
+    baseline = shutil.copy(first.folder / "conformance.json", project.path / "baseline.json")
+    project.suite(BAD)
+    (project.path / "waivers.yaml").write_text(WAIVER)
+    run = project.run(f"--baseline={baseline}", "--waivers=waivers.yaml")
+    assert run.code == 0, run.out
+    assert "Worse, waived (" in run.out
 
 
 def test_the_report_says_which_suite_made_it_and_which_patience_it_had(project: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -12,7 +13,7 @@ import pytest
 
 from conformance.report import allure_results, junit
 
-from .conftest import Project, Run
+from .conftest import WITHIN, Project, Run
 
 MANY = """
 import os, time
@@ -86,6 +87,17 @@ def test_after_max_minutes_nothing_begins_and_the_rest_is_not_run(project: Proje
     assert run.report["run"]["cut_short"] == f"{len(said)} planned tests were not run, because --max-minutes had passed"
     assert run.out.count("--max-minutes 60 are over: no test begins now") == 1
     assert_all_outputs_know(run, 8)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_token_that_ends_before_the_run_may_is_announced_once_and_noted(project: Project, workers: int) -> None:
+    project.suite('@verifies("CONN-1")\ndef test_it(): pass')
+    run = project.run("-n", str(workers), STAND_IN=json.dumps({"token_ends": time.time() + 30}))
+    said = "note: the user's token ends at "
+    assert run.code == 0
+    assert run.out.count(said) == 2  # when the tests are known, and among the notes
+    assert said in project.run("--plan", STAND_IN=json.dumps({"token_ends": time.time() + 30})).out
+    assert said not in project.run(STAND_IN=json.dumps({"token_ends": time.time() + 36_000})).out
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1"])
@@ -193,6 +205,8 @@ def test_a_signal_ends_what_is_waited_for_in_other_threads_too(project: Project,
     process = project.start()
     wait_for(project.path / "here")
     os.kill(process.pid, number)
+    while not heard_within(15, project.path / "cluster.log"):
+        os.kill(process.pid, number)  # one that comes just before a thread begins to wait is heard with the next
     run = project.finish(process)
     assert run.code == 2
     assert run.verdict("CONN-1") == "NOT_RUN"
@@ -327,9 +341,16 @@ def test_a_test_file_that_cannot_be_imported_is_not_green(project: Project) -> N
     assert project.run().code == 2
 
 
-def wait_for(path: Path) -> None:
-    for _ in range(300):
-        if path.exists():
-            return
+def heard_within(seconds: float, log: Path) -> bool:
+    """Whether a signal has reached the run's handler; far above what that takes, since a second Ctrl-C means more."""
+    deadline = time.monotonic() + seconds
+    while "interrupt" not in log.read_text() and time.monotonic() < deadline:
         time.sleep(0.05)
-    raise AssertionError(f"{path} never appeared")
+    return "interrupt" in log.read_text()
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + WITHIN
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} never appeared"
+        time.sleep(0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -66,12 +67,41 @@ def test_a_word_that_is_a_subject_selects_it_and_nothing_by_the_accident_of_a_na
     assert set(ran(project, "-k", "not udp and not vxlan and not dns")) == {"felix", "agents"}
 
 
-@pytest.mark.parametrize("word", ["cluserip", "calicoctl", "dns and calicoctl"])
+def test_an_id_of_a_claim_is_a_whole_word(project: Project) -> None:
+    project.suite('@verifies("VXLAN-10")\ndef test_procedure(): pass\n', name="test_procedure.py")
+    assert set(ran(project, "-k", "VXLAN-1")) == {"overlay"}
+    assert set(ran(project, "-k", "vxlan-10 or conn-6")) == {"procedure", "names"}
+    assert set(ran(project, "-k", "vxlan and not VXLAN-1")) == {"modes", "vni", "procedure"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("calicoctl", "there is no test yet of what calicoctl is about: XIPAM-4"),
+        ("dns and performance", "there is no test yet of what performance is about: PERF-1, PERF-2"),
+        ("BGP-1 or XVX-2", "of what BGP-1 is about: BGP-1; there is no test yet of what XVX-2 is about: XVX-2"),
+    ],
+)
+def test_words_whose_claims_have_no_test_yet_say_so(project: Project, words: str, told: str) -> None:
+    run = project.run("-k", words)
+    assert run.code == 5
+    assert f"-k {words!r} selects no test: there is no test yet" in run.out
+    assert told in run.out
+    assert not (project.path / "cluster.log").exists()
+
+
+def test_a_word_without_tests_leaves_others_their_tests(project: Project) -> None:
+    assert set(ran(project, "-k", "dns or performance")) == {"names"}
+
+
+@pytest.mark.parametrize("word", ["cluserip", "VXLAN-99", "dns and cluserip"])
 def test_words_that_select_nothing_are_listed_before_anything_is_started(project: Project, word: str) -> None:
     run = project.run("-k", word)
     assert run.code == 5
     assert f"-k {word!r} selects no test; words are" in run.out
     assert "clusterip" in run.out
+    assert re.search(r"^  performance  .* \(no test yet\)$", run.out, re.MULTILINE)
+    assert not re.search(r"^  dns  .* \(no test yet\)$", run.out, re.MULTILINE)
     assert not (project.path / "cluster.log").exists()
 
 
@@ -232,7 +262,7 @@ def test_lists_do_not_load_the_kubernetes_client(project: Project, arguments: li
     (project.path / "stand_in_cluster.py").write_text(
         "import atexit, sys\natexit.register(lambda: open('modules', 'w').write('\\n'.join(sys.modules)))\n"
     )
-    project.run(*arguments)
+    project.finish(project.start(*arguments))
     loaded = (project.path / "modules").read_text().split()
     assert "conformance.plugin" in loaded
     assert "kubernetes" not in loaded

@@ -9,6 +9,8 @@ import pytest
 
 from tests.reliability import hit_run, kills, snapshot
 
+pytestmark = pytest.mark.whole_run
+
 LASTING = 4.0
 """Seconds that the sample's suite has the cluster changed."""
 UNREACHABLE = 4.0

@@ -110,3 +110,24 @@ def test_the_waivers_of_the_example_can_be_used_and_are_about_what_a_set_demands
     demanded = {demand.claim for each in sets().values() for demand in each.demands}
     assert {waiver.claim for waiver in found} <= demanded
     assert all(waiver.link.startswith("https://") for waiver in found)
+
+
+GATE = ROOT / ".ci" / "run"
+WORKFLOW = ROOT / ".github" / "workflows" / "gate.yaml"
+PARTS = {"test": {"check", "check-selftest", "check-runs"}}
+"""Steps of the gate that are several jobs of the workflow."""
+
+
+def test_the_gates_steps_have_limits_of_75_minutes_in_all() -> None:
+    limits = re.findall(r"^step (\d+) make ", GATE.read_text(), re.MULTILINE)
+    assert len(limits) == len(re.findall(r"^step ", GATE.read_text(), re.MULTILINE))
+    assert sum(map(int, limits)) <= 75
+
+
+def test_the_workflow_runs_what_the_gate_runs_and_nothing_that_is_no_target() -> None:
+    gate = set(re.findall(r"^step \d+ make ([a-z-]+)", GATE.read_text(), re.MULTILINE))
+    jobs = yaml.safe_load(WORKFLOW.read_text())["jobs"]["gate"]["strategy"]["matrix"]["include"]
+    run = {job["command"].split()[0] for job in jobs}
+    assert run == {part for step in gate for part in PARTS.get(step, {step})}
+    makefile = (ROOT / "Makefile").read_text()
+    assert [target for target in run | gate if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []

@@ -12,7 +12,7 @@ SUITES = Path(__file__).parents[2] / "suites"
 FILES = sorted(SUITES.rglob("*.py"))
 FORBIDDEN = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.IfExp, ast.ListComp, ast.GeneratorExp, ast.Assert)
 MAY_IMPORT = {"pytest", "conformance.fixtures", "conformance.marks", "conformance.catalog"}
-SPEAKS_FOR_ITSELF = {"expect", "command", "requires", "each_node", "fragments", "overlay", "known_issue", "page", "vni"}
+SPEAKS_FOR_ITSELF = {"expect", "command", "requires", "fragments", "overlay", "known_issue", "page", "vni"}
 """Fixtures whose methods are expectations."""
 
 

@@ -68,8 +68,13 @@ def _explained(oracle: Oracle, pod: Pod, way: Any, sent: Any, windows: Switches)
 
 
 def shown(objects: Sequence[Obj], mutants: Iterable[Mutant] = tuple(MUTANTS.values())) -> frozenset[Key]:
-    """The wrong readings that would be seen, by the operating system whose ends have them."""
-    right = ends(Oracle(Surroundings(objects), objects))
+    """The wrong readings that would be seen, by the operating system whose ends have them.
+
+    They are seen where Windows is documented to keep the promise: elsewhere they could pass for a limitation that is
+    gone.  Those of Windows' own departures are seen anywhere.
+    """
+    judge = Oracle(Surroundings(objects), objects)
+    right, agreed = ends(judge), _agreed(judge)
     found = set()
     for mutant in mutants:
         misread = Misread.of(mutant, objects)
@@ -77,26 +82,38 @@ def shown(objects: Sequence[Obj], mutants: Iterable[Mutant] = tuple(MUTANTS.valu
             continue
         oracle = misread.oracle([])
         assert oracle is not None
-        wrong = ends(oracle, mutant.switches(WINDOWS))
-        for system in SYSTEMS:
-            if any(_differs(*cell, system) for cell in zip(right.seats, right.decided, wrong.decided, strict=True)):
-                found.add((mutant.name, system))
+        found.update(
+            _seen(mutant.name, right, ends(oracle, mutant.switches(WINDOWS)), agreed if mutant.of_objects else None)
+        )
     return frozenset(found)
 
 
 def edit_shown(world: World) -> frozenset[Key]:
     """What a stale data plane would go on with, by the operating system whose ends would show it after the edit."""
     before, after = objects_of(world), objects_of(world.edited())
-    right = ends(Oracle(Surroundings(after), after))
+    judge = Oracle(Surroundings(after), after)
+    right, agreed = ends(judge), _agreed(judge)
     found = set()
     for name, stale in STALE.items():
         wrong = _stale_ends(stale, before, after, right)
-        if wrong is None:
-            continue
-        for system in SYSTEMS:
-            if any(_differs(*cell, system) for cell in zip(right.seats, right.decided, wrong.decided, strict=True)):
-                found.add((name, system))
+        if wrong is not None:
+            found.update(_seen(name, right, wrong, agreed))
     return frozenset(found)
+
+
+def _agreed(judge: Oracle) -> tuple[bool, ...]:
+    """Of which cells the promise is what is documented."""
+    promised = ends(judge, PROMISE).decided
+    return tuple(of_way(one) is of_way(other) for one, other in zip(ends(judge).decided, promised, strict=True))
+
+
+def _seen(name: str, right: Ends, wrong: Ends, agreed: Sequence[bool] | None) -> Iterator[Key]:
+    """On which systems' ends it is seen; ``agreed`` None: in any cell."""
+    counts = agreed or [True] * len(right.seats)
+    for system in SYSTEMS:
+        cells = zip(right.seats, right.decided, wrong.decided, counts, strict=True)
+        if any(counted and _differs(seats, one, other, system) for seats, one, other, counted in cells):
+            yield name, system
 
 
 def _stale_ends(stale: Stale, before: list[Obj], after: list[Obj], right: Ends) -> Ends | None:

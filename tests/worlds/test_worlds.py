@@ -49,6 +49,8 @@ ONCE = {
     "Windows: service alone the other way": "XPOL-7 has two worlds, one of which shows it",
 }
 """Wrong readings that one world is enough for: defects of releases, whose claims have other tests."""
+MISSING_PAIRS = 30
+"""Pairs of the grammar's features that no world has: may only become fewer."""
 NOT_ON_WINDOWS = {"ports' names are any protocol's": "rules that name ports are left out there as a whole"}
 """Wrong readings that Windows cannot have."""
 
@@ -72,7 +74,7 @@ def seen_after(name: str) -> frozenset[tuple[str, str]]:
 
 def test_there_are_about_twelve_worlds_and_ten_edits() -> None:
     assert len(FILES) <= 20
-    assert len(EDITS) <= 16
+    assert len(EDITS) <= 17
 
 
 @pytest.mark.parametrize("path", [*FILES.values(), *EDITS.values()], ids=lambda path: path.stem)
@@ -138,7 +140,7 @@ def test_most_pairs_of_features_are_in_a_world() -> None:
     """A floor, and no goal: wrong readings are what worlds are for."""
     there = {pair for path in FILES.values() for pair in pairs(read(path)[0].objects)}
     missing = {pair for pair in combinations(sorted(FEATURES), 2) if pair not in there}
-    assert len(missing) <= 39
+    assert len(missing) <= MISSING_PAIRS
 
 
 def test_every_claim_of_worlds_has_one() -> None:

@@ -15,6 +15,10 @@ from conformance.model.facts import Fact, Facts, NodeFacts
 
 ALL = Conditions()
 """No condition: every cluster."""
+LOOKED = frozenset({"CNI", "IPAM", "plane", "installation by"})
+"""Conditions on facts that a look into Windows nodes may tell."""
+VERSION_REMEDY = "allow HostProcess pods, which read it on the node, or name it by --windows-calico-version VERSION"
+"""How Calico's version on Windows nodes gets known."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Undecided:
     condition: str
     fact: str
     remedy: str = "give the run the right to read it"
+    look: bool = False
+    """Whether a look into the Windows nodes may tell."""
 
     def __str__(self) -> str:
         """``it is about mode vxlan; that could not be found out: ...``."""
@@ -132,7 +138,7 @@ def _check(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applica
 def _word(name: str, wanted: tuple[str, ...], fact: Fact[Any]) -> Applicability:
     condition = f"{name} {' or '.join(wanted)}"
     if fact.value is None:
-        return Undecided(condition, fact.source)
+        return Undecided(condition, fact.source, look=name in LOOKED)
     here = f"{name} {fact.value} ({fact.source})"
     if str(fact.value).casefold() in {word.casefold() for word in wanted}:
         return Applies(shown=(here,))
@@ -153,8 +159,16 @@ def _calico(wanted: Range, facts: Facts, windows: bool) -> Applicability:
     """By the version on the nodes that the claim is about, where nodes differ: one in the range is enough."""
     nodes = facts.by_os("windows") if windows else facts.nodes
     told = [facts.calico_on(node.name) for node in nodes] or [facts.calico_version]
-    answers = [_version("Calico", wanted, fact) for fact in dict.fromkeys(told)]
-    return next((answer for answer in answers if isinstance(answer, Applies)), answers[0])
+    answers = [
+        _version("Calico", wanted, fact) if fact.known or not windows else _unknown(wanted, fact)
+        for fact in dict.fromkeys(told)
+    ]
+    return min(answers, key=lambda answer: (Applies, Undecided, NotApplicable).index(type(answer)))
+
+
+def _unknown(wanted: Range, fact: Fact[str]) -> Undecided:
+    told = f"Calico's version on Windows nodes is not known ({fact.source.removeprefix('not known: ')})"
+    return Undecided(f"Calico {wanted}", told, look=True, remedy=VERSION_REMEDY)
 
 
 def _version(name: str, wanted: Range, fact: Fact[str]) -> Applicability:

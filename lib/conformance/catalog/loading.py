@@ -150,20 +150,23 @@ def _claim(node: Any, file: str, area: str, documents: _Documents, tags: Mapping
         if tag not in tags:
             raise _error(where, file, f"{ident}: unknown tag {tag!r}; see tags.yaml")
     needs = _needs(entry["needs"], file) if "needs" in entry else Needs()
+    kind, denial = _read(ClaimKind, entry["kind"], file), _flag(entry["denial"], file) if "denial" in entry else False
+    limited = kind in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE)
+    derived = {"windows": needs.windows > 0, "isolation": denial, "limitations": limited}
     return Claim(
         id=ident,
         area=area,
         statement=_text(entry["statement"], file),
-        kind=_read(ClaimKind, entry["kind"], file),
+        kind=kind,
         modality=_read(Modality, entry["modality"], file) if "modality" in entry else Modality.ALWAYS,
         sources=tuple(documents.source(source, file) for source in _sequence(entry["sources"], file)),
         verify=_text(entry["verify"], file),
-        tags=frozenset(own_tags) | ({"windows"} if needs.windows else frozenset()),
+        tags=frozenset(own_tags) | {tag for tag, fits in derived.items() if fits},
         applies=_conditions(entry["applies"], file) if "applies" in entry else Conditions(),
         needs=needs,
         isolation=_isolation(entry["isolation"], file) if "isolation" in entry else PARALLEL,
         active=_isolation(entry["active"], file) if "active" in entry else None,
-        denial=_flag(entry["denial"], file) if "denial" in entry else False,
+        denial=denial,
         origin=f"{file}:{node.start_mark.line + 1}",
     )
 
@@ -171,7 +174,7 @@ def _claim(node: Any, file: str, area: str, documents: _Documents, tags: Mapping
 _WORDS = {
     "modes": ("vxlan", "bgp", "policy-only", "mixed"),
     "datastores": ("kubernetes", "etcd"),
-    "installs": ("operator", "manifest", "manual"),
+    "installs": ("operator", "manifest", "manual", "platform", "agent"),
     "windows_plane": ("overlay", "l2bridge"),
     "platforms": None,
     "cnis": None,

@@ -61,8 +61,9 @@ class Felix:
         services: Services | None = None,
         clock: Clock = SYSTEM_CLOCK,
         claims: Sequence[str] = (),
+        windows_pods: str = LABEL["windows"],
     ) -> None:
-        """``claims``: of the test that restarts it, for messages.
+        """``claims``: of the test that restarts it, for messages.  ``windows_pods``: labels of its pods on Windows.
 
         ``processes``: sees and ends Felix' process in its pod on Windows; None: that is not possible here.
 
@@ -71,6 +72,7 @@ class Felix:
         self._kube, self._journal, self._os_of = kube, journal, os_of
         self._patience, self._processes, self._services, self._clock = patience, processes, services, clock
         self._claims = claims
+        self._labels: dict[OS, str] = {**LABEL, "windows": windows_pods}
 
     def restart(self, node: str, *, known_good: Callable[[], object] = lambda: None) -> Restart:
         """Restart Felix on a node; then ``known_good`` probes, and raises when the node is not well again.
@@ -251,7 +253,8 @@ class Felix:
             name = before["metadata"]["name"]
             raise self._not_back(
                 node, f"a Ready pod in place of {name}", states, settled,
-                f"kubectl describe pods -n {before['metadata']['namespace']} -l {LABEL[self._os_of(node)]}; their logs",
+                f"kubectl describe pods -n {before['metadata']['namespace']} -l {self._labels[self._os_of(node)]}; "
+                "their logs",
             )  # fmt: skip
         # In a dry run there is no other pod.
         after = next((pod for pod in settled.last if _moved(before, pod) and is_ready(pod)), before)
@@ -304,7 +307,7 @@ class Felix:
         pods = self._pods(node)
         if not pods:
             raise MissingCapability(
-                f"Felix on node {node} runs in no pod of {' or '.join(NAMESPACES)} ({LABEL[self._os_of(node)]})",
+                f"Felix on node {node} runs in no pod of {' or '.join(NAMESPACES)} ({self._labels[self._os_of(node)]})",
                 "install Calico by its operator or manifests",
             )
         return pods[0]
@@ -313,7 +316,7 @@ class Felix:
         found = [
             pod
             for namespace in NAMESPACES
-            for pod in self._kube.objects("v1", "Pod", namespace, labels=LABEL[self._os_of(node)])
+            for pod in self._kube.objects("v1", "Pod", namespace, labels=self._labels[self._os_of(node)])
             if pod["spec"].get("nodeName") == node
         ]
         return sorted(found, key=_ends)

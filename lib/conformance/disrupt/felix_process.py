@@ -15,7 +15,8 @@ from conformance.kube.client import Obj
 from conformance.kube.execute import ExecResult
 from conformance.probe.host import POWERSHELL, STOP
 
-CONTAINER = "felix"
+CONTAINERS = ("felix", "calico-node-felix")
+"""Names of Felix' container: of the operator and Calico's manifests, and of SIG-Windows' DaemonSet."""
 FIND = (
     STOP + "foreach ($name in 'calico-node.exe', 'calico.exe') { "
     "Get-CimInstance Win32_Process -Filter ('Name=''' + $name + '''') | "
@@ -44,19 +45,19 @@ class Processes(Protocol):
 
 
 class FelixProcess:
-    """The same, by PowerShell in the pod's container ``felix``."""
+    """The same, by PowerShell in the pod's container for it."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
 
     def ids(self, pod: Obj) -> set[int]:
         """As :class:`Processes` says."""
-        return process_ids(self._run(_with_container(pod), CONTAINER, (*POWERSHELL, LIST)), _label(pod))
+        return process_ids(self._run(pod, _container(pod), (*POWERSHELL, LIST)), _label(pod))
 
     def end(self, pod: Obj) -> None:
         """As :class:`Processes` says; a command that was cut off may have ended them, which :meth:`ids` shows."""
         try:
-            done = self._run(_with_container(pod), CONTAINER, (*POWERSHELL, END))
+            done = self._run(pod, _container(pod), (*POWERSHELL, END))
         except ExecBroken as broken:
             if not broken.asked:
                 raise
@@ -66,10 +67,10 @@ class FelixProcess:
 
     def ready(self, pod: Obj) -> bool:
         """As :class:`Processes` says; asked by its readiness probe's own command, if it has one."""
-        probe: Any = _with_container(pod)["spec"]["containers"]
-        commands = [item.get("readinessProbe") or {} for item in probe if item["name"] == CONTAINER]
-        argv = (commands[0].get("exec") or {}).get("command")
-        return not argv or self._run(pod, CONTAINER, argv).exit_code == 0
+        name = _container(pod)
+        probe: Any = next(item for item in pod["spec"]["containers"] if item["name"] == name).get("readinessProbe")
+        argv = ((probe or {}).get("exec") or {}).get("command")
+        return not argv or self._run(pod, name, argv).exit_code == 0
 
 
 class DescribedProcess:
@@ -84,7 +85,7 @@ class DescribedProcess:
 
     def end(self, pod: Obj) -> None:
         """Tell it."""
-        self._tell(f"dry run: end the process of Felix in container {CONTAINER} of {_label(pod)}")
+        self._tell(f"dry run: end the process of Felix in {_label(pod)}")
 
     def ready(self, pod: Obj) -> bool:
         """As if it were."""
@@ -99,10 +100,13 @@ def process_ids(done: ExecResult, where: str) -> set[int]:
     return {int(word) for word in words}
 
 
-def _with_container(pod: Obj) -> Obj:
-    if CONTAINER not in [container["name"] for container in pod["spec"]["containers"]]:
-        raise ProbeBroken(f"{_label(pod)} has no container {CONTAINER}")
-    return pod
+def _container(pod: Obj) -> str:
+    """Name of the container that Felix runs in.  Raises ProbeBroken."""
+    names = [container["name"] for container in pod["spec"]["containers"]]
+    found = next((name for name in names if name in CONTAINERS), None)
+    if found is None:
+        raise ProbeBroken(f"{_label(pod)} has no container {' or '.join(CONTAINERS)}")
+    return str(found)
 
 
 def _label(pod: Obj) -> str:

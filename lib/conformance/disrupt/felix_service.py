@@ -1,6 +1,7 @@
-"""Felix as the Windows service CalicoFelix: Calico was put onto the node by its scripts, by hand or by AKS.
+"""Felix as the Windows service CalicoFelix, or as a process of RKE2's agent: no DaemonSet brought Calico to the node.
 
-There is no pod to look into then: its process is seen, and its service restarted, from a HostProcess pod.
+There is no pod to look into then: its process is seen from a HostProcess pod, and its service restarted, or its process
+ended, which the agent starts again.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from conformance.disrupt.felix_process import LIST, process_ids
+from conformance.disrupt.felix_process import END, LIST, process_ids
 from conformance.errors import MissingCapability, ProbeBroken
 from conformance.kube.channels import ExecBroken
 from conformance.kube.execute import ExecResult
@@ -41,8 +42,9 @@ def may_be_service(facts: Facts) -> bool:
 class FelixService:
     """The same, by PowerShell in HostProcess pods."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    def __init__(self, run: Run, *, by_agent: bool = False) -> None:
+        """``by_agent``: it is a process that RKE2's agent starts, and no service."""
+        self._run, self._restart = run, END if by_agent else RESTART
 
     def ids(self, node: str) -> set[int]:
         """As :class:`Services` says."""
@@ -51,7 +53,7 @@ class FelixService:
     def restart(self, node: str) -> None:
         """As :class:`Services` says; a command that was cut off may have restarted it, which :meth:`ids` shows."""
         try:
-            done = self._run(node, (*POWERSHELL, RESTART))
+            done = self._run(node, (*POWERSHELL, self._restart))
         except ExecBroken as broken:
             if not broken.asked:
                 raise

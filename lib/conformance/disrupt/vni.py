@@ -77,9 +77,7 @@ class Vni:
 
     def vsid(self, node: str) -> int | None:
         """The VSID of a Windows node's pod network; None when there is no such network.  Raises ProbeBroken."""
-        networks = [
-            hns_network for hns_network in self._hosts.hns_networks(node) if hns_network.name.startswith("Calico")
-        ]
+        networks = [hns_network for hns_network in self._hosts.hns_networks(node) if hns_network.pods]
         known = [subnet.vsid for network in networks for subnet in network.subnets if subnet.vsid is not None]
         return known[0] if known else None
 

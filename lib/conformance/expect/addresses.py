@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from conformance.errors import MissingCapability
 from conformance.model.endpoint import Workload
-from conformance.model.facts import Facts
+from conformance.model.facts import Fact, Facts
 
 TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 """Annotation of a node with the address of its end of the overlay."""
@@ -47,19 +47,24 @@ class Addresses:
         """The one address that a Windows node without direct server return puts in a local pod's place.
 
         In an overlay kube-proxy's ``--source-vip`` towards pods, the node's address towards others; without an overlay
-        the node's.  Raises MissingCapability where the mode or the node's tunnel address is not known.
+        the node's.  Raises MissingCapability where the plane or the node's tunnel address is not known; flannel's
+        overlay has no such address, its source VIP is any that host-local gave.
         """
-        mode = self.facts.mode
-        if mode.value in ("bgp", "policy-only") or (mode.value == "vxlan" and backend.host_network):
+        plane = self.plane(client.node)
+        if plane.value == "l2bridge" or (plane.value == "overlay" and backend.host_network):
             return client.node_address
         tunnel = self._tunnel(client.node)
-        if mode.value != "vxlan" or not tunnel:
+        if plane.value != "overlay" or not tunnel:
             raise MissingCapability(
-                f"the address that node {client.node} gives its pods follows from the networking mode "
-                f"({mode.value or 'unknown'}: {mode.source}) and its annotation {TUNNEL} ({tunnel or 'none'})",
+                f"the address that node {client.node} gives its pods follows from what carries them "
+                f"({plane.value or 'unknown'}: {plane.source}) and its annotation {TUNNEL} ({tunnel or 'none'})",
                 "let the run's user read nodes and Calico's objects",
             )
         return str(ipaddress.IPv4Address(tunnel) + 1)
+
+    def plane(self, node: str) -> Fact[str]:
+        """What carries the pods of a Windows node: ``overlay`` or ``l2bridge``."""
+        return next((item.plane for item in self.facts.nodes if item.name == node), Fact(None, f"no node {node}"))
 
     def named(self, address: str, client: Workload) -> str:
         """An address that a server may see of a client, and whose it is: ``10.0.0.11 (address of node windows-1)``."""

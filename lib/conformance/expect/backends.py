@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from conformance.errors import Nonconformance
+from conformance.errors import Nonconformance, first_line
 from conformance.expect.engine.answered import unexpected_backend
 from conformance.expect.explain import message
 from conformance.expect.explain.advice import kube_proxy
 from conformance.expect.guard import unless_changed
+from conformance.expect.tally import meaning
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -75,9 +76,11 @@ class Backends:
                 expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because)
                 continue
             error = self._failure(client, target, seen, settled.seconds, because)
-            wrong.append(unless_changed(expect, [client, *target.backends], error))
+            said = unless_changed(expect, [client, *target.backends], error)
+            expect.context.decided(client, target, meaning(said), first_line(said))
+            wrong.append(said)
         if wrong:
-            raise wrong[0]
+            raise min(wrong, key=lambda error: not isinstance(error, Nonconformance))
 
     def _failure(
         self, client: Workload, target: Target, seen: Sequence[Observation], seconds: float, because: str
@@ -94,7 +97,6 @@ class Backends:
             further={"do": kube_proxy(client, target)},
             observed=_told(seen, target),
         )
-        self.expect.context.decided(client, target, ClaimVerdict.VIOLATED, text)
         return Nonconformance(text, seen=seen)
 
 

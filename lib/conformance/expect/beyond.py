@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
+from conformance.expect import others
 from conformance.expect.commands import Commands
 from conformance.expect.engine.answered import PING_UNTOLD
 from conformance.expect.engine.at_once import at_once
@@ -68,7 +69,10 @@ class Beyond:
             if said[-1].replied:
                 tally.right(source, there, f"{because}; {PING_UNTOLD}")
             else:
-                wrong = self._wrong(source, there.address, said, because)
+                wrong: Exception = self._wrong(source, there.address, said, because)
+                policies = self.expect.context.others
+                if by := policies.excuse(source, there.tcp(0), "closed", protocol="ICMP"):
+                    wrong = others.decided(policies, str(wrong), by)
                 tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
         tally.end()
 

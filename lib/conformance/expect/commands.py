@@ -25,6 +25,11 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 TIMED_OUT = "The operation has timed out"
 """What Windows PowerShell says of a request that nobody answered."""
+UNKNOWN_NAME = "SocketException"
+"""In what PowerShell says when Windows' resolver gives no address: the error's id, the same in every language."""
+COMPARE_SUFFIXES = (
+    "compare Get-DnsClientGlobalSetting and Get-DnsClient in the pod with its namespace (dns of CNI's file)"
+)
 REQUEST_TIMEOUT = 5.0
 """s.  ``-TimeoutSec 5`` of the demo's command."""
 
@@ -84,6 +89,35 @@ class Commands:
                 )
 
         self._each(pairs, _web_request, lambda _: f"exit code 1, {TIMED_OUT!r}", judge, half="closed", because=because)
+
+    def windows_resolves(self, clients: Sequence[Workload], name: str, to: Sequence[str], *, because: str) -> None:
+        """Windows' own resolver, as applications use it in each client, gives these addresses for the name.
+
+        It takes the pod's suffix list, the DNS client's cache and its rules; one answer decides.  Raises
+        Nonconformance where it gives others or knows no such name, ProbeBroken where the command says neither.
+        """
+        tally, wanted = Tally(self.context, "behaviour"), sorted(to)
+        words = _own_resolver(name)
+        ran = at_once([partial(self._run, client, words) for client in clients])
+        for client, future in zip(clients, ran, strict=True):
+            try:
+                ended = future.result()
+                head = (
+                    f"{', '.join(self.context.claims) or 'no claim'}  {client.label}  {name} by Windows' own resolver: "
+                    f"expected {', '.join(wanted)}"
+                )
+                said = _Said(ended, head, because, " ".join(words))
+                if UNKNOWN_NAME in ended.output:
+                    raise Nonconformance(f"{said}\n  do        {COMPARE_SUFFIXES}")
+                if ended.exit_code != 0:
+                    raise ProbeBroken(f"{said}\n  it failed for another reason than the name")
+                if sorted(ended.output.split()) != wanted:
+                    raise Nonconformance(str(said))
+            except (Nonconformance, SuiteError) as error:
+                tally.wrong(client, None, error)
+            else:
+                tally.right(client, None, because)
+        tally.end()
 
     def _succeed(
         self,
@@ -161,6 +195,10 @@ class _Said:
             f"  command   {self.command}\n"
             f"  printed   {said[:300] or 'nothing'}"
         )
+
+
+def _own_resolver(name: str) -> list[str]:
+    return ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | ForEach-Object {{ $_.IPAddressToString }}"]
 
 
 def _web_request(target: Target) -> list[str]:

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.explain.dns_servers import Servers
 from conformance.expect.figures import FigureLog, PolicyChange
+from conformance.expect.others import Nobody, Others
 from conformance.model import decision
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Half, Seen
+from conformance.model.decision import Decision, Half
 from conformance.model.endpoint import Target, Workload
+from conformance.model.facts import NodeFacts
 
 FELIX_BEFORE = 10.0
 """s.  Of Felix' log before the newest change of policy that a message about it looks through, too."""
@@ -31,20 +33,24 @@ class Context:
     """Puts a text into the report."""
     record: Callable[[str, float | str], None] = lambda name, value: None
     """Keeps a figure with the claim's result."""
-    draw: Callable[[str, str], object] = lambda name, svg: None
-    """Puts a drawing into the report."""
     change: Callable[[], PolicyChange | None] = lambda: None
     """The newest change of policy that this test has made."""
     felix: Callable[[Sequence[str], float, bool], Sequence[str]] = lambda nodes, seconds, unwell_only: ()
     """How Felix fares on these nodes, a line each, or on those alone where it is not well; of its log the last so many
     seconds count."""
     figures: FigureLog = field(default_factory=FigureLog)
-    keep: Callable[[Sequence[Seen]], object] = lambda seen: None
+    keep: Callable[[Sequence[Decision]], object] = lambda seen: None
     """Keeps what was decided, for the test's claims and parts."""
     dns: Callable[[], Servers | None] = lambda: None
     """The cluster's DNS, for messages about names; None: not known."""
     policies_there: Callable[[Sequence[Workload]], Sequence[str]] = lambda pods: ()
     """Names of policies that may be in force at some pods, for messages about paths that are closed."""
+    since: dict[tuple[str, str, bool], float] = field(default_factory=dict)
+    """Paths (source's uid, target's label) and whether they were open, with when this test began to see that."""
+    unwell: Callable[[Sequence[str]], str] = lambda nodes: ""
+    """Which of these nodes died of their network plugin, or after the run's own disruption."""
+    others: Others = field(default_factory=Nobody)
+    """Policies that are not the suite's."""
     overlay: Callable[[Workload, Target], Blamed] = lambda source, target: Blamed()
     """What is wrong with what the overlay needs on the nodes of a path's ends, for messages about closed paths."""
 
@@ -58,15 +64,19 @@ class Context:
     def decided(
         self,
         source: Workload | None,
-        target: Workload | Target | None,
+        target: Workload | Target | NodeFacts | None,
         verdict: ClaimVerdict,
         reason: str,
         half: Half = "open",
     ) -> None:
         """Say what an expectation decided about one path, with a reason that is enough on its own.
 
-        Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the cluster.
+        Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the cluster; a node in the
+        target's place was only read about.
         """
+        if isinstance(target, NodeFacts):
+            self.keep([decision.decision_on(target, verdict, reason.partition("\n")[0], half)])
+            return
         change = self.change()
         side = change.enforced_at if change else "both"
-        self.keep(decision.seen(source, target, verdict, reason.partition("\n")[0], half, enforced_at=side))
+        self.keep(decision.decisions_about(source, target, verdict, reason.partition("\n")[0], half, enforced_at=side))

@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Sequence
 
-from conformance.errors import EnvironmentBroken
+from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.expect import others
 from conformance.expect.explain import message
+from conformance.expect.session import Session
+from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
-from conformance.settings import Timings
-from conformance.timing import Clock, hold
+from conformance.model.explanation import Explanation
+from conformance.model.observation import Observation
+from conformance.timing import hold
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 
-class Watcher(Protocol):
-    """What the guard needs of probing."""
-
-    def unchanged(self, workloads: Iterable[Workload]) -> None:
-        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running."""
-
-
-class Guarded(Protocol):
-    """What the guard needs of a test's expectations."""
-
-    @property
-    def prober(self) -> Watcher: ...
-
-    @property
-    def timings(self) -> Timings: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-
-def pods_unchanged(expect: Guarded, workloads: Iterable[Workload], *, doubtful: bool) -> None:
+def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: bool) -> None:
     """Raises EnvironmentBroken when one of these pods is no longer the one it was.
 
     ``doubtful``: what was seen could come from a pod that ended just now; then it asks for as long as the API may not
@@ -51,10 +34,29 @@ def pods_unchanged(expect: Guarded, workloads: Iterable[Workload], *, doubtful: 
     )  # fmt: skip
 
 
-def unless_changed(expect: Guarded, workloads: Iterable[Workload], verdict: Exception) -> Exception:
-    """``verdict``, or EnvironmentBroken when one of these pods is no longer the one it was: it explains more."""
+def unless_changed(
+    expect: Session, workloads: Iterable[Workload], verdict: Exception, *, want: bool = True
+) -> Exception:
+    """``verdict``, or EnvironmentBroken when one of these pods is no longer the one it was: it explains more.
+
+    So does a policy of others, where a way that is to be open (``want``) is closed, or the other way round.
+    """
+    told = getattr(verdict, "explanation", None) or str(verdict)
     try:
         pods_unchanged(expect, workloads, doubtful=True)
     except EnvironmentBroken as broken:
-        return EnvironmentBroken(message.explained(str(verdict), by=str(broken)))
-    return verdict
+        return EnvironmentBroken(message.explained(told, by=str(broken)))
+    seen = verdict.seen if isinstance(verdict, Nonconformance) else ()
+    return (excused(expect, told, seen[-1].attempt, seen, want=want) if seen else None) or verdict
+
+
+def excused(
+    expect: Session, text: str | Explanation, attempt: Attempt, seen: Sequence[Observation], *, want: bool
+) -> EnvironmentBroken | None:
+    """What takes the place of a message where a policy of others could give what was seen, and did not before."""
+    context, change = expect.context, expect.context.change()
+    by = others.excused(
+        context.others, attempt, seen, want=want, otherwise=context.since.get((*others.key(attempt), want)),
+        at=change.enforced_at if change else "both",
+    )  # fmt: skip
+    return others.decided(context.others, text, by) if by else None

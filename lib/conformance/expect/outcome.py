@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteError
-from conformance.expect import picture
 from conformance.expect.engine.answered import as_wanted, unexpected_backend, with_who
 from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Standing, Why, Wrong
 from conformance.expect.engine.names import UNSENT
@@ -168,8 +167,8 @@ def failure(
     )  # fmt: skip
     if len(outcomes) > 1:
         shown = outcomes if len(outcomes) <= SHOWN else wrong[:SHOWN]
-        text = f"{text}\n{table(shown)}"
-        text += f"\n({len(outcomes) - len(shown)} more: attachment)" if len(shown) < len(outcomes) else ""
+        more = f"\n({len(outcomes) - len(shown)} more: attachment)" if len(shown) < len(outcomes) else ""
+        text = replace(text, table=table(shown) + more)
     flat = [seen for outcome in outcomes for seen in outcome.seen]
     if first.verdict is ClaimVerdict.VIOLATED:
         return Nonconformance(text, seen=flat)
@@ -267,21 +266,6 @@ def table(outcomes: Sequence[Outcome]) -> str:
     return message.table(
         [(outcome.label, outcome.expected, message.summary(outcome.seen), outcome.looks_right) for outcome in outcomes]
     )
-
-
-def drawing(title: str, outcomes: Sequence[Outcome]) -> str:
-    """The same as SVG."""
-    cells = [
-        picture.Cell(
-            source=outcome.path.attempt.source.label,
-            target=outcome.path.attempt.target.label if outcome.path.attempt.target else outcome.label,
-            expected=outcome.expected,
-            observed=outcome.seen[-1].verdict.value if outcome.seen else "nothing",
-            right=outcome.looks_right,
-        )
-        for outcome in outcomes
-    ]
-    return picture.draw(title, cells)
 
 
 def _by_node(outcomes: Sequence[Outcome]) -> str:

@@ -7,7 +7,7 @@ route, forwarding, VNI.  Only when all are well and paths between nodes are dead
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conformance.errors import ControlBroken, Unmet
 from conformance.expect.engine.answered import UNTOLD, as_wanted, default_kind, unexpected_backend, with_who
@@ -72,10 +72,10 @@ class Overlay:
         if within_dead or unreached:
             index = (within_dead or unreached)[0]
             lines = {"do": "see CONN-3 for pods of one node; where nodes do not reach each other, look at the underlay"}
-            head, _, rest = polled.message(index, "CONNECTED" if within_dead else "an answer", lines).partition("\n")
+            told = polled.message(index, "CONNECTED" if within_dead else "an answer", lines)
             who = "pods inside one node" if within_dead else "nodes"
-            text = f"{head}: {who} do not reach each other, so the overlay cannot be judged\n{rest}"
-            raise ControlBroken(message.of_control(text), control=attempts[index].label, seen=polled.seen(index))
+            told = replace(told, so=f"{who} do not reach each other, so the overlay cannot be judged")
+            raise ControlBroken(message.of_control(told), control=attempts[index].label, seen=polled.seen(index))
         found = {index: self._otherwise(*between[index], last[index]) for index in dead}
         for index, (source, target) in enumerate(between):
             verdict, reason = ClaimVerdict.CONFIRMED, with_who(because, polled.seen(index)[-1:])
@@ -112,10 +112,10 @@ class Overlay:
             "UDP 4789 is blocked between the nodes, or not answered: open it in firewalls and security groups, both "
             "ways; on Windows: Get-NetFirewallRule -Name OverlayTraffic4789UDP"
         )
-        head, _, rest = polled.message(index, "CONNECTED", lines).partition("\n")
+        told = polled.message(index, "CONNECTED", lines)
         unread = found[index].unread.partition(": ")[0]
         why = "probably does not pass between the nodes; " + unread if unread else "does not pass between the nodes"
-        return Unmet(f"{head}: UDP 4789 (VXLAN) {why}\n{rest}", seen=polled.seen(index))
+        return Unmet(replace(told, so=f"UDP 4789 (VXLAN) {why}"), seen=polled.seen(index))
 
     @staticmethod
     def _explained(polled: Polled, index: int, found: Mapping[int, Blamed], beside: str) -> ControlBroken:
@@ -126,9 +126,8 @@ class Overlay:
             "see VXLAN-2 and VXLAN-9; compare that node's routes with the projectcalico.org annotations of both nodes; "
             "then restart calico-node there (on Windows that resets its pods' connections)"
         )
-        head, _, rest = polled.message(index, "CONNECTED", lines).partition("\n")
-        text = message.of_control(f"{head}: {first}, so that UDP 4789 cannot be judged\n{rest}")
-        return ControlBroken(text, control=first, seen=polled.seen(index))
+        told = replace(polled.message(index, "CONNECTED", lines), so=f"{first}, so that UDP 4789 cannot be judged")
+        return ControlBroken(message.of_control(told), control=first, seen=polled.seen(index))
 
     def _otherwise(self, source: Workload, target: Target, last: Observation) -> Blamed:
         """What explains a dead path: another pod that answers in the server's place, else what the nodes have."""

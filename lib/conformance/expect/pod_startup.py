@@ -121,7 +121,8 @@ class PodStartup:
             if failure is None:
                 tally.right(client, attempt.target, because)
             else:
-                tally.wrong(client, attempt.target, unless_changed(expect, [client, *beside.backends], failure))
+                failure = unless_changed(expect, [client, *beside.backends], failure, want=False)
+                tally.wrong(client, attempt.target, failure)
         tally.end()
         expect.context.record("seconds watched", round(watched.seconds, 3))
         expect.context.record("seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3))
@@ -257,11 +258,11 @@ class PodStartup:
                 "beside": f"{attempts[1].label} {message.summary(beside)}",
                 "do": LOOK_AT[attempts[0].target.backends[0].os] if attempts[0].target else "",
             }
-            text = message.connectivity(
+            told = message.connectivity(
                 claims, attempts[0], expected="TIMED_OUT", because=because, seen=seen, seconds=watched.seconds,
                 further=further,
             )  # fmt: skip
-            return Nonconformance(text, seen=seen)
+            return Nonconformance(told, seen=seen)
         if not as_wanted(last.beside, True):
             line = message.headline(claims, attempts[1], "CONNECTED", beside, watched.seconds)
             text = f"{line}: a dead client would look like a denial\n  do  {_client(attempts[0].source)}"

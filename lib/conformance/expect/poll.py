@@ -8,40 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from conformance.expect.engine.names import Observer
 from conformance.expect.explain import message
+from conformance.expect.session import Session
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS
+from conformance.model.explanation import Explanation
 from conformance.model.observation import Observation
-from conformance.settings import OsTimings, Timings
-from conformance.timing import Clock, Settled, until
+from conformance.settings import OsTimings
+from conformance.timing import Settled, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
-
-class Told(Protocol):
-    """What messages need to know of a test."""
-
-    @property
-    def claims(self) -> tuple[str, ...]: ...
-
-
-class Polling(Protocol):
-    """What polling needs of a test's expectations."""
-
-    @property
-    def prober(self) -> Observer: ...
-
-    @property
-    def timings(self) -> Timings: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def context(self) -> Told: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +53,7 @@ class Polled:
         """A message's first line about one of the attempts."""
         return message.headline(self.claims, self.attempts[index], expected, self.seen(index), self.settled.seconds)
 
-    def message(self, index: int, expected: str, further: Mapping[str, str], *, observed: str = "") -> str:
+    def message(self, index: int, expected: str, further: Mapping[str, str], *, observed: str = "") -> Explanation:
         """The whole message about one of them; arguments as of ``explain.message.connectivity``."""
         return message.connectivity(
             self.claims, self.attempts[index], expected=expected, because=self.because, seen=self.seen(index),
@@ -85,7 +62,7 @@ class Polled:
 
 
 def poll(
-    expect: Polling,
+    expect: Session,
     attempts: Sequence[Attempt],
     right: Callable[[Sequence[Observation]], bool],
     *,
@@ -111,7 +88,7 @@ def poll(
     return Polled(claims=expect.context.claims, because=because, attempts=attempts, agree=agree, settled=settled)
 
 
-def patience(expect: Polling, attempts: Sequence[Attempt]) -> list[OsTimings]:
+def patience(expect: Session, attempts: Sequence[Attempt]) -> list[OsTimings]:
     """The patience that the sources of some attempts, and the pods behind their targets, need."""
     systems: set[OS] = {attempt.source.os for attempt in attempts}
     systems |= {backend.os for attempt in attempts if attempt.target for backend in attempt.target.backends}

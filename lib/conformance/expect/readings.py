@@ -1,98 +1,134 @@
-"""Expectations about what was read from the cluster: facts with their sources against what a claim says.
+"""Expectations about what was read: facts with their sources against what a claim says, node by node.
 
-A deviation is Unmet; what that means follows from the claim's kind: a requirement is UNMET, anything else VIOLATED.
-Nothing read here ever shows that a limitation is gone.  What could not be read decides nothing: MissingCapability.
+A deviation is Unmet; what that means follows from the claim's kind: a requirement is UNMET, a recommendation ADVISED,
+anything else VIOLATED.  Nothing read here ever shows that a limitation is gone.  What could not be read decides
+nothing: NOT_RUN; a look into a node that broke is INCONCLUSIVE.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
-from conformance.errors import MissingCapability, Unmet
+from conformance.errors import MissingCapability, Nonconformance, SuiteError, Unmet, first_line
 from conformance.expect.context import Context
 from conformance.expect.explain import message
+from conformance.expect.tally import Tally
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import seen_on
+from conformance.model.counted import counted
+from conformance.model.endpoint import Workload
 from conformance.model.facts import Announced, Fact, NodeFacts
+from conformance.settings import Timings, load_timings
+from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, Settled, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 T = TypeVar("T")
+Found = Mapping[str, Fact[T]]
+"""Facts by their names, such as ``IPPool a .spec.ipipMode``."""
 
 
 @dataclass
 class Readings:
-    """The expectations of one test about facts by their names, such as ``IPPool a .spec.ipipMode``."""
+    """The expectations of one test about facts by their names."""
 
     context: Context = field(default_factory=Context)
+    timings: Timings = field(default_factory=load_timings)
+    clock: Clock = SYSTEM_CLOCK
 
-    def equal(self, facts: Mapping[str, Fact[T]], wanted: T, *, because: str, do: str) -> None:
-        """Every fact has the wanted value."""
-        self.each(facts, lambda value: value == wanted, shown(wanted), because=because, do=do)
-
-    def each(
-        self, facts: Mapping[str, Fact[T]], right: Callable[[T], bool], expected: str, *, because: str, do: str
-    ) -> None:
-        """Every fact is as ``expected`` says, and ``right`` decides.  ``do``: the command or step that mends it."""
-        known: dict[str, T] = {}
-        for name, fact in facts.items():
-            if fact.value is None:
-                raise MissingCapability(f"{name} could not be read: {fact.source}", "let the run's user read it")
-            known[name] = fact.value
-        if not known:
-            raise MissingCapability(
-                f"nothing could be read that is to be {expected}", "let the run's user read Calico's objects and nodes"
-            )
-        rows = [(name, expected, shown(value), right(value)) for name, value in known.items()]
-        self.context.attach("read", table(rows, facts))
-        wrong = [name for name, _, _, fits in rows if not fits]
-        verdict = ClaimVerdict.UNMET if wrong else ClaimVerdict.CONFIRMED
-        self.context.decided(None, None, verdict, because, "read")
-        if wrong:
-            raise Unmet(deviation(self.context.claims, wrong, facts, expected=expected, because=because, do=do))
-
-    def on_nodes(
+    def that(
         self,
-        nodes: Iterable[NodeFacts],
-        read: Callable[[str], Mapping[str, Fact[T]]],
-        wanted: T,
+        facts: Found[T] | Callable[[str], Found[T]],
+        right: T | Callable[[T], bool],
+        expected: str = "",
+        *,
+        on: Iterable[NodeFacts | Workload] | None = None,
+        because: str,
+        do: str,
+    ) -> None:
+        """Every fact is as ``right`` says: a value, or what decides of one, which ``expected`` then puts into words.
+
+        ``on``: the nodes that ``facts`` reads of, each by its name; a pod stands for its node.  What a look into a node
+        finds otherwise is believed when it lasts as long as Services may take: calico-node lays routes when a block is
+        claimed, and again when it starts.  ``do``: the command or step that mends it.
+
+        Raises Unmet where a fact is otherwise, MissingCapability where nothing could be read.
+        """
+        check: Callable[[T], bool] = right if callable(right) else lambda value: value == right
+        expected = expected or shown(right)
+        tally, decided, deadline = Tally(self.context, "read"), False, None
+        lacking: MissingCapability | None = None
+        for node, place in _nodes(on).items():
+            timings = self.timings.of(place.os) if place else self.timings.linux
+            deadline = deadline or Deadline(timings.service_effect, self.clock)
+            patient = isinstance(place, Workload)  # what the API says is read once
+            try:
+                settled = until(
+                    partial(_known, facts, node, expected, do),
+                    lambda found: all(fact.value is not None and check(fact.value) for fact in found.values()),
+                    within=deadline.remaining,
+                    every=timings.poll_every,
+                    description=because,
+                    clock=self.clock,
+                    hopeless=(lambda _: False) if patient else (lambda _: True),
+                )
+                self._compare(node, settled, check, expected, because=because, do=do)
+            except MissingCapability as error:
+                lacking = lacking or error
+                if place is not None:
+                    self.context.decided(None, place, ClaimVerdict.NOT_RUN, first_line(error), "read")
+            except (Nonconformance, SuiteError) as error:
+                decided = True
+                tally.wrong(None, place, error)
+            else:
+                decided = True
+                tally.right(None, place, because)
+        tally.end()
+        if not decided:
+            raise lacking or MissingCapability(f"no node is there to have {expected}", "cover a node: --nodes")
+
+    def _compare(
+        self,
+        node: str,
+        settled: Settled[Found[T]],
+        check: Callable[[T], bool],
+        expected: str,
         *,
         because: str,
         do: str,
     ) -> None:
-        """Every fact that ``read`` finds of each of these nodes, by its name, has the wanted value.
-
-        Each node is a decision of its own, NOT_RUN where nothing is to be read.  Raises as :meth:`equal`, and
-        MissingCapability where that is so of all of them.
-        """
-        facts: dict[str, Fact[T]] = {}
-        lacking = MissingCapability("there is no node to read about", "run it on a cluster with one")
-        for node in nodes:
-            found = read(node.name)
-            unknown = next(
-                (f"{name} could not be read: {fact.source}" for name, fact in found.items() if not fact.known), ""
-            )
-            if unknown or not found:
-                lacking = MissingCapability(unknown or f"there is nothing to read about node {node.name}", do)
-                self.context.keep([seen_on(node, ClaimVerdict.NOT_RUN, str(lacking), "read")])
-                continue
-            facts |= found
-            wrong = [name for name, fact in found.items() if fact.value != wanted]
-            first = f"{wrong[0]}: {shown(found[wrong[0]].value)}" if wrong else because
-            verdict = ClaimVerdict.UNMET if wrong else ClaimVerdict.CONFIRMED
-            self.context.keep([seen_on(node, verdict, first, "read")])
-        if not facts:
-            raise lacking
-        rows = [(name, shown(wanted), shown(fact.value), fact.value == wanted) for name, fact in facts.items()]
-        self.context.attach("read", table(rows, facts))
-        if all_wrong := [name for name, fact in facts.items() if fact.value != wanted]:
-            expected = shown(wanted)
-            raise Unmet(deviation(self.context.claims, all_wrong, facts, expected=expected, because=because, do=do))
+        """Raises Unmet where a fact is otherwise."""
+        found, times = settled.last, len(settled.answers)
+        values = {name: fact.value for name, fact in found.items() if fact.value is not None}
+        rows = [(name, expected, shown(value), check(value)) for name, value in values.items()]
+        self.context.attach(f"read on node {node}" if node else "read", table(rows, found))
+        if wrong := [name for name, *_, fits in rows if not fits]:
+            tries = "read once" if times == 1 else f"read {counted(times, 'time')}, {settled.seconds:.1f} s"
+            claims = self.context.claims
+            raise Unmet(deviation(claims, wrong, found, expected=expected, because=because, do=do, tries=tries))
 
 
-def table(rows: Sequence[tuple[str, str, str, bool]], facts: Mapping[str, Fact[T]]) -> str:
+def _known(facts: Found[T] | Callable[[str], Found[T]], node: str, expected: str, do: str) -> Found[T]:
+    """What is read now.  Raises MissingCapability where something could not be, or there is nothing."""
+    found = facts(node) if callable(facts) else facts
+    unknown = [f"{name} could not be read: {fact.source}" for name, fact in found.items() if not fact.known]
+    if not found:
+        unknown = [f"nothing could be read{f' of node {node}' if node else ''} that is to be {expected}"]
+    if unknown:
+        raise MissingCapability(unknown[0], do)
+    return found
+
+
+def _nodes(on: Iterable[NodeFacts | Workload] | None) -> Mapping[str, NodeFacts | Workload | None]:
+    """Node to what stands for it, each once; nothing by no name where it is the cluster that was read."""
+    if on is None:
+        return {"": None}
+    return {place.node if isinstance(place, Workload) else place.name: place for place in on}
+
+
+def table(rows: Sequence[tuple[str, str, str, bool]], facts: Found[T]) -> str:
     """Expected and observed side by side (rows as of :func:`message.table`), then where each was read."""
     return f"{message.table(rows)}\n\n" + "\n".join(f"{name}: {fact.source}" for name, fact in facts.items())
 
@@ -100,12 +136,12 @@ def table(rows: Sequence[tuple[str, str, str, bool]], facts: Mapping[str, Fact[T
 def deviation(
     claims: Sequence[str],
     wrong: Sequence[str],
-    facts: Mapping[str, Fact[T]],
+    facts: Found[T],
     *,
     expected: str,
     because: str,
     do: str,
-    tries: str = "read once",
+    tries: str,
 ) -> str:
     """The message about the facts of these names, the first of them first; ``tries``: how often it was read."""
     name = wrong[0]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from conformance.errors import Nonconformance
+from conformance.errors import Nonconformance, first_line
 from conformance.expect.engine.answered import DNS_UNTOLD
 from conformance.expect.explain import message
-from conformance.expect.explain.dns_servers import COMPARE, SEARCHED, Heard, Servers, listen, telling_otherwise
-from conformance.expect.poll import Polling, poll
+from conformance.expect.explain.dns_servers import COMPARE, SEARCHED, Heard, listen, telling_otherwise
+from conformance.expect.guard import excused
+from conformance.expect.poll import poll
+from conformance.expect.session import Session
+from conformance.expect.tally import meaning
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
@@ -24,30 +27,8 @@ DENIED = (
 """What to do about a name that is denied because it has no records of one type."""
 
 
-class Told(Protocol):
-    """Where decisions go (``conformance.expect.traffic.Context``)."""
-
-    @property
-    def claims(self) -> tuple[str, ...]: ...
-
-    @property
-    def decided(self) -> Callable[[Workload, Target | None, ClaimVerdict, str, Literal["behaviour"]], None]:
-        """Says what was decided about one source, and one server where it was named."""
-
-    @property
-    def dns(self) -> Callable[[], Servers | None]:
-        """The cluster's DNS, for messages; None: not known."""
-
-
-class Asks(Polling, Protocol):
-    """What asking for names needs of a test's expectations."""
-
-    @property
-    def context(self) -> Told: ...
-
-
 def resolves(
-    expect: Asks,
+    expect: Session,
     sources: Sequence[Workload],
     name: str,
     to: Sequence[str],
@@ -64,82 +45,111 @@ def resolves(
     With servers in ``at`` each of them is asked, in place of the one that the source's own resolver settings name.
     Each source, at each server, is a decision of its own; raises Nonconformance for the first that is wrong.
     """
-    wanted = sorted(to)
-    exists = not wanted and record != "A"
-    servers: Sequence[Target | None] = at or [None]
-    attempts = [
-        Attempt(
-            source=source,
-            target=server,
-            kind=Kind.DNS,
-            give_up_after=expect.timings.of(source.os).dns_give_up,
-            query=name,
-            record=record,
-            dns_over_tcp=over_tcp,
-        )
-        for source in sources
-        for server in servers
-    ]
-
-    def told(seen: Observation) -> bool:
-        if not wanted:
-            return seen.verdict is Verdict.NO_SUCH_NAME and not (exists and _denied(seen))
-        return seen.verdict is Verdict.RESOLVED and sorted(seen.answers) == wanted
-
-    def slow(attempt: Attempt) -> float:
-        return expect.timings.of(attempt.source.os).dns_slow
-
-    def right(seen: Observation) -> bool:
-        return told(seen) and seen.seconds <= slow(seen.attempt)
-
-    def all_right(seen: Sequence[Observation]) -> bool:
-        return all(map(right, seen))
-
-    polled = poll(expect, attempts, all_right, because=because)
-    answers = [seen for _, seen in polled]
-    # A source whose answers never come makes every round as long as its give-up time, so that few fit: the others,
-    # right at the end of it, are asked again without it.
-    slowed = [index for index, seen in enumerate(answers) if right(seen[-1]) and not polled.agreed(index, right)]
-    if slowed:
-        again = poll(expect, [attempts[index] for index in slowed], all_right, because=because)
-        for index, (_, seen) in zip(slowed, again, strict=True):
-            answers[index] += seen
-    held = [len(seen) >= polled.agree and all(map(right, seen[-polled.agree :])) for seen in answers]
-    late = [any(_unanswered(each) or (told(each) and not right(each)) for each in seen) for seen in answers]
+    asked = _Question(expect, name, sorted(to), record, " over TCP" if over_tcp else "", because)
+    attempts = asked.attempts(sources, at or [None], over_tcp=over_tcp)
+    answers, agree, seconds = asked.ask(attempts)
+    held = [len(seen) >= agree and all(map(asked.right, seen[-agree:])) for seen in answers]
+    late = [any(_unanswered(each) or (asked.told(each) and not asked.right(each)) for each in seen) for seen in answers]
     doubtful = [attempt for attempt, sound, late_ in zip(attempts, held, late, strict=True) if late_ and not sound]
     heard = listen(expect, doubtful, expect.context.dns)
-    wrong: list[Nonconformance] = []
-    over = " over TCP" if over_tcp else ""
+    wrong: list[Exception] = []
     for attempt, seen, sound in zip(attempts, answers, held, strict=True):
         if sound:
             reason = f"{because}; {DNS_UNTOLD}"
             expect.context.decided(attempt.source, attempt.target, ClaimVerdict.CONFIRMED, reason, "behaviour")
-            continue
-        cause = heard.get(attempt.label)
-        otherwise = {} if cause else telling_otherwise(expect, attempt, told, expect.context.dns)
-        too_late = told(seen[-1]) and not right(seen[-1])
-        observed = f"{message.summary(seen)}{_named(seen[-1] if too_late else None, cause)}"
-        observed += f", and DNS pod {', '.join(otherwise)} tells otherwise than the rest" if otherwise else ""
-        reason = f"{attempt.label}  observed {observed}{over}"
-        expect.context.decided(attempt.source, attempt.target, ClaimVerdict.VIOLATED, reason, "behaviour")
-        nothing = f"an empty answer (NOERROR, no {record})" if exists else str(Verdict.NO_SUCH_NAME)
-        right_answer = f"RESOLVED to {', '.join(wanted)}" if wanted else nothing
-        is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
-        within = f" within {slow(attempt):g} s" if is_slow else ""
-        text = message.connectivity(
-            expect.context.claims,
-            attempt,
-            expected=right_answer + over + within,
-            because=because,
-            seen=seen,
-            seconds=polled.settled.seconds,
-            further=cause.lines if cause else {**_of_pods(otherwise), "do": _advice(seen[-1], wanted, exists)},
-            observed=observed,
-            so=f"{name} has an A record, which NXDOMAIN denies" if exists and _denied(seen[-1]) else "",
-        )
-        wrong.append(Nonconformance(text, seen=seen))
+        else:
+            wrong.append(asked.failure(attempt, seen, heard.get(attempt.label), seconds))
     if wrong:
-        raise wrong[0]
+        raise min(wrong, key=lambda error: not isinstance(error, Nonconformance))
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked, and what the right answer is."""
+
+    session: Session
+    name: str
+    wanted: list[str]
+    record: str
+    over: str
+    """``over TCP``, where it is."""
+    because: str
+
+    @property
+    def exists(self) -> bool:
+        """Whether the name exists and only this record of it does not."""
+        return not self.wanted and self.record != "A"
+
+    def attempts(
+        self, sources: Sequence[Workload], servers: Sequence[Target | None], *, over_tcp: bool
+    ) -> list[Attempt]:
+        """Each source asks each server."""
+        return [
+            Attempt(
+                source=source, target=server, kind=Kind.DNS, query=self.name, record=self.record, dns_over_tcp=over_tcp,
+                give_up_after=self.session.timings.of(source.os).dns_give_up,
+            )
+            for source in sources
+            for server in servers
+        ]  # fmt: skip
+
+    def told(self, seen: Observation) -> bool:
+        """Whether the answer is right, however late."""
+        if not self.wanted:
+            return seen.verdict is Verdict.NO_SUCH_NAME and not (self.exists and _denied(seen))
+        return seen.verdict is Verdict.RESOLVED and sorted(seen.answers) == self.wanted
+
+    def slow(self, attempt: Attempt) -> float:
+        """s.  A later answer is late."""
+        return self.session.timings.of(attempt.source.os).dns_slow
+
+    def right(self, seen: Observation) -> bool:
+        """Whether the answer is right, and in time."""
+        return self.told(seen) and seen.seconds <= self.slow(seen.attempt)
+
+    def ask(self, attempts: Sequence[Attempt]) -> tuple[list[list[Observation]], int, float]:
+        """Ask until as many answers as must agree are right: each attempt's answers, how many must agree, seconds.
+
+        A source whose answers never come makes every round as long as its give-up time, so that few fit: the others,
+        right at the end of it, are asked again without it.
+        """
+
+        def all_right(seen: Sequence[Observation]) -> bool:
+            return all(map(self.right, seen))
+
+        polled = poll(self.session, attempts, all_right, because=self.because)
+        answers = [seen for _, seen in polled]
+        slowed = [
+            index for index, seen in enumerate(answers) if self.right(seen[-1]) and not polled.agreed(index, self.right)
+        ]
+        if slowed:
+            again = poll(self.session, [attempts[index] for index in slowed], all_right, because=self.because)
+            for index, (_, seen) in zip(slowed, again, strict=True):
+                answers[index] += seen
+        return answers, polled.agree, polled.settled.seconds
+
+    def failure(self, attempt: Attempt, seen: Sequence[Observation], cause: Heard | None, seconds: float) -> Exception:
+        """Decide that a source got no right answer of a server; ``cause``: what it heard when it waited longer."""
+        context, last = self.session.context, seen[-1]
+        otherwise = {} if cause else telling_otherwise(self.session, attempt, self.told, context.dns)
+        too_late = self.told(last) and not self.right(last)
+        observed = f"{message.summary(seen)}{_named(last if too_late else None, cause)}"
+        observed += f", and DNS pod {', '.join(otherwise)} tells otherwise than the rest" if otherwise else ""
+        reason = f"{attempt.label}  observed {observed}{self.over}"
+        nothing = f"an empty answer (NOERROR, no {self.record})" if self.exists else str(Verdict.NO_SUCH_NAME)
+        right_answer = f"RESOLVED to {', '.join(self.wanted)}" if self.wanted else nothing
+        is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
+        within = f" within {self.slow(attempt):g} s" if is_slow else ""
+        advice = {**_of_pods(otherwise), "do": _advice(last, self.wanted, self.exists)}
+        text = message.connectivity(
+            context.claims, attempt, expected=right_answer + self.over + within, because=self.because, seen=seen,
+            seconds=seconds, further=cause.lines if cause else advice, observed=observed,
+            so=f"{self.name} has an A record, which NXDOMAIN denies" if self.exists and _denied(last) else "",
+        )  # fmt: skip
+        said = excused(self.session, text, attempt, seen, want=True) or Nonconformance(text, seen=seen)
+        why = reason if isinstance(said, Nonconformance) else first_line(said)
+        context.decided(attempt.source, attempt.target, meaning(said), why, "behaviour")
+        return said
 
 
 def _unanswered(seen: Observation) -> bool:

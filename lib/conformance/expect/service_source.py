@@ -4,6 +4,9 @@ Without direct server return kube-proxy rewrites the source: in an overlay to it
 the third address of the node's block (the one after the overlay's own), for backends that are pods, and to the node's
 address for backends that are not; without an overlay (l2bridge) to the node's address always (kubernetes#83072,
 KEP-5100).  A policy's source selector then does not match.  With direct server return the pod's address is kept.
+
+Without an overlay Felix lets the node's address into its own pods before any policy, so that a backend on the client's
+node is open to everybody there: another claim's matter (:mod:`conformance.expect.own_node`).
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from conformance.errors import ControlBroken, Nonconformance
+from conformance.errors import ControlBroken, Nonconformance, NotAboutThisCluster
 from conformance.expect.addresses import Addresses
 from conformance.expect.explain import message
 from conformance.expect.traffic import Expect
@@ -23,6 +26,8 @@ from conformance.model.observation import Observation
 from conformance.pods.groups import PodPair, PodPairs
 from conformance.pods.roles import ECHO_PORT
 
+OWN_NODE = "XSVC-5"
+"""The claim about backends on the client's own node without an overlay."""
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 
@@ -63,7 +68,15 @@ class ServiceSource:
         seen = self._known(self._seen(because))
         self._kept = [pair for pair, told in seen.items() if _addresses(told) == {pair[0].address}]
         others = {pair: told for pair, told in seen.items() if pair not in self._kept}
-        self._judge(others, Addresses(self.facts).through_service, because)
+        addresses = Addresses(self.facts)
+        self._judge(others, addresses.through_service, because)
+        own = [pair for pair in others if as_its_node(addresses, *pair)]
+        self.pod_pairs = PodPairs(pair for pair in self.pod_pairs if pair not in own)
+        if own and not self.pod_pairs:
+            raise NotAboutThisCluster(
+                f"node {own[0][0].node} has no overlay ({addresses.plane(own[0][0].node).source}), so that its clients "
+                f"come to backends there with its address, which policies let in: see {OWN_NODE}"
+            )
 
     def admits_by_address_alone(self, *, because: str) -> None:
         """Under the policy clients get in by pod address and not by ClusterIP, a stranger not at all.
@@ -180,6 +193,11 @@ class ServiceSource:
             ),
             seen=seen,
         )
+
+
+def as_its_node(addresses: Addresses, client: Workload, server: Workload) -> bool:
+    """Whether a rewritten client comes to a server as that server's own node, to which policies do not apply."""
+    return client.node == server.node and addresses.plane(client.node).value == "l2bridge"
 
 
 def _addresses(seen: Sequence[Observation]) -> set[str]:

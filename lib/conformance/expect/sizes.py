@@ -9,7 +9,7 @@ rounds of their own agree, in which small datagrams pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
@@ -272,7 +272,8 @@ class Sizes:
             },
         )
         flat = [*above, *small]
-        text = f"{text}\n  searched  {SEARCHES} times; each time looking again showed something else"
+        searched = f"{SEARCHES} times; each time looking again showed something else"
+        text = replace(text, lines={**text.lines, "searched": searched})
         away = any(not as_wanted(observation, True) for observation in small)
         if away or any(
             observation.verdict is Verdict.CONNECTED or observation.verdict in ANSWERED for observation in above

@@ -12,6 +12,7 @@ from conformance.expect.context import Context
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half
 from conformance.model.endpoint import Target, Workload
+from conformance.model.facts import NodeFacts
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -30,14 +31,14 @@ class Tally:
     def right(
         self,
         source: Workload | None,
-        target: Workload | Target | None,
+        target: Workload | Target | NodeFacts | None,
         reason: str,
         verdict: ClaimVerdict = ClaimVerdict.CONFIRMED,
     ) -> None:
         """This path is as it may be: ``verdict`` may be LIFTED or NOT_OBSERVED, too."""
         self.context.decided(source, target, verdict, reason, self.half)
 
-    def wrong(self, source: Workload | None, target: Workload | Target | None, error: Exception) -> None:
+    def wrong(self, source: Workload | None, target: Workload | Target | NodeFacts | None, error: Exception) -> None:
         """This path is not as it is to be, or could not be decided; the exception says which."""
         self.context.decided(source, target, meaning(error), first_line(error), self.half)
         self._errors.append(error)

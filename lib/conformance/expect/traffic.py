@@ -14,25 +14,25 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
-from conformance.expect import resolution
-from conformance.expect.context import Context
+from conformance.expect import limitation, others, resolution
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import default_kind, telling
-from conformance.expect.engine.ask import Asking, ask
-from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Wrong, link
+from conformance.expect.engine.ask import ask
+from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Standing, Why, Wrong, link
 from conformance.expect.engine.pairs import Pairs, each, pairs_of
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import LONGER
 from conformance.expect.explain.nearest import Nearest, nearest
-from conformance.expect.guard import pods_unchanged
-from conformance.expect.outcome import Outcome, drawing, failure, name_paths, table
+from conformance.expect.guard import excused, pods_unchanged
+from conformance.expect.limitation import Paths
+from conformance.expect.outcome import Outcome, failure, name_paths, table
+from conformance.expect.session import Session
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation
-from conformance.settings import OsTimings, Timings
-from conformance.timing import SYSTEM_CLOCK, Clock
+from conformance.settings import OsTimings
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -51,27 +51,10 @@ class Removable(Protocol):
         """Delete them and wait until they are gone; raises EnvironmentBroken when one stays."""
 
 
-class Prober(Protocol):
-    """What expectations need of probing."""
+@dataclass(frozen=True, eq=False)
+class Expect(Session):
+    """The expectations of one test, with what it has seen open and closed."""
 
-    def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
-        """One observation per attempt, in order; raises ProbeBroken or EnvironmentBroken."""
-
-    def asking(self) -> Asking:
-        """For one expectation: attempts that are begun and heard one by one."""
-
-    def unchanged(self, workloads: Iterable[Workload]) -> None:
-        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running."""
-
-
-@dataclass
-class Expect:
-    """The expectations of one test."""
-
-    prober: Prober
-    timings: Timings
-    context: Context = field(default_factory=Context)
-    clock: Clock = SYSTEM_CLOCK
     _opened: set[tuple[str, str]] = field(default_factory=set)
     """Paths that this test has seen open: the controls before."""
     _addresses_when_open: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -163,6 +146,25 @@ class Expect:
         opened, shut = each(open), each(closed)
         self._make(policies, [*opened, *shut])
         return self._decide(opened, shut, because, kind, open_is_control=False)[-1]
+
+    def limitation(
+        self, *policies: Policies, as_documented: Paths, lifted: Paths, witness: Paths, because: str
+    ) -> None:
+        """Under ``policies`` the paths are ``as_documented``: CONFIRMED; as ``lifted``: LIFTED; else VIOLATED.
+
+        ``witness``: paths whose state shows in the same rounds that the policies are in force, and that the pods have a
+        network.  Each path that has a limitation stands in the other two, open in one and closed in the other.  All are
+        seen open before.  Raises as :func:`conformance.expect.limitation.decide`.
+        """
+        states = limitation.states
+        documented, gone, beside = states(as_documented), states(lifted), states(witness)
+        self._make(policies, [*documented, *beside])
+        limitation.decide(
+            lambda context, opened, closed: replace(self, context=context).matrix(
+                open=[opened], closed=[closed], because=because
+            ),
+            self.context, as_documented=documented, lifted=gone, witness=beside, because=because,
+        )  # fmt: skip
 
     def under(
         self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str
@@ -281,53 +283,23 @@ class Expect:
     ) -> list[list[Observation]]:
         """The last observations of each path that agreed, oldest first; each list has one of every path."""
         self._demand_controls(open, closed, {pod.uid for pod in new})
-        paths = [
-            self._path(source, target, kind or default_kind(target, want=want), want=want)
-            for pairs, want in ((open, True), (closed, False))
-            for source, target in pairs
+        paths = self._plan(
+            open, closed, kind, pods_may_be_new=open_is_control and not closed,
+            steady=not (closed or open_is_control or about_denial),
+        )  # fmt: skip
+        are_controls = [
+            (open_is_control if path.want else closed_is_control)
+            or (about_denial and _key(path.attempt) not in self._opened)
+            for path in paths
         ]
-        within = max(path.rule.within for path in paths)
-        if (
-            open_is_control and not closed
-        ):  # its pods may be new, and a policy that is late on their node keeps them shut
-            ends = {pod.os for path in paths for pod in _pods(path)}
-            within = max(within, *(self.timings.of(system).warm_up for system in ends))
-        about_paths = not (closed or open_is_control or about_denial)
-        for path in paths:  # one budget: a path may have to wait for what another shows
-            path.rule, path.steady = replace(path.rule, within=within), about_paths
-        link(paths)
-        sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
+        if self.context.change() is None and open:
+            wanted = [path.attempt for path in paths if path.want]
+            others.demand_open(self.context.others, wanted, all_needed=open_is_control)
         began = self.clock.monotonic()
-        standings = ask(
-            self.prober.asking(),
-            paths,
-            cadence={uid: self.timings.of(system).poll_every for uid, system in sources.items()},
-            agreeing={uid: self.timings.of(system).agree_every for uid, system in sources.items()},
-            settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
-            clock=self.clock,
-            about_denial=about_denial,
-        )
+        standings = self._ask(paths, about_denial=about_denial)
         seconds = self.clock.monotonic() - began
-        outcomes = [
-            Outcome(
-                path,
-                standing,
-                is_control=(open_is_control if path.want else closed_is_control)
-                or (about_denial and _key(path.attempt) not in self._opened),
-            )
-            for path, standing in zip(paths, standings, strict=True)
-        ]
-        self._look_after_pods(outcomes)
-        self._demand_same_addresses(outcomes)
-        for outcome in outcomes:
-            if not outcome.is_control:
-                half: Half = "open" if outcome.path.want else "closed"
-                target = outcome.path.attempt.target
-                self.context.decided(
-                    outcome.path.attempt.source, target, outcome.verdict, outcome.reason(because), half
-                )
-        if len(outcomes) > 1:
-            self.context.attach("matrix", table(outcomes))
+        outcomes = [Outcome(*one) for one in zip(paths, standings, are_controls, strict=True)]
+        self._vet(outcomes, because)
         change = self.context.change()
         wrong = failure(
             outcomes, claims=self.context.claims, because=because, seconds=seconds, policies=self.context.policies(),
@@ -337,11 +309,57 @@ class Expect:
         )  # fmt: skip
         if wrong is not None:
             name_paths(wrong, outcomes)
-            self.context.draw("matrix", drawing(", ".join(self.context.claims) or "matrix", outcomes))
             raise wrong
-        rows = [outcome.standing.seen for outcome in outcomes if isinstance(outcome.standing, Held)]
         self._record_result(outcomes, began)
+        rows = [outcome.standing.seen for outcome in outcomes if isinstance(outcome.standing, Held)]
         return [list(seen) for seen in zip(*(row[-min(map(len, rows)) :] for row in rows), strict=True)]
+
+    def _plan(
+        self, open: Sequence[Pair], closed: Sequence[Pair], kind: Kind | None, *, pods_may_be_new: bool, steady: bool
+    ) -> list[Path]:
+        """Make the paths, each with its controls.  All have one budget: one may have to wait for what another shows.
+
+        ``pods_may_be_new``: a policy that is late on their node may keep them shut for a while.
+        """
+        paths = [
+            self._path(source, target, kind or default_kind(target, want=want), want=want)
+            for pairs, want in ((open, True), (closed, False))
+            for source, target in pairs
+        ]
+        within = max(path.rule.within for path in paths)
+        if pods_may_be_new:
+            ends = {pod.os for path in paths for pod in _pods(path)}
+            within = max(within, *(self.timings.of(system).warm_up for system in ends))
+        for path in paths:
+            path.rule, path.steady = replace(path.rule, within=within), steady
+        link(paths)
+        return paths
+
+    def _ask(self, paths: Sequence[Path], *, about_denial: bool) -> list[Standing]:
+        """Ask until each path is decided, every source at the cadence of its system."""
+        sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
+        return ask(
+            self.prober.asking(),
+            paths,
+            cadence={uid: self.timings.of(system).poll_every for uid, system in sources.items()},
+            agreeing={uid: self.timings.of(system).agree_every for uid, system in sources.items()},
+            settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
+            clock=self.clock,
+            about_denial=about_denial,
+        )
+
+    def _vet(self, outcomes: Sequence[Outcome], because: str) -> None:
+        """Take back what changed pods, or names that lead elsewhere, have shown; then say what each path decides."""
+        self._look_after_pods(outcomes)
+        self._excuse(outcomes)
+        self._demand_same_addresses(outcomes)
+        for outcome in outcomes:
+            if not outcome.is_control:
+                attempt = outcome.path.attempt
+                half: Half = "open" if outcome.path.want else "closed"
+                self.context.decided(attempt.source, attempt.target, outcome.verdict, outcome.reason(because), half)
+        if len(outcomes) > 1:
+            self.context.attach("matrix", table(outcomes))
 
     def _record_result(self, outcomes: Sequence[Outcome], began: float) -> None:
         """Remember which paths are open and closed now, and what it took to see that."""
@@ -361,6 +379,7 @@ class Expect:
         for path, row in zip(paths, rows, strict=True):
             key = _key(path.attempt)
             self._closed.pop(key, None)
+            self.context.since[(*key, path.want)] = began
             if path.want:
                 self._opened.add(key)
                 last = row[-1].seen
@@ -405,6 +424,21 @@ class Expect:
                 told = f"{message.explained(text, by=str(broken))}\n  {do}"
                 outcome.standing = Broken(EnvironmentBroken(told))
 
+    def _excuse(self, outcomes: Sequence[Outcome]) -> None:
+        """Where a policy of others could give what is wrong with a path, nothing is said of Calico.
+
+        A leak after an agreed denial, and a path that wavers, are given by none.
+        """
+        for outcome in outcomes:
+            why = outcome.standing.why if isinstance(outcome.standing, Wrong | BrokenControl) else None
+            if why not in (Why.CLOSED, Why.OPEN):
+                continue
+            text = message.headline(
+                self.context.claims, outcome.path.attempt, outcome.expected, outcome.seen, outcome.path.seconds
+            )
+            if excuse := excused(self, text, outcome.path.attempt, outcome.seen, want=outcome.path.want):
+                outcome.standing = Broken(excuse)
+
     def _has_changed(self, outcome: Outcome) -> bool:
         try:
             pods_unchanged(self, _pods(outcome.path), doubtful=False)
@@ -434,6 +468,11 @@ class Expect:
         return names.resolved_address(self.prober, attempt, LONGER * patience.dns_give_up, slow=patience.dns_slow)
 
     def _nearest(self, outcome: Outcome) -> Nearest:
+        near = self._nearest_of_path(outcome)
+        unwell = self.context.unwell([pod.node for pod in _pods(outcome.path)])
+        return replace(near, observed=f", while {unwell}") if unwell else near
+
+    def _nearest_of_path(self, outcome: Outcome) -> Nearest:
         return nearest(self, outcome.path.attempt, outcome.seen, self.context.policies_there, self.context.overlay)
 
     def _still_closed(self, outcome: Outcome) -> Nearest:

@@ -47,6 +47,15 @@ class WindowsNodes:
         """
         return self._by_dsr(False, "without direct server return")
 
+    def on_l2bridge(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Those of the named nodes, or of all, whose pods no overlay carries.  Raises NotAboutThisCluster."""
+        nodes = [node for node in self._covered("") if names is None or node.name in names]
+        fitting = tuple(node.name for node in nodes if node.plane.value == "l2bridge")
+        if not fitting:
+            told = "; ".join(f"{node.name}: {node.plane.value or 'unknown'} ({node.plane.source})" for node in nodes)
+            raise NotAboutThisCluster(f"no such Windows node is without an overlay ({told})")
+        return fitting
+
     def of_build(self, builds: str) -> tuple[str, ...]:
         """Nodes of such a ``build.revision``: ``>=17763 <17763.1432``.  Raises MissingCapability."""
         wanted = Range(builds)

@@ -1,23 +1,22 @@
-"""Calico's version, mode, datastore, installation and CNI, as its own objects and workloads say them."""
+"""Calico's version, mode, datastore and installation, as its own objects and workloads say them."""
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from conformance.facts import cni_config
-from conformance.facts.calico_nodes import image_version
+from conformance.facts.calico_nodes import ENTERPRISE_ONLY, edition, image_version
+from conformance.facts.calico_workloads import workloads
 from conformance.facts.reading import Reading
+from conformance.facts.windows_network import ADDRESS, BACKEND, IPAM, WindowsNetwork
 from conformance.facts.workloads import all_containers, described, variable
 from conformance.kube.client import Obj
-from conformance.model.facts import Fact, Mode, NodeFacts
+from conformance.model.facts import Fact, Install, Mode, NodeFacts
 
 V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
-NAMESPACES = ("calico-system", "kube-system")
 BACKENDS: dict[str, Mode] = {"vxlan": "vxlan", "windows-bgp": "bgp", "bird": "bgp", "none": "policy-only"}
-
-IPAM = {"Calico": "calico-ipam", "HostLocal": "host-local"}
-"""Values of ``Installation.spec.cni.ipam.type`` to the plugins' own names."""
 
 
 class CalicoReading:
@@ -27,13 +26,14 @@ class CalicoReading:
         self._reading, self._nodes = reading, nodes
         self._installation = reading.one("operator.tigera.io/v1", "Installation", "default")
         self._information, self._information_at = reading.first("ClusterInformation", "default", V3, CRD)
-        self._windows = self._daemonset("calico-node-windows")
-        self._linux = self._daemonset("calico-node")
-
-    def _daemonset(self, name: str) -> Obj | None:
-        return next(
-            (one for space in NAMESPACES if (one := self._reading.one("apps/v1", "DaemonSet", name, space))), None
-        )
+        self.workloads = workloads(reading)
+        self._windows, self._linux = self.workloads.windows, self.workloads.linux
+        self._blocks = {
+            str(spec.get("node")): str(spec.get("cidr"))
+            for affinity in self._listed("BlockAffinity")
+            if (spec := affinity.get("spec") or {}).get("state") == "confirmed"
+        }
+        """Node to one of its blocks."""
 
     def version(self) -> Fact[str]:
         """``v3.31.2``."""
@@ -41,6 +41,8 @@ class CalicoReading:
         if spec.get("calicoVersion"):
             where = f"ClusterInformation default .spec.calicoVersion ({self._information_at})"
             return Fact(str(spec["calicoVersion"]), where)
+        if edition(self._reading).value == "Calico Enterprise":
+            return Fact(None, f"not known: {self._reading.reason('ClusterInformation default')}, and {ENTERPRISE_ONLY}")
         status = (self._installation or {}).get("status") or {}
         if status.get("calicoVersion"):
             return Fact(str(status["calicoVersion"]), "Installation default .status.calicoVersion")
@@ -49,15 +51,18 @@ class CalicoReading:
                 version = image_version(str(container.get("image")))
                 if version:
                     return Fact(version, f"image of {described(daemonset)}")
-        return self._unknown("ClusterInformation default", "Installation default", "DaemonSet calico-node")
+        return self._unknown("ClusterInformation default", "Installation default", "DaemonSet")
 
     def mode(self) -> Fact[Mode]:
-        """How Windows pods are networked: the backend of calico-node-windows, else the Installation, else the pools."""
+        """How Windows pods are networked: the backend of Calico on Windows, else on Linux, else the Installation.
+
+        Where none of them says it: flannel's annotations, then pools, of which only those count that have blocks.
+        """
         for daemonset in (self._windows, self._linux):
             backend = self._variable(daemonset, "CALICO_NETWORKING_BACKEND")
             if backend in BACKENDS:
                 where = f"CALICO_NETWORKING_BACKEND={backend} of {described(daemonset)}"
-                if BACKENDS[backend] == "bgp" and any(_pool_mode(pool) == "vxlan" for pool in self.pools()):
+                if BACKENDS[backend] == "bgp" and any(_pool_mode(pool) == "vxlan" for pool in self._pools_in_use()):
                     return Fact("mixed", f"{where}, while an IPPool has vxlanMode")
                 return Fact(BACKENDS[backend], where)
         spec = (self._installation or {}).get("spec") or {}
@@ -67,16 +72,27 @@ class CalicoReading:
                 return Fact("policy-only", f"{where}.cni.type")
             if network.get("bgp"):
                 return Fact("bgp" if network["bgp"] == "Enabled" else "vxlan", f"{where}.calicoNetwork.bgp")
-        modes = {_pool_mode(pool) for pool in self.pools()}
+        if flannel := next((node for node in self._nodes if BACKEND in node.annotations), None):
+            return Fact("policy-only", f"annotation {BACKEND} of node {flannel.name}")
+        modes = {_pool_mode(pool) for pool in self._pools_in_use() if self._blocks_of(pool)}
         if len(modes) == 1:
-            return Fact(modes.pop(), "IPPools' vxlanMode and ipipMode")
+            return Fact(modes.pop(), "vxlanMode of IPPools with blocks")
         if modes:
-            return Fact("mixed", "IPPools' vxlanMode and ipipMode differ")
-        return self._unknown("DaemonSet calico-node-windows", "Installation default", "IPPool")
+            return Fact("mixed", "IPPools with blocks differ in vxlanMode")
+        return self._unknown("DaemonSet", "Installation default", "IPPool")
 
     def pools(self) -> list[Obj]:
         """IPPools by whichever API serves them."""
-        return self._reading.all(V3, "IPPool") or self._reading.all(CRD, "IPPool")
+        return self._listed("IPPool")
+
+    def _pools_in_use(self) -> list[Obj]:
+        """Those that give addresses, or whose addresses are still about; the others say nothing of any pod."""
+        return [pool for pool in self.pools() if not (pool.get("spec") or {}).get("disabled") or self._blocks_of(pool)]
+
+    def _blocks_of(self, pool: Obj) -> bool:
+        cidr = (pool.get("spec") or {}).get("cidr") or "::/128"
+        whole = ipaddress.ip_network(str(cidr), strict=False)
+        return any(_within(block, whole) for block in self._blocks.values())
 
     def datastore(self) -> Fact[Literal["kubernetes", "etcd"]]:
         """Where Calico keeps its data."""
@@ -90,71 +106,82 @@ class CalicoReading:
             return Fact("kubernetes", "Installation default: the operator supports no other")
         if self._information is not None:
             return Fact("kubernetes", f"ClusterInformation default is a custom resource ({self._information_at})")
-        return self._unknown("DaemonSet calico-node", "ClusterInformation default")
+        return self._unknown("DaemonSet", "ClusterInformation default")
 
-    def install(self) -> Fact[Literal["operator", "manifest", "manual"]]:
-        """How Calico came onto the Windows nodes: operator, manifest, or by hand as Windows services."""
+    def install(self, platform: str | None) -> Fact[Install]:
+        """How Calico came onto the Windows nodes; where there are none, onto Linux'."""
+        windows = [node for node in self._nodes if node.os == "windows"]
+        if self._windows is None:
+            return self._without_daemonset(windows, platform) if windows else self._on_linux()
+        where = described(self._windows)
+        if self.workloads.of_the_operator:
+            return Fact("operator", f"Installation default owns {where}")
+        if self._for_windows and self._windows["metadata"]["namespace"] == "calico-system":
+            return Fact("operator", f"Installation default .spec.calicoNetwork.windowsDataplane HNS, {where}")
+        return Fact("manifest", where)
+
+    def _on_linux(self) -> Fact[Install]:
         if self._installation is not None:
-            dataplane = ((self._installation.get("spec") or {}).get("calicoNetwork") or {}).get("windowsDataplane")
-            if self._windows is not None or dataplane == "HNS" or not self._windows_nodes():
-                return Fact("operator", "Installation default")
-        if self._windows is not None:
-            return Fact("manifest", described(self._windows))
-        annotated = [node for node in self._windows_nodes() if "projectcalico.org/IPv4Address" in node.annotations]
-        if annotated:
-            where = f"node {annotated[0].name} is Calico's (annotation), without a DaemonSet calico-node-windows"
-            return Fact("manual", where)
-        if self._linux is not None and not self._windows_nodes():
-            return Fact("manifest", described(self._linux))
-        return self._unknown("Installation default", "DaemonSet calico-node-windows")
+            return Fact("operator", "Installation default")
+        return Fact("manifest", described(self._linux)) if self._linux else self._unknown("DaemonSet")
 
-    def _windows_nodes(self) -> list[NodeFacts]:
-        return [node for node in self._nodes if node.os == "windows"]
+    def _without_daemonset(self, windows: Sequence[NodeFacts], platform: str | None) -> Fact[Install]:
+        """Services, the agent's processes, or an operator whose DaemonSet is missing."""
+        if self._for_windows:
+            return Fact("operator", "Installation default .spec.calicoNetwork.windowsDataplane HNS")
+        without = "without a DaemonSet of Calico for Windows nodes"
+        if platform == "rke2":
+            return Fact("agent", f"RKE2's agent runs Calico on Windows: platform rke2 {without}")
+        if platform == "aks" and self.mode().value == "policy-only":
+            return Fact("platform", f"AKS starts Calico as services of the node's image: platform aks {without}")
+        if annotated := next((node for node in windows if ADDRESS in node.annotations), None):
+            return Fact("manual", f"node {annotated.name} is Calico's (annotation), {without}")
+        why = self._reading.reason("Installation default", "DaemonSet")
+        return Fact(None, f"not known: {why}; {without}, and with no annotation of Calico's on Windows nodes")
 
-    def cni(self) -> Fact[str]:
-        """The CNI plugin: ``Calico``, ``AmazonVPC``, ``AzureVNET`` ..."""
-        kind = (((self._installation or {}).get("spec") or {}).get("cni") or {}).get("type")
-        if kind:
-            return Fact(str(kind), "Installation default .spec.cni.type")
-        for name, value in (("aws-node", "AmazonVPC"), ("azure-cns", "AzureVNET")):
-            if self._reading.one("apps/v1", "DaemonSet", name, "kube-system"):
-                return Fact(value, f"DaemonSet kube-system/{name}")
-        network = self._variable(self._windows, "KUBE_NETWORK") or ""
-        for start, value in (("calico", "Calico"), ("vpc", "AmazonVPC"), ("azure", "AzureVNET")):
-            if network.lower().startswith(start):
-                return Fact(value, f"KUBE_NETWORK={network} of {described(self._windows)}")
-        if any("projectcalico.org/IPv4VXLANTunnelAddr" in node.annotations for node in self._nodes):
-            return Fact("Calico", "nodes have Calico VXLAN tunnel addresses")
-        configuration, where = self._network_configuration()
-        if configuration.plugin:
-            return Fact("Calico", where)
-        return self._unknown("Installation default", "DaemonSet calico-node-windows")
+    @property
+    def _for_windows(self) -> bool:
+        """Whether the operator was told to install Calico on Windows."""
+        network = ((self._installation or {}).get("spec") or {}).get("calicoNetwork") or {}
+        return bool(network.get("windowsDataplane") == "HNS")
 
-    def ipam(self) -> Fact[str]:
-        """The IPAM plugin of pods: ``calico-ipam``, ``host-local``, or that of the cloud: ``AmazonVPC``,
-        ``AzureVNET``."""
-        for place in ("spec", "status.computed"):
-            part: Any = self._installation or {}
-            for key in place.split("."):
-                part = part.get(key) or {}
-            kind = ((part.get("cni") or {}).get("ipam") or {}).get("type")
-            if kind:
-                return Fact(IPAM.get(str(kind), str(kind)), f"Installation default .{place}.cni.ipam.type")
-        kind = self._variable(self._windows, "CNI_IPAM_TYPE")
-        if kind:
-            return Fact(kind, f"CNI_IPAM_TYPE of {described(self._windows)}")
-        cni = self.cni()
-        if cni.value not in (None, "Calico"):
-            return Fact(cni.value, f"the CNI plugin's own: {cni.source}")
-        configuration, where = self._network_configuration()
-        if configuration.ipam:
-            return Fact(configuration.ipam, where)
-        affinities = self._reading.all(V3, "BlockAffinity") or self._reading.all(CRD, "BlockAffinity")
-        if having := {str(one["spec"].get("node")) for one in affinities} & {
-            node.name for node in self._windows_nodes()
-        }:
-            return Fact("calico-ipam", f"BlockAffinities of {', '.join(sorted(having))}")
-        return self._unknown("Installation default", "DaemonSet calico-node-windows", "DaemonSet calico-node")
+    def network(self) -> WindowsNetwork:
+        """What carries Windows pods."""
+        return WindowsNetwork(self._reading, self.workloads, self._installation, self.mode(), set(self._blocks))
+
+    def linux_cni(self) -> tuple[Fact[str], Fact[str]]:
+        """CNI plugin and IPAM of Linux, for clusters that have nothing else."""
+        found = cni_config.read(self._variable(self._linux, "CNI_NETWORK_CONFIG"))
+        where = f"CNI_NETWORK_CONFIG of {described(self._linux)}"
+        kind = ((self._installation or {}).get("spec") or {}).get("cni") or {}
+        if kind.get("type"):
+            ipam = str((kind.get("ipam") or {}).get("type") or "")
+            at = "Installation default .spec.cni"
+            return Fact(str(kind["type"]), f"{at}.type"), Fact(IPAM.get(ipam, ipam) or None, f"{at}.ipam.type")
+        unknown = self._unknown("Installation default", "DaemonSet")
+        return Fact("Calico", where) if found.plugin else unknown, Fact(found.ipam, where) if found.ipam else unknown
+
+    def mesh(self) -> Fact[bool]:
+        """Whether every node is every other's BGP peer by itself."""
+        mode = self.mode()
+        if mode.value in ("vxlan", "policy-only"):
+            return Fact(False, f"no BGP in mode {mode.value} ({mode.source})")
+        found, api = self._reading.first("BGPConfiguration", "default", V3, CRD)
+        if found is not None:
+            on = (found.get("spec") or {}).get("nodeToNodeMeshEnabled", True)
+            return Fact(bool(on), f"BGPConfiguration default .spec.nodeToNodeMeshEnabled ({api})")
+        why = self._reading.reason("BGPConfiguration default")
+        if why.startswith("there is no "):
+            return Fact(True, "there is no BGPConfiguration default, which means the mesh")
+        return Fact(None, f"not known: {why}")
+
+    def dual_stack(self) -> Fact[bool]:
+        """Whether pods get addresses of both IP versions."""
+        cidrs = [str((pool.get("spec") or {}).get("cidr")) for pool in self._pools_in_use()]
+        versions = {":" in cidr for cidr in cidrs}
+        if not cidrs:
+            return self._unknown("IPPool")
+        return Fact(len(versions) == 2, f"cidr of IPPools: {', '.join(cidrs)}")
 
     def apis(self, groups: Sequence[str]) -> Fact[tuple[str, ...]]:
         """Group-versions of Calico and its operator that the server serves."""
@@ -164,13 +191,8 @@ class CalicoReading:
     def _variable(self, daemonset: Obj | None, name: str) -> str | None:
         return variable(self._reading, daemonset, name)
 
-    def _network_configuration(self) -> tuple[cni_config.CniConfig, str]:
-        """The first CNI network configuration that names Calico as its plugin, and where it is."""
-        for daemonset in (self._windows, self._linux):
-            found = cni_config.read(self._variable(daemonset, "CNI_NETWORK_CONFIG"))
-            if found.plugin:
-                return found, f"CNI_NETWORK_CONFIG of {described(daemonset)}"
-        return cni_config.CniConfig(), ""
+    def _listed(self, kind: str) -> list[Obj]:
+        return self._reading.all(V3, kind) or self._reading.all(CRD, kind)
 
     def _unknown(self, *labels: str) -> Fact[Any]:
         return Fact(None, f"not known: {self._reading.reason(*labels)}")
@@ -178,3 +200,10 @@ class CalicoReading:
 
 def _pool_mode(pool: Obj) -> Mode:
     return "vxlan" if (pool.get("spec") or {}).get("vxlanMode", "Never") != "Never" else "bgp"
+
+
+def _within(block: str, whole: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
+    try:
+        return ipaddress.ip_network(block).subnet_of(whole)  # type: ignore[arg-type]
+    except (ValueError, TypeError):
+        return False

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from conformance.facts.calico_workloads import LINUX, NAMESPACES, CalicoWorkloads, workloads
 from conformance.facts.reading import Reading
 from conformance.facts.workloads import all_containers, described
 from conformance.kube.client import Obj
 from conformance.model.facts import Fact, NodeFacts
 
-NAMESPACES = ("calico-system", "kube-system")
 IMAGE = re.compile(r"(?:^|[/-])(?:node|node-windows|windows):(?P<version>v\d[^@]*)")
 """Calico's node images: ``calico/node``, ``calico/node-windows``, ``calico/windows`` up to v3.26's manifests,
 ``rancher/mirrored-calico-node``, ``tigera/cnx-node``."""
 ENTERPRISE = re.compile(r"/cnx-node(?:-windows)?[:@]")
+ENTERPRISE_ONLY = "images and Installation tell Enterprise's own version, not that of the Calico inside"
 EDITIONS = {"Calico": "Calico", "TigeraSecureEnterprise": "Calico Enterprise", "CalicoEnterprise": "Calico Enterprise"}
 """Values of ``Installation.spec.variant``."""
 
@@ -25,29 +26,46 @@ def image_version(image: str) -> str | None:
     return found["version"] if found else None
 
 
-def versions(reading: Reading, nodes: Sequence[NodeFacts]) -> dict[str, Fact[str]]:
-    """Node to the version of Calico in its pod of calico-node.  Where there is no pod it is not known: Windows nodes
-    on which Calico runs as services, or in a process of the distribution, say nothing by the API."""
+def versions(
+    reading: Reading, nodes: Sequence[NodeFacts], found: CalicoWorkloads, cluster: Fact[str]
+) -> dict[str, Fact[str]]:
+    """Node to the version of Calico in its pod, else in its DaemonSet.
+
+    Where there is neither it is not known: Windows nodes on which Calico runs as services, or in a process of the
+    distribution, say nothing by the API.  ``cluster``: the version that Calico Enterprise is built on.
+    """
+    windows = [found.windows["metadata"]["name"]] if found.windows else []
+    starts = tuple(f"{name}-" for name in (*LINUX, *windows))
     pods = [
         (space, pod)
         for space in NAMESPACES
         for pod in reading.all("v1", "Pod", space)
-        if pod["metadata"]["name"].startswith("calico-node")
+        if pod["metadata"]["name"].startswith(starts)
     ]
-    return {node.name: _version(node, pods, reading) for node in nodes}
+    return {node.name: _version(node, pods, reading, found, cluster) for node in nodes}
 
 
-def _version(node: NodeFacts, pods: Sequence[tuple[str, Obj]], reading: Reading) -> Fact[str]:
+def _version(
+    node: NodeFacts, pods: Sequence[tuple[str, Obj]], reading: Reading, found: CalicoWorkloads, cluster: Fact[str]
+) -> Fact[str]:
     here = [(space, pod) for space, pod in pods if (pod.get("spec") or {}).get("nodeName") == node.name]
-    for space, pod in here:
-        for container in (pod.get("spec") or {}).get("containers") or []:
-            image = str(container.get("image"))
-            if version := image_version(image):
-                return Fact(version, f"image {image} of pod {space}/{pod['metadata']['name']}")
+    images = [
+        (str(container.get("image")), f"pod {space}/{pod['metadata']['name']}")
+        for space, pod in here
+        for container in (pod.get("spec") or {}).get("containers") or []
+    ]
+    workload = found.windows if node.os == "windows" else found.linux
+    if not here:
+        images = [(str(container.get("image")), described(workload)) for container in all_containers(workload)]
+    for image, where in images:
+        if ENTERPRISE.search(image):
+            return Fact(cluster.value, f"{cluster.source}; image {image} of {where} is Enterprise's")
+        if version := image_version(image):
+            return Fact(version, f"image {image} of {where}")
     if here:
         space, pod = here[0]
-        images = ", ".join(str(item.get("image")) for item in (pod.get("spec") or {}).get("containers") or [])
-        return Fact(None, f"not known: pod {space}/{pod['metadata']['name']} has {images}, which names no version")
+        names = ", ".join(image for image, _ in images)
+        return Fact(None, f"not known: pod {space}/{pod['metadata']['name']} has {names}, which names no version")
     why = "" if pods else reading.why.get("Pod", "")
     return Fact(None, f"not known: {why or f'no pod of calico-node is on node {node.name}'}")
 
@@ -64,12 +82,12 @@ def edition(reading: Reading) -> Fact[str]:
     spec = (information or {}).get("spec") or {}
     if spec.get("cnxVersion"):
         return Fact("Calico Enterprise", f"ClusterInformation default .spec.cnxVersion ({api})")
-    for space in NAMESPACES:
-        daemonset = reading.one("apps/v1", "DaemonSet", "calico-node", space)
+    found = workloads(reading)
+    for daemonset in (found.linux, found.windows):
         images = [str(container.get("image")) for container in all_containers(daemonset)]
         if any(ENTERPRISE.search(image) for image in images):
             return Fact("Calico Enterprise", f"images of {described(daemonset)}")
         if any(image_version(image) for image in images):
             return Fact("Calico", f"images of {described(daemonset)}")
-    why = reading.reason("Installation default", "ClusterInformation default", "DaemonSet calico-node")
+    why = reading.reason("Installation default", "ClusterInformation default", "DaemonSet")
     return Fact(None, f"not known: {why}")

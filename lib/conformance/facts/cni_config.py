@@ -1,4 +1,5 @@
-"""The CNI network configuration that Calico's installers are given, before they fill in its placeholders."""
+"""CNI network configurations: those that Calico's installers are given, before they fill in the placeholders, and those
+that lie on a Windows node."""
 
 from __future__ import annotations
 
@@ -31,3 +32,21 @@ def read(text: str | None) -> CniConfig:
         if isinstance(plugin, dict) and plugin.get("type") == "calico":
             return CniConfig(plugin="calico", ipam=str((plugin.get("ipam") or {}).get("type") or ""))
     return CniConfig()
+
+
+def on_node(text: str) -> CniConfig:
+    """Plugin and IPAM of the files that lie on a node, one after the other; empty where they name several or none.
+
+    Of a list the first plugin counts, which makes the interface; ``azure-vnet`` and the like are types of plugins.
+    """
+    found, decoder, at = set(), json.JSONDecoder(), text.find("{")
+    while at >= 0:
+        try:
+            whole, at = decoder.raw_decode(text, at)
+        except ValueError:
+            return CniConfig()
+        for plugin in whole.get("plugins", [whole])[:1]:
+            found.add((str(plugin.get("type") or ""), str((plugin.get("ipam") or {}).get("type") or "")))
+        at = text.find("{", at)
+    plugin, ipam = next(iter(found)) if len(found) == 1 else ("", "")
+    return CniConfig(plugin=plugin, ipam=ipam)

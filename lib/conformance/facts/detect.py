@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Literal
 
 from conformance.facts import calico_nodes, platforms
@@ -11,7 +12,9 @@ from conformance.facts.dsr import with_dsr
 from conformance.facts.reading import Reading
 from conformance.facts.tigera_status import tigera_status
 from conformance.facts.updates import windows_update
+from conformance.facts.windows_network import WindowsNetwork
 from conformance.kube.client import Kube, Obj
+from conformance.kube.node_conditions import boot_id, not_ready
 from conformance.model.facts import Fact, Facts, NodeFacts
 
 KERNEL = re.compile(r"^\d+\.\d+\.(\d+)\.(\d+)")
@@ -27,23 +30,39 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
     reading = Reading(kube)
     calico = CalicoReading(reading, nodes)
     git = str(version.get("gitVersion") or "")
-    return Facts(
+    network = calico.network()
+    nodes = [_networked(node, network) if node.os == "windows" else node for node in nodes]
+    calico_version, platform = calico.version(), platforms.platform(reading, kube.discovery.group_versions(), git)
+    cni, ipam = calico.linux_cni()
+    found = Facts(
         nodes=tuple(sorted(nodes, key=lambda node: (node.os, not node.control_plane, node.name))),
         kubernetes_version=Fact(git or None, "/version gitVersion"),
-        calico_version=calico.version(),
+        calico_version=calico_version,
         mode=calico.mode(),
         datastore=calico.datastore(),
-        install=calico.install(),
-        platform=platforms.platform(reading, kube.discovery.group_versions(), git),
+        install=calico.install(platform.value),
+        platform=platform,
         calico_apis=calico.apis(kube.discovery.group_versions()),
-        cni=calico.cni(),
-        ipam=calico.ipam(),
+        cni=cni,
+        ipam=ipam,
         calico_edition=calico_nodes.edition(reading),
-        calico_on_nodes=calico_nodes.versions(reading, nodes),
+        calico_on_nodes=calico_nodes.versions(reading, nodes, calico.workloads, calico_version),
+        felix_pods=calico.workloads.felix_pods,
+        pod_network=network.pod_network(),
         tigera_status=tigera_status(reading),
         kube_proxy_mode=kube_proxy_mode(reading),
         evidence=evidence,
+        single_network=network.single_network(),
+        mesh=calico.mesh(),
+        dual_stack=calico.dual_stack(),
     )
+    return found.summed_up()
+
+
+def _networked(node: NodeFacts, network: WindowsNetwork) -> NodeFacts:
+    """A Windows node with what carries its pods."""
+    cni = network.cni(node)
+    return replace(node, cni=cni, ipam=network.ipam(node, cni), plane=network.plane(node, cni))
 
 
 def node_facts(node: Obj) -> NodeFacts:
@@ -56,15 +75,14 @@ def node_facts(node: Obj) -> NodeFacts:
     kernel = str(info.get("kernelVersion") or "")
     annotations = dict(meta.get("annotations") or {})
     match = KERNEL.match(kernel) if windows else None
-    ready = any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in status.get("conditions") or []
-    )
+    unready = not_ready(node)
     return NodeFacts(
         name=meta["name"],
         os="windows" if windows else "linux",
         address=str(addresses.get("InternalIP") or addresses.get("ExternalIP") or ""),
-        ready=ready,
+        ready=bool(status.get("conditions")) and not unready,
+        unready=unready,
+        boot=boot_id(node),
         schedulable=not spec.get("unschedulable"),
         control_plane=any(key in labels for key in CONTROL_PLANE),
         kernel_version=kernel,

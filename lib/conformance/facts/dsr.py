@@ -3,7 +3,8 @@
 Only what the process itself was started with says so: its command line (:mod:`conformance.run.node_dsr`), the log in
 which kube-proxy or the script that starts it repeats that line, and the arguments of its container.  The DaemonSet of
 sig-windows-tools names a script alone, and Windows never reads the ConfigMap of Linux' kube-proxy, in which kubeadm
-writes ``enableDSR: false``.  Where nothing names the flag it is not known: a configuration file may.
+writes ``enableDSR: false``.  Where a log or arguments do not name the flag it is not known: what starts kube-proxy may
+add it, or a configuration file.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from conformance.kube.client import Kube, Obj
 from conformance.model.facts import Fact, NodeFacts
 
 FLAG = re.compile(r"(?<![\w-])--?enable-dsr(?:=[\"']?(?P<value>\w+)[\"']?)?(?![\w-])")
+CONFIGURATION = re.compile(r"(?<![\w-])--?config[= ][\"']?(?P<path>[^\"']+?)[\"']?(?=\s+-|\s*$)")
+SET = re.compile(r"^\s*[\"']?enableDSR[\"']?:\s*[\"']?(?P<value>\w+)", re.MULTILINE)
+"""In a KubeProxyConfiguration, below ``winkernel``."""
 LOGGED = re.compile(r"kube-proxy\.exe|\bFLAG: ")
 """In lines of a log that repeat what kube-proxy was started with."""
 FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
@@ -31,6 +35,18 @@ def told(text: str) -> bool | None:
     """What a command line says, whose last word counts; None: nothing."""
     found = list(FLAG.finditer(text))
     return found[-1]["value"] not in FALSE if found else None
+
+
+def configuration(line: str) -> str | None:
+    """Path of the file that a command line of kube-proxy has its settings from; None: from its flags."""
+    found = CONFIGURATION.search(line)
+    return found["path"].strip() if found else None
+
+
+def set_in(text: str) -> bool | None:
+    """What a KubeProxyConfiguration says; None: nothing."""
+    found = SET.search(text)
+    return found["value"] not in FALSE if found else None
 
 
 def logged(log: str) -> bool | None:

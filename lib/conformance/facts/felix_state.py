@@ -23,7 +23,7 @@ LOG_BYTES = 256 * 1024
 """bytes.  Of a log that are looked through."""
 LATELY = 300.0
 """s.  A restart this long ago, or longer, has nothing to do with what is seen now."""
-CONTAINERS = ("felix", "calico-node")
+CONTAINERS = ("felix", "calico-node-felix", "calico-node")
 """Where Felix runs on Windows and on Linux."""
 
 

@@ -83,7 +83,7 @@ class CalicoObjects:
         found = {}
         for node in self._facts.by_os("windows"):
             calico = self._facts.calico_on(node.name)
-            there = BuildUnderCalico(node.windows_build, calico.value) if node.windows_build else None
+            there = BuildUnderCalico(node.windows_build, calico.value) if node.windows_build and calico.known else None
             source = f"its .status.nodeInfo.kernelVersion {node.kernel_version}; Calico: {calico.source}"
             found[f"build of node {node.name}"] = Fact(there, source)
         return found

@@ -15,6 +15,7 @@ class Reading:
     def __init__(self, kube: Kube) -> None:
         self.kube = kube
         self._objects: dict[tuple[str, ...], Obj | None] = {}
+        self._lists: dict[tuple[str, ...], list[Obj]] = {}
         self.why: dict[str, str] = {}
 
     def one(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
@@ -26,8 +27,10 @@ class Reading:
 
     def all(self, api_version: str, kind: str, namespace: str | None = None) -> list[Obj]:
         """All objects of a kind; none when they cannot be read."""
-        found: list[Obj] | None = self._read(kind, "", lambda: self.kube.objects(api_version, kind, namespace))
-        return found or []
+        key = (api_version, kind, namespace or "")
+        if key not in self._lists:
+            self._lists[key] = self._read(kind, "", lambda: self.kube.objects(api_version, kind, namespace)) or []
+        return self._lists[key]
 
     def first(self, kind: str, name: str, *api_versions: str) -> tuple[Obj | None, str]:
         """The object in the first of several group-versions that has it, and that group-version."""

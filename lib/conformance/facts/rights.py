@@ -63,6 +63,14 @@ POLICIES: tuple[Right, ...] = (
 """What tests of policies need beside pods (role standard).  Calico's are made by POST, and by PUT where this run has
 made them before: its API server does not apply."""
 
+CALICOCTL: tuple[Right, ...] = tuple(
+    Right(verb, resource, "crd.projectcalico.org", needed_for="write Calico policies with calicoctl")
+    for resource in ("networkpolicies", "globalnetworkpolicies", "tiers")
+    for verb in ("create", "update", "delete")
+)
+"""What --calicoctl takes where projectcalico.org/v3 is not served (role calicoctl, beside another): it has the rights
+of who runs it.  That it may read is part of every role."""
+
 DISRUPTING: tuple[Right, ...] = (
     Right("create", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock"),
     Right("update", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock"),
@@ -79,13 +87,20 @@ DISRUPTING: tuple[Right, ...] = (
 
 NEEDS: Mapping[str, tuple[Right, ...]] = {"pods": DEPLOYING, "policies": POLICIES, "disruption": DISRUPTING}
 """What a test may need, and the rights that this takes."""
-RBAC_ROLES: Mapping[str, str] = {"pods": "standard", "policies": "standard", "disruption": "disruptive"}
+RBAC_ROLES: Mapping[str, str] = {
+    "pods": "standard", "policies": "standard", "disruption": "disruptive", "calicoctl": "calicoctl"
+}  # fmt: skip
 """The role in ``manifests/rbac`` that grants each."""
 
 
-def lacking(kube: Kube) -> dict[str, tuple[str, ...]]:
-    """For each need that the user has not all rights for: which are missing, and what for."""
+def lacking(kube: Kube, *, calicoctl: bool = False) -> dict[str, tuple[str, ...]]:
+    """For each need that the user has not all rights for: which are missing, and what for.
+
+    ``calicoctl``: one is at hand, for clusters that do not serve Calico's API.
+    """
     wanted = {need: [right for right in rights if _served(kube, right)] for need, rights in NEEDS.items()}
+    if calicoctl and not _v3(kube):
+        wanted["calicoctl"] = list(CALICOCTL)
     absent = set(missing(kube, [right for rights in wanted.values() for right in rights]))
     found = {
         need: tuple(f"{right.label} (needed to {right.needed_for})" for right in rights if right in absent)
@@ -96,4 +111,8 @@ def lacking(kube: Kube) -> dict[str, tuple[str, ...]]:
 
 def _served(kube: Kube, right: Right) -> bool:
     """Whether there is such a thing here; Calico's API may not be served, and nobody needs rights to it then."""
-    return right.group != "projectcalico.org" or kube.discovery.serves("projectcalico.org/v3", "NetworkPolicy")
+    return right.group != "projectcalico.org" or _v3(kube)
+
+
+def _v3(kube: Kube) -> bool:
+    return kube.discovery.serves("projectcalico.org/v3", "NetworkPolicy")

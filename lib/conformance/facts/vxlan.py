@@ -167,7 +167,7 @@ class VxlanFacts:
         return wanted
 
     def _networks(self, windows: str) -> list[HnsNetwork]:
-        return [network for network in self._hosts.hns_networks(windows) if network.name.startswith("Calico")]
+        return [network for network in self._hosts.hns_networks(windows) if network.pods]
 
     def _peers(self, node: str, only: Collection[str] = (), *, macs: bool = True) -> list[Peer]:
         """The other nodes, or ``only`` those, as they announce themselves now; ``macs``: with those not announced."""

@@ -6,13 +6,16 @@ for ``~/.kube/config``: a cluster is used only when it is named.
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import json
 import os
 import ssl
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,6 +37,8 @@ class Access:
     configuration: Any = field(repr=False)
     renew: Callable[[], None] | None = field(default=None, repr=False)
     """Gets new credentials into ``configuration`` before they are due; None where there is no way to get any."""
+    ends: datetime | None = None
+    """When its token ends, where that can be read from it and nothing renews it."""
 
 
 def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) -> Access:
@@ -71,7 +76,10 @@ def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) ->
             setattr(configuration, credential, getattr(fresh, credential))
 
     where = f"kubeconfig {name}, context {chosen}"
-    return Access(where, server, str(user), configuration, renew if plugin else None)
+    token = configuration.get_api_key_with_prefix("BearerToken", alias="authorization") or ""
+    return Access(
+        where, server, str(user), configuration, renew if plugin else None, ends=None if plugin else end_of(token)
+    )
 
 
 def from_environment(environ: Mapping[str, str], context: str | None = None) -> Access:
@@ -113,8 +121,34 @@ def in_cluster(environ: Mapping[str, str], account: Path = SERVICE_ACCOUNT) -> A
     return Access("the pod's service account", configuration.host, "service account", configuration)
 
 
+RENEWED_EVERY = 60.0
+"""s.  Between two looks whether a credential plugin has to be run again.  The official client looks before each
+request, and takes a token that ends within 5 min for one that has ended: with tokens that live no longer than that, it
+runs the plugin for every request.  One that ends sooner than this is renewed when it is refused."""
 PLUGIN_WITHIN = 60.0
 """s.  For a credential plugin that is asked what is wrong; one that waits for a person must be called beforehand."""
+
+
+def end_of(token: str) -> datetime | None:
+    """When a token ends that says so (a JSON Web Token, RFC 7519); None: it does not."""
+    try:
+        body = token.split(".")[1]
+        return datetime.fromtimestamp(float(json.loads(base64.urlsafe_b64decode(f"{body}==="))["exp"]), UTC)
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _seldom(hook: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The client's hook, which may run a credential plugin, no more often than every RENEWED_EVERY."""
+    looked = time.monotonic()
+
+    def refresh(configuration: Any) -> None:
+        nonlocal looked
+        if time.monotonic() - looked >= RENEWED_EVERY:
+            looked = time.monotonic()
+            hook(configuration)
+
+    return refresh
 
 
 def _has_credentials(configuration: Any) -> bool:
@@ -205,6 +239,8 @@ def _load(files: Sequence[Path], context: str, name: str) -> Any:
             client_configuration=configuration,
             persist_config=False,
         )
+        if configuration.refresh_api_key_hook:
+            configuration.refresh_api_key_hook = _seldom(configuration.refresh_api_key_hook)
     except Exception as error:  # the loader lets KeyError, binascii.Error, ... through for damaged entries
         raise UsageProblem(f"kubeconfig {name}, context {context}: {' '.join(str(error).split())}") from None
     try:

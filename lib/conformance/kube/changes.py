@@ -41,6 +41,8 @@ class Changes:
         self.kube, self.run, self.dry_run, self.tell = kube, run, dry_run, tell
         self.waits = Waits(kube)
         self.made: list[Change] = []
+        self.uids: set[str] = set()
+        """Of the objects that it has made."""
 
     def make(self, change: Change) -> Obj | None:
         """Make it.
@@ -97,6 +99,7 @@ class Changes:
                 kube.request("POST", f"{one}/eviction", body=_eviction(target) | (body or {}))
                 return None
         answer: Obj = json.loads(data)
+        self.uids.add(str((answer.get("metadata") or {}).get("uid") or ""))
         return answer
 
     def _create_or_replace(self, change: Change, collection: str, one: str, body: Obj) -> bytes:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from conformance.model.decision import Decision
-from conformance.model.verdict import PRECEDENCE, ClaimKind, ClaimVerdict, precedence
+from conformance.model.verdict import PRECEDENCE, ClaimKind, ClaimVerdict, Finding, precedence
 
-__all__ = ["ACTIVE_HALF", "PRECEDENCE", "UNDERLAY", "ClaimKind", "ClaimResult", "ClaimVerdict", "precedence"]
+__all__ = ["ACTIVE_HALF", "PRECEDENCE", "UNDERLAY", "ClaimKind", "ClaimResult", "ClaimVerdict", "Finding", "precedence"]
 
 
 ACTIVE_HALF = "active half"

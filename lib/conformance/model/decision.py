@@ -1,4 +1,4 @@
-"""Decisions: one verdict for a claim, its part, a source node and a target node; claims' verdicts are made of them.
+"""Decisions: one verdict between a source node and a target node; claims' verdicts are made of them.
 
 A Windows node counts by its build: 17763 before and from revision 1432 differ in what Services do with sources
 (Calico's limitations page), of all others the build number alone says what HNS can do.
@@ -24,8 +24,8 @@ WRONG = (ClaimVerdict.VIOLATED, ClaimVerdict.UNMET, ClaimVerdict.LIFTED)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
-    """What one expectation decided about one path, whichever claims its test is about."""
+class Decision:
+    """What an expectation decided about one path; with a claim's name, what a test decided about it between nodes."""
 
     source: str
     """The source's node; empty: no pod is the source."""
@@ -42,19 +42,15 @@ class Seen:
     halves: tuple[Half, ...]
     """Which sorts of expectations speak, each once and sorted."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Decision(Seen):
-    """What a test has decided about one claim between two nodes."""
-
-    claim: str
-    part: str
+    claim: str = ""
+    """Empty: an expectation's own decision, which counts for every claim of its test."""
+    part: str = ""
     """The claim's part that the test decides (an operating system's direction, a path), stable from run to run."""
-    test: str
+    test: str = ""
     """The test's node id."""
 
 
-def seen(
+def decisions_about(
     source: Workload | None,
     target: Workload | Target | None,
     verdict: ClaimVerdict,
@@ -62,8 +58,8 @@ def seen(
     half: Half,
     *,
     enforced_at: Side = "both",
-) -> tuple[Seen, ...]:
-    """What was seen between a pod and a target: one for each node that a pod behind the target stands on.
+) -> tuple[Decision, ...]:
+    """Decide the path from a pod to a target: once for each node that a pod behind the target stands on.
 
     Of a NodePort it is one, for the node that was called: that node's kube-proxy decides.  If it is a Linux node, its
     verdict counts for the builds of the backends too, unless something is wrong: then nothing shows that it is theirs.
@@ -78,7 +74,7 @@ def seen(
         builds, about = _builds([source, called, *backends]), _about(source, called, enforced_at)
         found = [(called, builds, about or (() if verdict in WRONG else builds))]
     return tuple(
-        Seen(
+        Decision(
             source=source.node if source else "",
             target=end.node if end else "",
             builds=builds,
@@ -91,10 +87,10 @@ def seen(
     )
 
 
-def seen_on(node: NodeFacts, verdict: ClaimVerdict, reason: str, half: Half) -> Seen:
-    """What was seen about one node, without a pod of the suite."""
+def decision_on(node: NodeFacts, verdict: ClaimVerdict, reason: str, half: Half) -> Decision:
+    """Decide about one node, without a pod of the suite."""
     builds = (node.build,) if node.build else ()
-    return Seen(
+    return Decision(
         source="", target=node.name, builds=builds, about=builds, verdict=verdict, reason=reason, halves=(half,)
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from conformance.model.builds import build_name
@@ -48,6 +48,10 @@ class NodeFacts:
     container_runtime: str
     windows_build: tuple[int, int] | None = None
     """Build and UBR, ``(20348, 2762)``; None on Linux."""
+    boot: str = ""
+    """Its boot id; empty: not told."""
+    unready: str = ""
+    """Why it is not Ready: status, reason and message of the condition, or a taint; empty: it is."""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     taints: tuple[dict[str, Any], ...] = ()
@@ -56,10 +60,16 @@ class NodeFacts:
     update: Fact[str] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
     """KB numbers of this Windows node's updates, ``KB5044281``: of what names them on the node, else those that Windows
     lists, where a run looked into the node; with commas."""
+    cni: Fact[str] | None = None
+    """The CNI plugin of this Windows node; None: nobody looked for one of its own, and the cluster's counts."""
     ipam: Fact[str] | None = None
     """The IPAM plugin of this node's own pods; None: nobody looked for one of its own, and the cluster's counts."""
     plane: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
     """What carries this Windows node's pods: ``overlay`` or ``l2bridge``, the type of their HNS network."""
+
+    differences: Fact[dict[str, str]] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
+    """What may tell this Windows node from others of its build: switches of HNS and VFP, .NET, LanguageMode,
+    culture."""
 
     @property
     def worker(self) -> bool:
@@ -79,6 +89,9 @@ class NodeFacts:
 
 
 Mode = Literal["vxlan", "bgp", "policy-only", "mixed"]
+Install = Literal["operator", "manifest", "manual", "platform", "agent"]
+"""How Calico came onto the Windows nodes: as a DaemonSet of the operator or of manifests; as Windows services that
+somebody installed by hand (manual) or the platform did (AKS); as processes of the distribution's agent (RKE2)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,19 +103,25 @@ class Facts:
     calico_version: Fact[str]
     mode: Fact[Mode]
     datastore: Fact[Literal["kubernetes", "etcd"]]
-    install: Fact[Literal["operator", "manifest", "manual"]]
+    install: Fact[Install]
     platform: Fact[str]
     calico_apis: Fact[tuple[str, ...]]
     """Group-versions of Calico that the server serves."""
     cni: Fact[str]
+    """The CNI plugin of the Windows nodes, of Linux where there is none: ``Calico``, ``AmazonVPC``, ``flannel`` ..."""
     kube_proxy_mode: Fact[str]
     evidence: Literal["lab", "field"]
     ipam: Fact[str] = Fact(None, "not known: not read")
-    """The IPAM plugin of pods: ``calico-ipam``, ``host-local``, or a cloud's own."""
+    """The IPAM plugin of Windows pods (of Linux' where no node has Windows): ``calico-ipam``, ``host-local``, or a
+    cloud's own."""
     calico_edition: Fact[str] = Fact(None, "not known: not read")
     """``Calico`` or ``Calico Enterprise``; claims are judged by the version of Calico that Enterprise is built on."""
     calico_on_nodes: dict[str, Fact[str]] = field(default_factory=dict)
-    """Node to the version of Calico in its pod; not known where there is no pod."""
+    """Node to the version of Calico there: that of its pod, or what a look into the host has shown."""
+    pod_network: Fact[str] = Fact(None, "not known: not read")
+    """Regular expression (Felix' KUBE_NETWORK) that names the HNS network of Windows pods."""
+    felix_pods: str = "k8s-app=calico-node-windows"
+    """Label selector of Felix' pods on Windows nodes, where it runs in some."""
     tigera_status: Fact[str] = Fact(None, "not known: not read")
     """What Calico's operator says of its components: ``all 4 available``, or those that are not."""
     single_network: Fact[bool] = Fact(None, "not known: not read")
@@ -113,14 +132,49 @@ class Facts:
     """Pods get addresses of both IP versions."""
 
     def calico_on(self, node: str) -> Fact[str]:
-        """The version of Calico on a node, the cluster's where its own is not known."""
+        """The version of Calico on a node; on Linux the cluster's where its own is not known.
+
+        Windows nodes that run Calico as services may have any other (AKS: that of the node's image).
+        """
         own = self.calico_on_nodes.get(node)
-        return own if own and own.known else self.calico_version
+        if own is None or (not own.known and node not in {item.name for item in self.by_os("windows")}):
+            return self.calico_version
+        return own
 
     def ipam_of(self, node: NodeFacts) -> Fact[str]:
         """The IPAM plugin of a node's pods, the cluster's where nobody looked for one of its own."""
         return node.ipam or self.ipam
 
+    def summed_up(self) -> Facts:
+        """With CNI plugin and IPAM of the Windows nodes as the cluster's, where it has some: ``mixed`` where they
+        differ."""
+        windows = self.by_os("windows")
+        return replace(
+            self,
+            cni=_together([node.cni for node in windows if node.cni], self.cni),
+            ipam=_together([node.ipam for node in windows if node.ipam], self.ipam),
+        )
+
+    def learnt(self, name: str, node: str, fact: Fact[Any]) -> Facts:
+        """With what a look into a node has shown: a field of its NodeFacts, ``calico`` (its version) or ``install``."""
+        if name == "install":
+            return replace(self, install=fact)
+        if name == "calico":
+            return replace(self, calico_on_nodes={**self.calico_on_nodes, node: fact})
+        changed: dict[str, Any] = {name: fact}
+        nodes = tuple(item if item.name != node else replace(item, **changed) for item in self.nodes)
+        return replace(self, nodes=nodes).summed_up()
+
     def by_os(self, os: OS) -> tuple[NodeFacts, ...]:
         """Nodes of one OS."""
         return tuple(node for node in self.nodes if node.os == os)
+
+
+def _together(told: list[Fact[str]], otherwise: Fact[str]) -> Fact[str]:
+    """What nodes say, in one; unknown where one is."""
+    unknown = next((fact for fact in told if not fact.known), None)
+    if unknown or not told:
+        return unknown or otherwise
+    if len({fact.value for fact in told}) == 1:
+        return told[0]
+    return Fact("mixed", "; ".join(dict.fromkeys(f"{fact.value}: {fact.source}" for fact in told)))

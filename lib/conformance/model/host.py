@@ -46,6 +46,8 @@ class HnsNetwork:
     remote_subnets: tuple[RemoteSubnet, ...] = ()
     shows_policies: bool = False
     """Whether it shows policies of any type: without, nothing is known of those that it lacks."""
+    pods: bool = False
+    """Whether it is one of those that KUBE_NETWORK names."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -27,6 +28,15 @@ class ClaimVerdict(StrEnum):
     NOT_APPLICABLE = "NOT_APPLICABLE"
     NOT_RUN = "NOT_RUN"
     INCONCLUSIVE = "INCONCLUSIVE"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A verdict with its reason, one line that is enough on its own, and what to do about it."""
+
+    verdict: ClaimVerdict
+    reason: str = ""
+    remedy: str = ""
 
 
 PRECEDENCE = (

@@ -19,7 +19,7 @@ from conformance.plugin.judge import PLANNED, Judge
 from conformance.plugin.marked import demanded
 from conformance.plugin.qualification import Qualification, qualification
 from conformance.plugin.rerun import rerun_of
-from conformance.plugin.words import selects_nothing, subjects
+from conformance.plugin.words import selects_nothing, subjects, untested
 from conformance.pods.placement import Placement
 from conformance.run.limits import more_than_auto, workers_for
 from conformance.run.provider import Provider
@@ -98,12 +98,13 @@ def pytest_configure(config: pytest.Config) -> None:
         reading,
         run,
         streams,
+        table,
         traffic,
         worker,
     )
 
     run_state = state.of(config)
-    areas = (run, worker, traffic, reading, streams, disruption)
+    areas = (run, worker, traffic, reading, table, streams, disruption)
     for area in areas:
         config.pluginmanager.register(area, f"conformance-fixtures-{area.__name__.rpartition('.')[2]}")
     judge = Judge(run_state, demanded(areas))
@@ -219,12 +220,21 @@ def _open(config: pytest.Config) -> int | None:
 
 def _selects_nothing(config: pytest.Config) -> bool:
     """Say so, before a lab is started for nothing, of ``-k`` words that no test answers to."""
-    expression = config.option.keyword
-    if expression and selects_nothing(expression, config.rootpath / state.SUITES, catalog()):
-        listed = "\n".join(f"  {word:14} {what}" for word, what in subjects(catalog()).items())
-        print(f"ERROR: -k {expression!r} selects no test; words are\n{listed}", file=sys.stderr)
+    expression, suites = config.option.keyword, config.rootpath / state.SUITES
+    if not expression or not selects_nothing(expression, suites, catalog()):
+        return False
+    if waiting := untested(expression, suites, catalog()):
+        told = "; ".join(
+            f"there is no test yet of what {word} is about: {', '.join(waiting[word])}" for word in waiting
+        )
+        print(f"ERROR: -k {expression!r} selects no test: {told}", file=sys.stderr)
         return True
-    return False
+    listed = "\n".join(
+        f"  {word:14} {what}{' (no test yet)' if untested(word, suites, catalog()) else ''}"
+        for word, what in subjects(catalog()).items()
+    )
+    print(f"ERROR: -k {expression!r} selects no test; words are\n{listed}", file=sys.stderr)
+    return True
 
 
 def _report_paths(config: pytest.Config, run: Path) -> None:

@@ -23,7 +23,7 @@ from conformance.model.counted import counted
 from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
-from conformance.plugin import header
+from conformance.plugin import header, lists
 from conformance.plugin.judge import LATER, OUTCOME
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
@@ -34,8 +34,10 @@ from conformance.report.pace import Pace, recorded
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, to_json, write_json
 from conformance.run import plan
+from conformance.run.estimate import token_line
 from conformance.run.limits import claims_blocked_by_missing_rights, would_not_run
 from conformance.run.plan import PlannedTest, Prospect
+from conformance.run.run import NODE_FACTS
 from conformance.verdicts.attempts import FLAKY, merged
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_missed
 
@@ -68,7 +70,9 @@ class Controller:
         """What the run's processes had left on the cluster when they had ended."""
         self.unusable = ""
         """Why the run could not begin, although its tests were collected."""
-        self._exclusive = False
+        self.short = ""
+        """That the user's token ends before the run may; empty: it does not."""
+        self._planned = self._exclusive = False
         self.pace = Pace(recorded={})
         self._paced = 0.0
         """When the pace was told last, on the clock of time.monotonic; 0: not yet asked."""
@@ -104,6 +108,9 @@ class Controller:
     def _keep_others_out(self) -> None:
         """Take the run lock if something exclusive is planned."""
         planned = self.run.directory.read_plan() if self.run.directory and not self.run.settings.dry_run else None
+        if planned and not self._planned:
+            self._planned = True
+            self._look_at_token([from_plain(PlannedTest, item) for item in planned])
         if self._exclusive or not any(from_plain(PlannedTest, item).exclusivity.exclusive for item in planned or ()):
             return
         self._exclusive = True
@@ -112,6 +119,16 @@ class Controller:
         except SuiteError as error:
             self.unusable = str(error).splitlines()[0]
             pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
+
+    def _look_at_token(self, tests: list[PlannedTest]) -> None:
+        """Say in time that the user's token will not last."""
+        ends = self.run.inspection.token_ends if self.run.inspection else None
+        if ends is None:
+            return
+        workers = getattr(self.state.config.option, "numprocesses", None) or 1
+        self.short = token_line(ends, lists.estimated(self.run, tests).minutes(workers)[1], time.time())
+        if self.short:
+            self.run.progress().tell(f"note: {self.short}")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
@@ -196,8 +213,8 @@ class Controller:
         if self.problems:
             session.exitstatus = 4
             return result
-        self.run.take_in("dsr")
-        self.run.take_in("update")
+        for name in NODE_FACTS:
+            self.run.take_in(name)
         now = self._tests()
         self.interrupted = int(exitstatus) in (2, 3)
         again = rerun_of(config)
@@ -319,6 +336,8 @@ class Controller:
         version = self.run.settings.calico_version
         if version:
             notes.append(f"judged as Calico {version}, by --calico-version")
+        if windows := self.run.settings.windows_calico_version:
+            notes.append(f"Windows nodes judged as Calico {windows}, by --windows-calico-version")
         assert self.run.facts is not None
         notes += header.assumptions(self.run.facts)
         planned = [
@@ -333,6 +352,7 @@ class Controller:
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
             )
         notes += claims_blocked_by_missing_rights(self.run.settings.lacking, tests)
+        notes += [self.short] if self.short else []
         notes += self.left
         for why in (self.run.settings.not_disruptive, self.run.settings.not_cluster_disruptive):
             if costs := sorted(

@@ -28,6 +28,7 @@ def lines(run: Run) -> list[str]:
         text += groups.lines(catalog(), run.facts, run.settings)
         text += parts_elsewhere(run.facts)
         text += [f"note: {line}" for line in assumptions(run.facts)]
+        text += [f"note: {line}" for line in (run.inspection.policies.lines if run.inspection else [])]
     if run.workers:
         text.append(f"workers: {run.workers}")
     if run.directory:
@@ -43,11 +44,14 @@ def facts_lines(facts: Facts) -> list[str]:
         ("datastore", facts.datastore),  # type: ignore[list-item]
         ("installed by", facts.install),  # type: ignore[list-item]
         ("platform", facts.platform),
+        ("CNI", facts.cni),
         ("IPAM", facts.ipam),
         ("Kubernetes", facts.kubernetes_version),
         ("kube-proxy", facts.kube_proxy_mode),
     ]
-    values = ", ".join([*(f"{name} {_value(fact)}" for name, fact in told), f"DSR on Windows {dsr(facts)}"])
+    values = ", ".join(
+        [*(f"{name} {_value(fact)}" for name, fact in told), f"plane {planes(facts)}", f"DSR on Windows {dsr(facts)}"]
+    )
     return [
         f"facts: {nodes(facts, 'linux')}; {nodes(facts, 'windows')}; evidence: {facts.evidence}",
         f"       {values}",
@@ -73,7 +77,11 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
     found = _coverage(facts, settings)
     names = {item.node.name for item in found}
     left_out = {node.build for node in facts.by_os("windows")} - {item.node.build for item in found}
-    others = [node.name for node in facts.nodes if node.name not in names]
+    others = [
+        node.name + (f" (not ready: {node.unready})" if node.unready else "")
+        for node in facts.nodes
+        if node.name not in names
+    ]
     text = [f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}"]
     text += [f"         not {', '.join(others)}"] if others else []
     text += [f"note: no node of Windows build {', '.join(sorted(left_out))} is covered"] if left_out else []
@@ -109,7 +117,7 @@ def nodes(facts: Facts, os: OS) -> str:
 
 def assumptions(facts: Facts) -> list[str]:
     """What is taken for granted: where a fact is not known, and where one version stands for several."""
-    return [*_version(facts), *_edition(facts), *_versions_on_nodes(facts)]
+    return [*_version(facts), *_edition(facts), *_versions_on_nodes(facts), *_windows_versions(facts)]
 
 
 def _edition(facts: Facts) -> list[str]:
@@ -127,7 +135,17 @@ def _versions_on_nodes(facts: Facts) -> list[str]:
     if len(nodes) < 2:
         return []
     told = "; ".join(f"{version} on {', '.join(names)}" for version, names in nodes.items())
-    return [f"nodes run different versions of Calico ({told}): claims are judged as for {facts.calico_version.value}"]
+    return [f"nodes run different versions of Calico ({told}): claims about Windows are judged by that of its nodes"]
+
+
+def _windows_versions(facts: Facts) -> list[str]:
+    unknown = [node.name for node in facts.by_os("windows") if not facts.calico_on(node.name).known]
+    if not unknown:
+        return []
+    return [
+        f"Calico's version on Windows nodes is not known ({', '.join(unknown)}): tests that depend on it look into the "
+        "nodes; --windows-calico-version names it"
+    ]
 
 
 def _version(facts: Facts) -> list[str]:
@@ -140,6 +158,11 @@ def _version(facts: Facts) -> list[str]:
             "name it by --calico-version"
         ]
     return []
+
+
+def planes(facts: Facts) -> str:
+    """``overlay``: what carries the pods of Windows nodes; several where nodes differ."""
+    return " and ".join(sorted({node.plane.value or "unknown" for node in facts.by_os("windows")})) or "unknown"
 
 
 def dsr(facts: Facts) -> str:

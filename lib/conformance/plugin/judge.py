@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 
 import pytest
 
 from conformance.catalog import Catalog, Claim, Conditions, catalog
-from conformance.errors import EnvironmentBroken, MissingCapability, Unmet, first_line
-from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, SuiteError, Unmet, first_line
+from conformance.model.claim import ClaimResult, ClaimVerdict, Finding
 from conformance.model.codec import to_plain
 from conformance.plugin import options
 from conformance.plugin.marked import planned
@@ -27,8 +28,8 @@ from conformance.run.builds import builds_of
 from conformance.run.plan import PlannedTest, Prospect
 from conformance.verdicts import statement as verdicts
 from conformance.verdicts.attempts import FLAKY, merged
-from conformance.verdicts.claims import TestOutcome, worst
-from conformance.verdicts.judged import Judged, judged
+from conformance.verdicts.claims import TestOutcome
+from conformance.verdicts.judged import judged, of_test
 from conformance.verdicts.recorder import Recorder
 from conformance.verdicts.statement import Statement
 
@@ -93,9 +94,9 @@ class Judge:
             items[:] = chosen
 
     def _subjects(self, item: pytest.Item) -> set[str]:
-        """What a test's claims are about; ``windows`` only where it does not speak of Linux alone."""
+        """A test's claims and what they are about; ``windows`` only where it does not speak of Linux alone."""
         test = item.stash[PLANNED]
-        found = {tag for claim in test.claims(self.catalog) for tag in claim.tags}
+        found = {word for claim in test.claims(self.catalog) for word in (claim.id, *claim.tags)}
         return found if test.about_windows else found - {"windows"}
 
     @staticmethod
@@ -135,17 +136,9 @@ class Judge:
             self._try_again(item)
         statement = item.stash[STATEMENT] = Statement()
         item.stash[SECONDS] = 0.0
-        facts = self.run.facts
-        prospect = (
-            plan.prospect_of(item.stash[PLANNED], self.catalog, facts, self.run.settings) if facts else Prospect()
-        )
-        item.stash[PROSPECT] = prospect
-        if prospect.verdict:
-            statement.say(prospect.verdict, prospect.reason, prospect.remedy)
-            remedy = f"; {prospect.remedy}" if prospect.remedy else ""
-            raise _skipped(f"{prospect.verdict}: {prospect.reason}{remedy}")
+        self.decide(item)
         if over := self.run.over:
-            statement.say(ClaimVerdict.NOT_RUN, over, LATER)
+            statement.say(Finding(ClaimVerdict.NOT_RUN, over, LATER))
             raise _skipped(f"{ClaimVerdict.NOT_RUN}: {over}; {LATER}")
         try:
             if gone := self.run.gone:
@@ -155,10 +148,9 @@ class Judge:
             self.state.restoration.epoch.catch_up()
             return (yield)
         except MissingCapability as lack:
-            statement.say(*verdicts.from_body(lack))
-            raise _skipped(f"{verdicts.from_body(lack)[0]}: {lack}") from None
+            raise _lacking(statement, lack) from None
         except pytest.skip.Exception as skip:
-            statement.say(ClaimVerdict.NOT_RUN, skip.msg or "skipped by its fixture")
+            statement.say(Finding(ClaimVerdict.NOT_RUN, skip.msg or "skipped by its fixture"))
             raise
         except (AssertionError, pytest.fail.Exception) as failure:
             broken = EnvironmentBroken(f"set-up of the test failed: {failure}")
@@ -167,6 +159,19 @@ class Judge:
         except Exception as error:
             self._inconclusive(item, error, f"in set-up: {type(error).__name__}: {first_line(error)}")
             raise
+
+    def decide(self, item: pytest.Item, *, looks: bool = True) -> Prospect:
+        """Whether it can run here by what is known now; skips it where it cannot."""
+        __tracebackhide__ = True
+        facts, settings = self.run.facts, self.run.settings
+        test = item.stash[PLANNED]
+        prospect = plan.prospect_of(test, self.catalog, facts, settings, looks=looks) if facts else Prospect()
+        item.stash[PROSPECT] = prospect
+        if prospect.verdict:
+            item.stash[STATEMENT].say(Finding(prospect.verdict, prospect.reason, prospect.remedy))
+            remedy = f"; {prospect.remedy}" if prospect.remedy else ""
+            raise _skipped(f"{prospect.verdict}: {prospect.reason}{remedy}")
+        return prospect
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -181,20 +186,19 @@ class Judge:
         except _Undecided as undecided:
             raise _skipped(str(undecided)) from None
         except pytest.skip.Exception as skip:
-            statement.say(ClaimVerdict.NOT_RUN, skip.msg or "skipped by itself")
+            statement.say(Finding(ClaimVerdict.NOT_RUN, skip.msg or "skipped by itself"))
             raise
         except MissingCapability as lack:
-            statement.say(*verdicts.from_body(lack))
-            raise _skipped(f"{verdicts.from_body(lack)[0]}: {lack}") from None
+            raise _lacking(statement, lack) from None
         except Unmet as unmet:
-            statement.say(*verdicts.from_body(unmet))
+            statement.say(verdicts.from_body(unmet))
             self.state.attachments.text("unmet", str(unmet))
             if any(verdicts.unmet_for(claim) is ClaimVerdict.VIOLATED for claim in self._applicable(item)):
                 self._fail(item, unmet)
                 raise
             return None
         except AssertionError as failure:
-            statement.say(*verdicts.from_body(failure))
+            statement.say(verdicts.from_body(failure))
             self._fail(item, failure)
             raise
         except pytest.fail.Exception as failure:  # also how pytest-timeout speaks: no statement about the cluster
@@ -262,15 +266,13 @@ class Judge:
 
     def _attempt(self, item: pytest.Item) -> TestOutcome:
         test, statement = item.stash[PLANNED], item.stash.get(STATEMENT, Statement())
-        results = tuple(self._result(item, part, statement) for part in test.parts)
-        verdict = worst({result.verdict for result in results}) if results else statement.verdict
-        speaker = next((result for result in results if result.verdict is verdict), None)
-        told = bool(speaker) and statement.verdict is None and verdict is not ClaimVerdict.CONFIRMED
+        results = self._results(item, statement)
+        found = of_test(results, statement.raised)
         return TestOutcome(
             test=test.test,
-            verdict=verdict or ClaimVerdict.CONFIRMED,
-            reason=speaker.reason if speaker and told else statement.reason,
-            remedy=speaker.remedy if speaker and told else statement.remedy,
+            verdict=found.verdict,
+            reason=found.reason,
+            remedy=found.remedy,
             results=results,
             seconds=item.stash.get(SECONDS, 0.0),
             waited=item.stash.get(WAITED, 0.0),
@@ -279,27 +281,26 @@ class Judge:
             touched=tuple(sorted(statement.touched)),
             needs_windows=test.about_windows,
             figures=statement.figures.figures(),
+            explanation=statement.explanation,
         )
+
+    def _results(self, item: pytest.Item, statement: Statement) -> tuple[ClaimResult, ...]:
+        """What the test says of its claims: judged when its body has ended, and anew only if clearing up says more."""
+        if statement.results is None:
+            statement.results = tuple(self._result(item, part, statement) for part in item.stash[PLANNED].parts)
+        return statement.results
 
     def _result(self, item: pytest.Item, part: plan.ClaimPart, statement: Statement) -> ClaimResult:
         settled = item.stash.get(PROSPECT, Prospect()).of(part)
         claim = self.catalog[part.claim]
         if settled:
-            found = Judged(verdict=settled[0], reason=settled[1], remedy=settled[2])
+            found = ClaimResult(
+                claim=claim.id, verdict=settled[0], test=item.nodeid, part=part.part, reason=settled[1],
+                remedy=settled[2],
+            )  # fmt: skip
         else:
             found = judged(claim, part.part, item.nodeid, statement, self._builds(item, part))
-        return ClaimResult(
-            claim=claim.id,
-            verdict=found.verdict,
-            test=item.nodeid,
-            part=part.part,
-            reason=found.reason,
-            remedy=found.remedy,
-            active=part.active,
-            evidence="lab" if self.run.evidence == "lab" else "field",
-            measured={} if settled else dict(statement.measured),
-            decisions=found.decisions,
-        )
+        return replace(found, active=part.active, evidence="lab" if self.run.evidence == "lab" else "field")
 
     def _builds(self, item: pytest.Item, part: plan.ClaimPart) -> dict[str, str]:
         """Windows builds that a part has to reach, with a node of each."""
@@ -327,7 +328,7 @@ class Judge:
 
         Raises EnvironmentBroken where a node could not be judged, _Undecided where a result is NOT_RUN.
         """
-        for result in self._attempt(item).results:
+        for result in self._results(item, item.stash[STATEMENT]):
             if result.verdict is ClaimVerdict.INCONCLUSIVE:
                 raise EnvironmentBroken(result.reason)
             if result.verdict is ClaimVerdict.NOT_RUN:
@@ -338,7 +339,7 @@ class Judge:
         return [self.catalog[ident] for ident in {part.claim for part in test.parts if not prospect.of(part)}]
 
     def _inconclusive(self, item: pytest.Item, error: BaseException, reason: str) -> None:
-        item.stash[STATEMENT].say(ClaimVerdict.INCONCLUSIVE, reason)
+        item.stash[STATEMENT].say(Finding(ClaimVerdict.INCONCLUSIVE, reason))
         self._fail(item, error)
 
     def _fail(self, item: pytest.Item, error: BaseException) -> None:
@@ -351,6 +352,9 @@ class Judge:
         if self.state.diagnostics.collect(failure, self.state.attachments):
             error.add_note(f"  see       {self.state.attachments.folder}")
         error.add_note(f"  again     {again}")
+        told = error.explanation if isinstance(error, Nonconformance | SuiteError) else None
+        if told and not item.stash[STATEMENT].explanation:
+            item.stash[STATEMENT].explanation = replace(told, again=again)
 
 
 def recorder(item: pytest.Item) -> Recorder:
@@ -360,6 +364,13 @@ def recorder(item: pytest.Item) -> Recorder:
 
 class _Undecided(Exception):
     """A test's body returned, and did not decide all that it is there for."""
+
+
+def _lacking(statement: Statement, lack: MissingCapability) -> BaseException:
+    """Note that something is missing; the skip that says so."""
+    found = verdicts.from_body(lack)
+    statement.say(found)
+    return _skipped(f"{found.verdict}: {lack}")
 
 
 def _skipped(reason: str) -> BaseException:

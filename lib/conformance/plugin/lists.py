@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -25,7 +26,7 @@ from conformance.plugin.judge import PLANNED
 from conformance.plugin.state import State
 from conformance.pods.placement import Placement
 from conformance.run import plan
-from conformance.run.estimate import estimate
+from conformance.run.estimate import Estimate, estimate, token_line
 from conformance.run.limits import workers_for
 from conformance.run.plan import ClaimPart, PlannedTest
 from conformance.run.run import Run
@@ -72,7 +73,26 @@ def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterato
         word, why = _prospect(claim, claims, run, by_claim.get(claim.id, []), whole=whole)
         yield f"  {claim.id:9} {word:14} {why}"
         yield from _parts_elsewhere(claim, by_claim.get(claim.id, []), run.facts)
+    yield from _policies_of_others(run, tests)
     yield from _costs(run, tests)
+
+
+def _policies_of_others(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
+    """Which claims policies of others may take, and how to keep them from it."""
+    assert run.facts is not None
+    found = run.inspection.policies if run.inspection else None
+    if found is None or not found.lines:
+        return
+    yield "\nPolicies of others"
+    use = "pods" if found.closing else "policies"  # what only opens takes denials alone
+    going = [test for test in tests if plan.prospect_of(test, catalog(), run.facts, run.settings).verdict is None]
+    claims = dict.fromkeys(part.claim for test in going if use in test.uses for part in test.parts)
+    for told in filter(None, [found.closing, found.opening]):
+        yield f"  {told}"
+    if found.closing or found.opening:
+        yield f"  may take {', '.join(claims) or 'no claim'}; to keep them: {found.exempt}"
+    if found.unread:
+        yield f"  could not be read: {found.unread}"
 
 
 def _with_conditions(claim: Claim, tests: Sequence[PlannedTest]) -> list[ClaimPart]:
@@ -113,14 +133,22 @@ def _costs(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
 
 
 def estimate_lines(run: Run, tests: Sequence[PlannedTest]) -> list[str]:
-    """What those of the tests that would run take."""
+    """What those of the tests that would run take, and whether the user's token lasts as long."""
+    found = estimated(run, tests)
+    assert run.inspection is not None
+    short = token_line(run.inspection.token_ends, found.minutes(found.workers)[1], time.time())
+    return [*found.lines(), *([f"note: {short}"] if short else [])]
+
+
+def estimated(run: Run, tests: Sequence[PlannedTest]) -> Estimate:
+    """What those of the tests that would run take, by ``-n auto``'s workers."""
     assert run.inspection is not None
     facts, settings, claims = run.inspection.facts, run.settings, catalog()
     placement = Placement(facts, settings.tolerations, cover=settings.cover)
     coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
     number, _ = workers_for(settings.workers, coverage, run.inspection.room)
     going = [test for test in tests if plan.prospect_of(test, claims, facts, settings).verdict is None]
-    return estimate(going, coverage, number, settings.workers).lines()
+    return estimate(going, coverage, number, settings.workers)
 
 
 def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> tuple[str, str]:

@@ -77,6 +77,10 @@ def add_options(parser: pytest.Parser) -> None:
         help="a host beyond the cluster that answers ping, and TCP on this port (default 80); a lab has one of its own",
     )  # fmt: skip
     cluster.addoption("--calico-version", metavar="VERSION", help="judge by this version instead of the detected one")
+    cluster.addoption(
+        "--windows-calico-version", metavar="VERSION",
+        help="version of Calico on the Windows nodes, where it is another and cannot be read (AKS, services by hand)",
+    )  # fmt: skip
     cluster.addoption("--timings", metavar="FILE", help="YAML with timings to use in place of the packaged ones")
 
     cluster.addoption(
@@ -211,11 +215,12 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         )
     if option.disruptive_node and option.no_disruptive:
         raise UsageProblem("--disruptive-node and --no-disruptive contradict each other: leave one out")
-    if option.calico_version:
-        try:
-            Version.parse(option.calico_version)
-        except ValueError as error:
-            raise UsageProblem(f"--calico-version {option.calico_version}: {error}") from None
+    for name in ("calico_version", "windows_calico_version"):
+        if text := getattr(option, name):
+            try:
+                Version.parse(text)
+            except ValueError as error:
+                raise UsageProblem(f"--{name.replace('_', '-')} {text}: {error}") from None
     if option.every_node and (option.nodes or option.node_selector or option.max_nodes_per_os):
         raise UsageProblem("--every-node covers all nodes: leave out --nodes, --node-selector and --max-nodes-per-os")
     if option.max_nodes_per_os is not None and option.max_nodes_per_os < 1:
@@ -247,6 +252,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         workers=LAB_WORKERS if choice.own_lab else Workers(),
         calicoctl=Path(option.calicoctl) if option.calicoctl else None,
         calico_version=option.calico_version,
+        windows_calico_version=option.windows_calico_version,
         external_target=external_target(option.external_target) if option.external_target else None,
         max_minutes=option.max_minutes,
         dry_run=option.dry_run,
@@ -283,6 +289,7 @@ def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str
         "lab_profile",
         "calicoctl",
         "calico_version",
+        "windows_calico_version",
         "external_target",
         "timings",
         "images",

@@ -6,7 +6,7 @@ They are read before anything is touched, so that a waiver that has expired cost
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -71,20 +71,21 @@ class Qualification:
         excused = [one for one, test in zip(tests, report.tests, strict=True) if one is not test]
         remaining = {outcome.verdict for outcome in tests} & {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE}
         status = 0 if pytest_status == 1 and excused and not remaining else pytest_status
-        codes = [exit_code(tests, status, by_user=by_user)]
+        causes = {exit_code(tests, status, by_user=by_user): ""}
         waived = self._waived(report.claims)
         attested = {**report.attested, **{claim: str(said) for claim, said in self.attested.items()}}
-        if any(self._attested_against(claim, attested) for claim in report.claims):
-            codes.append(1)
+        if against := [claim.claim.id for claim in report.claims if self._attested_against(claim, attested)]:
+            causes.setdefault(1, f"--attest: {', '.join(against)} VIOLATED")
         stored = parse(to_json(report), "this run")
         gates = gate.judge(stored, self.required, self.waivers, catalog())
-        codes.append(gate.exit_code(gates))
-        if any(self._fails(claim) for claim in report.claims):
-            codes.append(1)
+        short = dict.fromkeys(result.name for result in gates if result.answer in ("not qualified", "incomplete"))
+        causes.setdefault(gate.exit_code(gates), f"--require: {', '.join(short)} not fulfilled")
+        if failing := [claim.claim.id for claim in report.claims if self._fails(claim)]:
+            causes.setdefault(1, f"--fail-on: {', '.join(failing)}")
         lines: tuple[str, ...] = ()
         if self.baseline:
-            found = compare(self.baseline, stored)
-            codes.append(found.exit_code)
+            found = compare(self.baseline, stored, self.waivers)
+            causes.setdefault(found.exit_code, f"--baseline: {found.cause}")
             lines = tuple(as_text(found).splitlines())
         used = {id(waiver) for waiver in self.waivers} - {id(waiver) for waiver in gate.unused(self.waivers, gates)}
         used |= {
@@ -94,7 +95,8 @@ class Qualification:
         return (
             replace(
                 report,
-                exit_code=_first(codes),
+                exit_code=_first(causes),
+                exit_cause=causes.get(_first(causes), "") if _first(causes) else "",
                 waived=waived,
                 attested=attested,
                 notes=notes,
@@ -165,7 +167,7 @@ class Qualification:
         ]
 
 
-def _first(codes: Sequence[int]) -> int:
+def _first(codes: Collection[int]) -> int:
     """The exit code that counts: what pytest alone can say, then 1, then 6, then the others."""
     for code in (3, 4, 2, 1, 6, 7, 5):
         if code in codes:

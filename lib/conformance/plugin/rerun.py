@@ -13,6 +13,7 @@ from conformance.catalog import catalog, digest
 from conformance.errors import UsageProblem
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import from_plain
+from conformance.model.explanation import Explanation
 from conformance.model.facts import Facts
 from conformance.model.figures import Figures
 from conformance.model.images import RanImage
@@ -123,7 +124,13 @@ class Rerun:
             worker=plain["worker"],
             ran=plain["ran"],
             figures=from_plain(Figures, plain["figures"]),
+            explanation=_explanation(plain.get("explanation")),
         )
+
+
+def _explanation(plain: Mapping[str, Any] | None) -> Explanation | None:
+    """As a report has it, with its first line, which is made anew."""
+    return from_plain(Explanation, {name: plain[name] for name in plain if name != "headline"}) if plain else None
 
 
 def _together(before: TestOutcome, now: TestOutcome, kinds: Mapping[str, ClaimKind]) -> TestOutcome:

@@ -1,13 +1,14 @@
 """What ``-k`` words select: a word of the catalog selects its subject, and nothing by accident of a name.
 
-pytest matches ``-k`` words anywhere in names of files, tests and parameters, so that ``nat`` finds ``snat``.  A word
-that is a subject is therefore matched here: against the tags of a test's claims and what its ``about`` mark says.  All
-other words are matched as pytest does.
+pytest matches ``-k`` words anywhere in names of files, tests and parameters, so that ``nat`` finds ``snat``, and
+``VXLAN-1`` finds VXLAN-10, which drains nodes.  A word that is a subject or a claim's id is therefore matched here:
+against a test's claims, their tags, and what its ``about`` mark says.  All other words are matched as pytest does.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import re
 from collections.abc import Callable, Generator, Iterable
@@ -33,24 +34,49 @@ def subjects(catalog: Catalog) -> dict[str, str]:
     return dict(sorted({**catalog.tags, **ABOUT}.items()))
 
 
-def selected(item: pytest.Item, expression: str, own: Iterable[str], known: Iterable[str]) -> bool:
-    """Whether ``-k expression`` selects a test; ``own``: the subjects that it is about, of all that are ``known``."""
-    about, all_of_them = frozenset(own), frozenset(known)
+def selected(item: pytest.Item, expression: str, own: Iterable[str], catalog: Catalog) -> bool:
+    """Whether ``-k expression`` selects a test; ``own``: the subjects that it is about, and its claims."""
+    about = frozenset(own)
     otherwise = KeywordMatcher.from_item(item)
-    return _evaluated(expression, lambda word: word in about if word in all_of_them else otherwise(word))
+    return _evaluated(
+        expression, lambda word: found in about if (found := _subject(word, catalog)) else otherwise(word)
+    )
+
+
+def untested(expression: str, suites: Path, catalog: Catalog) -> dict[str, list[str]]:
+    """Words of an expression that are subjects or claims of the catalog without any test yet, to these claims."""
+    tested = {claim for test in _tests(suites) for claim in test.claims}
+    found = {}
+    for word in _words(expression):
+        subject = _subject(word, catalog)
+        claims = [claim.id for claim in catalog.values() if subject in claim.tags or subject == claim.id]
+        if claims and not tested.intersection(claims):
+            found[word] = claims
+    return found
+
+
+def _words(expression: str) -> list[str]:
+    return [word for word in re.findall(r"[^\s()]+", expression) if word.lower() not in ("and", "or", "not")]
+
+
+def _subject(word: str, catalog: Catalog) -> str:
+    """The subject, or the id of the claim, that a word is; empty: it is neither."""
+    return word if word in subjects(catalog) else word.upper() if word.upper() in catalog else ""
 
 
 def selects_nothing(expression: str, suites: Path, catalog: Catalog) -> bool:
     """Whether an expression can select no test, by what the files say: known before anything is started."""
-    known = subjects(catalog)
-    words = {word.lower() for word in re.findall(r"[^\s()]+", expression)} - {"and", "or", "not"}
+    words = {word.lower(): _subject(word, catalog) for word in _words(expression)}
     tests = _tests(suites)
-    open_words = [word for word in words - known.keys() if _may_be_an_id(word, suites, tests)]
+    open_words = [word for word, subject in words.items() if not subject and _may_be_an_id(word, suites, tests)]
     cases = list(itertools.product((True, False), repeat=len(open_words)))
     for test in tests:
         about = test.about(catalog)
         texts = [text.lower() for text in (*test.names, *test.claims)]
-        told = {word: word in about if word in known else any(word in text for text in texts) for word in words}
+        told = {
+            word: subject in about if subject else any(word in text for text in texts)
+            for word, subject in words.items()
+        }
         for case in cases:
             case_of = told | dict(zip(open_words, case, strict=True))
             if _evaluated(expression, lambda word, case_of=case_of: case_of[word.lower()]):  # type: ignore[misc]
@@ -67,8 +93,8 @@ class _Test:
     said: set[str] = field(default_factory=set)
 
     def about(self, catalog: Catalog) -> set[str]:
-        """Subjects of its claims, and those that it names itself."""
-        return self.said.union(*(catalog[claim].tags for claim in self.claims if claim in catalog))
+        """Its claims, their subjects, and those that it names itself."""
+        return self.said.union(self.claims, *(catalog[claim].tags for claim in self.claims if claim in catalog))
 
 
 def _may_be_an_id(word: str, suites: Path, tests: Iterable[_Test]) -> bool:
@@ -88,6 +114,7 @@ def _evaluated(expression: str, match: Callable[[str], bool]) -> bool:
         raise pytest.UsageError(f"-k {expression}: {error}") from None
 
 
+@functools.cache
 def _tests(suites: Path) -> list[_Test]:
     found = []
     for path in sorted(suites.rglob("test_*.py")):
@@ -120,8 +147,8 @@ class Words:
     """Selects by ``-k`` in pytest's place; the subjects of tests are known once :class:`Judge` has read their marks."""
 
     def __init__(self, catalog: Catalog, of: Callable[[pytest.Item], Iterable[str]]) -> None:
-        """``of``: the subjects of a test's claims."""
-        self._known, self._of = subjects(catalog), of
+        """``of``: a test's claims and their subjects."""
+        self._catalog, self._of = catalog, of
         self._expression = ""
 
     @pytest.hookimpl(wrapper=True)
@@ -141,7 +168,7 @@ class Words:
         left: list[pytest.Item] = []
         for item in items:
             said = (word for mark in item.iter_markers("about") for word in mark.args)
-            fits = selected(item, self._expression, {*self._of(item), *said}, self._known)
+            fits = selected(item, self._expression, {*self._of(item), *said}, self._catalog)
             (kept if fits else left).append(item)
         if left:
             config.hook.pytest_deselected(items=left)

@@ -20,6 +20,7 @@ from conformance.model.facts import Facts, NodeFacts
 from conformance.model.images import RanImage
 from conformance.pods import tailor
 from conformance.pods.nodes_gone import gone
+from conformance.pods.nodes_lost import NodeWatch
 from conformance.pods.placement import tolerations
 from conformance.pods.roles import MANIFESTS, ROLES, Role
 from conformance.pods.tailor import SEAT
@@ -66,9 +67,12 @@ class Pods:
         facts: Facts,
         settings: Settings,
         progress: Callable[[str], None] | None = None,
+        *,
+        watch: NodeWatch | None = None,
     ) -> None:
         self.kube, self.changes, self.facts, self.settings = kube, changes, facts, settings
         self.progress = progress or (lambda line: None)
+        self.watch = watch or NodeWatch(kube)
         self.namespace = changes.run.namespace
         self.host_namespace = f"{self.namespace}-host"
         self._made: set[str] = set()
@@ -100,7 +104,8 @@ class Pods:
         image for the node's Windows build, the node has gone away).
         """
         made = [(wish, self._object(wish)) for wish in wishes]
-        if lack := gone(self.kube, [wish.node.name for wish in wishes]):
+        nodes = [wish.node.name for wish in wishes]
+        if lack := gone(self.kube, nodes) or self.watch.lost(nodes):
             raise lack  # else the scheduler would look for it until patience ends
         for wish, _ in made:
             self.prepare(self._home(wish), privileged=ROLES[wish.role].host_network)
@@ -175,7 +180,7 @@ class Pods:
                 progress=lambda state: self.progress(f"{what}: {state}"),
             )  # fmt: skip
         except EnvironmentBroken as error:
-            raise gone(self.kube, [wish.node.name]) or error from error
+            raise gone(self.kube, [wish.node.name]) or self.watch.lost([wish.node.name]) or error from error
         finally:
             self.progress(f"{what}: ")
         return wish.called, self.workload(pods[0], ROLES[wish.role])
@@ -189,7 +194,7 @@ class Pods:
         try:
             pods = self.changes.waits.pods_ready(self._home(wish), f"{SEAT}={wish.called}", 1, within=within)
         except EnvironmentBroken as error:
-            lack = gone(self.kube, [wish.node.name])
+            lack = gone(self.kube, [wish.node.name]) or self.watch.lost([wish.node.name])
             raise lack or EnvironmentBroken(f"{why}, and no other is ready: {error}") from error
         return self.workload(pods[0], ROLES[wish.role])
 

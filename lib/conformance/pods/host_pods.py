@@ -31,6 +31,8 @@ UNABLE = re.compile(r"hostprocess|host process", re.IGNORECASE)
 """In what a container that cannot start says, when its node cannot run HostProcess containers."""
 CONTAINERD = re.compile(r"containerd://v?1\.[0-5]\.")
 """Versions without HostProcess containers."""
+SILENCE = "has no pod after"
+"""What is said where nobody answered at all; asking a second time would only take as long again."""
 TRIES = 2
 """How often a HostProcess pod is asked for: one answer of an API server that is busy is no refusal."""
 
@@ -43,6 +45,8 @@ class HostPods:
         self._lock = threading.Lock()
         self._nodes: dict[str, threading.Lock] = {}
         self._there: dict[str, Workload] = {}
+        self._silent: dict[str, EnvironmentBroken] = {}
+        """Nodes that gave no pod in time: they are not asked again."""
 
     def on(self, node: str) -> Workload:
         """The pod in a node's host.
@@ -56,8 +60,15 @@ class HostPods:
             known = self._there.get(node)
             if known and not changed(known, self._pods.kube.find("v1", "Pod", known.pod, known.namespace)):
                 return known
+            if broken := self._silent.get(node) or self._pods.watch.lost([node]):
+                raise broken
             place = next(item for item in self._pods.facts.nodes if item.name == node)
-            self._there[node] = self._windows(place) if place.os == "windows" else self._deployed(self._wish(place))
+            try:
+                self._there[node] = self._windows(place) if place.os == "windows" else self._deployed(self._wish(place))
+            except EnvironmentBroken as error:
+                if SILENCE in str(error):
+                    self._silent[node] = error
+                raise
             return self._there[node]
 
     def _wish(self, node: NodeFacts) -> Wish:
@@ -81,7 +92,7 @@ class HostPods:
                 what = f"no HostProcess pod runs on node {node.name}: {str(error).partition(chr(10))[0]}"
                 if _refused(error):
                     raise MissingCapability(what, REMEDY) from error
-                if tries == TRIES:
+                if tries == TRIES or SILENCE in what:
                     raise EnvironmentBroken(f"{what} ({tries} tries)") from error
 
     def _admitted(self, wish: Wish) -> None:
@@ -101,9 +112,7 @@ class HostPods:
         )  # fmt: skip
         count, refusal = settled.last
         if not count:
-            raise EnvironmentBroken(
-                refusal or f"DaemonSet {namespace}/{wish.called} has no pod after {settled.seconds:.0f} s"
-            )
+            raise EnvironmentBroken(refusal or f"DaemonSet {namespace}/{wish.called} {SILENCE} {settled.seconds:.0f} s")
 
 
 def _refused(error: Exception) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from conformance.errors import MissingCapability
+from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts, NodeFacts
 from conformance.pods.coverage import Covered, covered
@@ -57,6 +57,8 @@ class Placement:
     ) -> None:
         self._facts, self._turn, self._cover = facts, turn, cover or Cover()
         self._tolerations = tolerations(extra)
+        self.lost: dict[str, str] = {}
+        """Covered nodes that died since, with why."""
 
     def usable(self, os: OS) -> tuple[NodeFacts, ...]:
         """Nodes that can take the suite's pods, workers before control planes, turned by the worker's number."""
@@ -76,7 +78,8 @@ class Placement:
 
     def coverage(self, os: OS) -> tuple[Covered, ...]:
         """The covered nodes of an OS with the reason for each, the same for every worker."""
-        return covered(os, self._ordered(os), self._cover)
+        found = covered(os, self._ordered(os), self._cover)
+        return tuple(item for item in found if item.node.name not in self.lost)
 
     def number(self, node: str) -> int:
         """A usable node's number among those of its OS, from 1 and the same for every worker: what seats are named by.
@@ -101,7 +104,7 @@ class Placement:
     def unusable(self, node: NodeFacts) -> str:
         """Why a node cannot take pods; empty when it can."""
         if not node.ready:
-            return "not ready"
+            return f"not ready ({node.unready})" if node.unready else "not ready"
         if not node.schedulable:
             return "cordoned"
         for taint in node.taints:
@@ -117,6 +120,8 @@ class Placement:
             return found[0]
         reasons = [f"{node.name}: {why}" for node in self._facts.by_os(os) if (why := self.unusable(node))]
         name = os.capitalize()
+        if lost := [why for node, why in self.lost.items() if node in {item.name for item in self._facts.by_os(os)}]:
+            raise EnvironmentBroken(f"no {name} node is left: {'; '.join(lost)}")
         raise MissingCapability(
             f"needs a usable {name} node, found none" + (f" ({'; '.join(reasons)})" if reasons else ""),
             f"add a {name} node"

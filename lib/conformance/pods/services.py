@@ -128,6 +128,10 @@ class Services:
         """The DNS name of a Service whose only backend is that pod."""
         return self.cluster_ip(backend).by_name
 
+    def by_node_port(self, backend: Workload) -> Target:
+        """The NodePort of a Service whose only backend is that pod, at the pod's own node."""
+        return self.node_port(backend).on(backend)
+
     def both_ways(self, pairs: PodPairs, port: int) -> list[Pair]:
         """From each client to its server by the server's own address and port, and by ClusterIP."""
         return [*pairs.tcp(port), *pairs.through(self.by_address)]
@@ -159,7 +163,7 @@ class Services:
 
     def node_ports(self, backends: Sequence[Workload]) -> list[Target]:
         """For each of these pods a NodePort Service of its own, at the node that it runs on."""
-        return [self.node_port(backend).on(backend) for backend in backends]
+        return [self.by_node_port(backend) for backend in backends]
 
     def node_ports_udp(self, backends: Sequence[Workload]) -> list[Target]:
         """The same, for datagrams."""

@@ -10,7 +10,7 @@ from conformance.kube import manifest
 from conformance.kube.client import Obj
 from conformance.model.change import ObjectRef
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen, seen_on
+from conformance.model.decision import Decision, decision_on
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
@@ -33,7 +33,7 @@ class WebServer:
         pods: Pods,
         placement: Placement,
         claims: Sequence[str] = (),
-        keep: Callable[[Sequence[Seen]], object] = lambda seen: None,
+        keep: Callable[[Sequence[Decision]], object] = lambda seen: None,
     ) -> None:
         """``claims``: the test's, for what it says; ``keep`` keeps what was decided."""
         self._pods, self._placement, self._claims, self._keep = pods, placement, claims, keep
@@ -98,7 +98,7 @@ class WebServer:
             verdict = verdict_on(there, error, self._claims, because, pods.changes.waits.events)
             violated = isinstance(verdict, Nonconformance)
             word = ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
-            self._keep([seen_on(node, word, str(verdict).partition("\n")[0], "behaviour")])
+            self._keep([decision_on(node, word, str(verdict).partition("\n")[0], "behaviour")])
             raise verdict.with_traceback(None) from None  # how they were waited for is nobody's business
         return [pods.workload(pod, replace(ROLES["windows-server"], name=NAME)) for pod in found]
 

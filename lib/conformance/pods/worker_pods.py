@@ -7,6 +7,7 @@ Each pod is deployed in a thread of its own, so that tests wait for what they as
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
@@ -15,8 +16,9 @@ from conformance.errors import EnvironmentBroken, MissingCapability, Nonconforma
 from conformance.kube.client import Obj
 from conformance.kube.waits import is_ready
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen, seen_on
+from conformance.model.decision import Decision, decision_on
 from conformance.model.endpoint import OS, Workload
+from conformance.model.facts import NodeFacts
 from conformance.pods.deploy import Pods, Wish, changed, there_now
 from conformance.pods.groups import Group, PodPairs
 from conformance.pods.placement import Placement
@@ -32,9 +34,14 @@ ELSEWHERE_LABELS = {"conformance/team": "elsewhere"}
 """Labels of that namespace, which policies select it by."""
 DEMO = ("linux-client", "linux-server", "windows-client", "windows-server")
 """Whoever asks for one of these will ask for the others: they are started together."""
+ASKS_FOR_DEMO = frozenset({"clients", "servers", "client", "server", "placed_around"})
+"""Methods by which tests ask for them."""
 
 Place = Literal["same node", "a Linux node", "another Windows node"]
 """Where a server is, seen from a client's Windows node."""
+
+LOOK_AT_NODES = 5.0
+"""s.  Between two looks at whether covered nodes live, while nothing is wrong."""
 
 
 class WorkerPods:
@@ -48,6 +55,10 @@ class WorkerPods:
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="deploy")
         self._work: dict[str, Future[Workload]] = {}
+        self._gone: dict[str, NodeFacts] = {}
+        """Covered nodes that died."""
+        self._nodes_looked_at = 0.0
+        """When, by ``time.monotonic``."""
         self._warmth: dict[str, Future[None]] = {}
         self._lost: dict[str, Workload] = {}
         """What pods were before something changed them."""
@@ -55,7 +66,9 @@ class WorkerPods:
         """What the running test has asked for; whoever starts a test empties it."""
         self.claims: tuple[str, ...] = ()
         """The claims of the running test."""
-        self.keep: Callable[[Sequence[Seen]], object] = lambda seen: None
+        self.systems: tuple[OS, ...] = ("linux", "windows")
+        """Of the demo's pods, those of these systems are started together: what the running test is about."""
+        self.keep: Callable[[Sequence[Decision]], object] = lambda seen: None
         """Keeps what was decided by the running test; whoever starts a test sets it."""
 
     @property
@@ -147,6 +160,15 @@ class WorkerPods:
         self.used |= {seat: one.result() for seat, one in work.items()}
         return Group(future.result() for future in work.values())
 
+    def start_demo(self) -> None:
+        """Deploy the demo's pods of :attr:`systems` and wait for them, before a test's own time begins.
+
+        Raises nothing: what could not be deployed is raised to the test that asks for it.
+        """
+        seats = [seat for role in self._demo() for seat in self._seats(role)]
+        wait([self._start(seat) for seat in seats])
+        wait([self._warmth[seat] for seat in seats])
+
     def ensure_ready(self, *roles: str) -> Group:
         """All pods of these roles, for a test that reads about them: ready, whether or not their network works.
 
@@ -191,6 +213,7 @@ class WorkerPods:
 
         Raises what the first raised where there is none at all.
         """
+        self._leave_lost(ROLES[role.rpartition("/")[2]].os)
         seats = self._seats(role)
         work = self._begun(seats)
         wait(work)
@@ -212,8 +235,21 @@ class WorkerPods:
         self.used |= found
         return Group(found.values())
 
+    def _leave_lost(self, os: OS) -> None:
+        """Ask nothing more of nodes that died: what a test would have decided on them is undecided."""
+        systems: tuple[OS, ...] = ("linux", "windows")
+        covered = {item.node.name: item.node for each in systems for item in self._placement.coverage(each)}
+        if time.monotonic() - self._nodes_looked_at > LOOK_AT_NODES:
+            lost = self._pods.watch.lost_among(covered)
+            self._placement.lost |= lost
+            self._gone |= {name: covered[name] for name in lost}
+            self._nodes_looked_at = time.monotonic()
+        for name, node in self._gone.items():
+            if node.os == os:
+                self.keep([decision_on(node, ClaimVerdict.INCONCLUSIVE, self._placement.lost[name], "behaviour")])
+
     def _failed(self, seat: str, verdict: ClaimVerdict, error: BaseException) -> None:
-        self.keep([seen_on(self._wish(seat).node, verdict, str(error).partition("\n")[0], "behaviour")])
+        self.keep([decision_on(self._wish(seat).node, verdict, str(error).partition("\n")[0], "behaviour")])
 
     def _seats(self, role: str) -> list[str]:
         """The seats of a role on each covered node, the worker's first node first."""
@@ -253,13 +289,15 @@ class WorkerPods:
         """What is being deployed; whoever asks for one of the demo's pods will ask for the others."""
         work = [self._start(name) for name in seats]
         if {self._role(name) for name in seats if "/" not in name} & set(DEMO):
-            for role in DEMO:
-                for name in self._seats_that_can_be(role):
+            for role in self._demo():
+                for name in self._seats(role):
                     self._start(name)
         return work
 
-    def _seats_that_can_be(self, role: str) -> list[str]:
-        return self._seats(role) if self._placement.coverage(ROLES[role].os) else []
+    def _demo(self) -> list[str]:
+        """The demo's roles that the running test is about, where a node can have them."""
+        found = [(role, ROLES[role].os) for role in DEMO]
+        return [role for role, os in found if os in self.systems and self._placement.coverage(os)]
 
     def _start(self, name: str) -> Future[Workload]:
         with self._lock:

@@ -10,13 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.errors import MissingCapability, ProbeBroken
+from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
 from conformance.kube.client import Kube
 from conformance.kube.transcript import Transcript
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import changed, changed_among
 from conformance.pods.nodes_gone import gone
+from conformance.pods.nodes_lost import NodeWatch
 from conformance.probe import protocol
 from conformance.probe.agent import Agent, AgentRefused
 from conformance.probe.limits import Counts, Limits
@@ -37,12 +38,14 @@ AT_REST = 0.1
 class Agents:
     """Agents in the pods of one cluster, at most one of each program in a pod.  Thread-safe."""
 
-    def __init__(
-        self, kube: Kube, run_directory: Path, settings: Settings, transcript: Transcript, limits: Limits
-    ) -> None:
+    def __init__(  # noqa: PLR0917
+        self, kube: Kube, run_directory: Path, settings: Settings, transcript: Transcript, limits: Limits,
+        watch: NodeWatch | None = None,
+    ) -> None:  # fmt: skip
         self.kube, self.settings, self.limits = kube, settings, limits
         self.slots = Slots(run_directory)
         self.counts = Counts()
+        self.watch = watch or NodeWatch(kube)
         self.pool = ThreadPoolExecutor(limits.sources, thread_name_prefix="probe")
         """For what takes its time: starting agents, looking at pods, pauses."""
         self._transcript = transcript
@@ -129,6 +132,10 @@ class Agents:
     def gone(self, several: Iterable[Workload]) -> MissingCapability | None:
         """What to raise when the node of one of these pods has gone away."""
         return gone(self.kube, [workload.node for workload in several])
+
+    def lost(self, several: Iterable[Workload]) -> EnvironmentBroken | None:
+        """What to raise when the node of one of these pods has died."""
+        return self.watch.lost([workload.node for workload in several])
 
     def close(self) -> None:
         """End all of them."""

@@ -8,6 +8,7 @@ ProbeBroken, never an absence; networks that are not Calico's may be of any shap
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from conformance.errors import ProbeBroken
@@ -20,8 +21,8 @@ ENDPOINT_MEMBERS = ("ID", "Name", "State", "IPAddress", "MacAddress", "VirtualNe
 """What is read of them.  All that HNS knows of 60 endpoints is over 1 MB."""
 REMOTE_SUBNET = "RemoteSubnetRoute"
 """Type of the policy by which a network reaches another node's block (hcsshim: hcn.RemoteSubnetRoute)."""
-PODS = "Calico"
-"""How the name of the pods' network begins (KUBE_NETWORK ``Calico.*``)."""
+PODS = "calico.*"
+"""Felix' default expression for names of pods' networks (WindowsNetworkName), where nothing else is known."""
 
 
 class NoAnswer(ProbeBroken):
@@ -57,10 +58,13 @@ def many(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list) else [value]
 
 
-def network(found: Obj) -> HnsNetwork:
-    """One of Get-HnsNetwork's objects; one that is not Calico's without the subnets.  Raises ProbeBroken."""
+def network(found: Obj, pods: str = PODS) -> HnsNetwork:
+    """One of Get-HnsNetwork's objects; one that the expression ``pods`` does not name without the subnets.
+
+    As Felix reads it (KUBE_NETWORK): anywhere in the name, in any case.  Raises ProbeBroken.
+    """
     name = str(found.get("Name") or "")
-    if not name.startswith(PODS):
+    if not re.search(pods, name, re.IGNORECASE):
         if not (name or found.get("ID")):
             raise ProbeBroken(f"an HNS network has neither Name nor ID: {str(found)[:200]}", transport="garbled output")
         return HnsNetwork(id=str(found.get("ID") or ""), name=name, type=str(found.get("Type") or ""))
@@ -75,6 +79,7 @@ def network(found: Obj) -> HnsNetwork:
         id=_text(found, "ID"),
         name=name,
         type=kind,
+        pods=True,
         subnets=tuple(map(_subnet, subnets)),
         remote_subnets=tuple(_remote_subnet(policy) for policy in policies if policy.get("Type") == REMOTE_SUBNET),
         shows_policies=bool(policies),

@@ -20,7 +20,7 @@ from conformance.model.capture import Capture
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, LinuxFacts
-from conformance.probe import capture, hns, linux_host
+from conformance.probe import capture, hns, linux_host, registry
 from conformance.settings import Timings
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline
 
@@ -64,7 +64,21 @@ CNI_CONFIGURATIONS = (
 )
 """Where it is on Windows: default of windowsNodes.cniConfigDir, AKS, EKS, RKE2, Calico installed by hand."""
 NETWORK = "Calico"
-"""HNS network of the pods (KUBE_NETWORK ``Calico.*``; one per node)."""
+"""HNS network of the pods of Calico's own plugin (one per node)."""
+VERSION = (
+    "foreach ($name in 'calico-node.exe', 'calico.exe') { "
+    "Get-CimInstance Win32_Process -Filter ('Name=''' + $name + '''') | Select-Object -First 1 | "
+    "ForEach-Object { if ($_.ExecutablePath) { $_.ExecutablePath + ' ' + (& $_.ExecutablePath -v) } } }"
+)
+"""Where the program that runs as Calico's Felix lies, and which version it says it is."""
+SWITCHES = (
+    r"HKLM:\SYSTEM\CurrentControlSet\Services\hns\State",
+    r"HKLM:\SYSTEM\CurrentControlSet\Services\VfpExt\Parameters",
+    r"HKLM:\SYSTEM\CurrentControlSet\Policies\Microsoft\FeatureManagement\Overrides",
+    r"HKLM:\SOFTWARE\Microsoft\NET Framework Setup\NDP\v4\Full",
+)
+"""Registry keys that make two nodes of one build differ: AKS sets dozens of switches of HNS and VFP by build of its
+images (Azure/AgentBaker vhdbuilder/packer/windows/windows_settings.json)."""
 PAUSE = 0.25
 """s.  Before a broken exec is tried again; doubles."""
 
@@ -85,16 +99,19 @@ class Hosts:
         *,
         clock: Clock = SYSTEM_CLOCK,
         once: bool = False,
+        pods: str = hns.PODS,
     ) -> None:
-        """``once``: what breaks is not tried again, for whoever has little time and decides nothing."""
+        """``pods``: the expression that names HNS networks of pods.  ``once``: what breaks is not tried again, for
+        whoever has little time and decides nothing."""
         self._run, self._windows, self._linux = run, windows, linux
-        self._timings, self._clock, self._once = timings, clock, once
+        self._timings, self._clock, self._once, self._pods = timings, clock, once, pods
 
     # --- Windows ---------------------------------------------------------------------------------------------------
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
         """HNS networks of a Windows node.  Raises ProbeBroken, MissingCapability (HostProcess pods are refused)."""
-        return [hns.network(document) for document in self._documents(node, "Get-HnsNetwork", hns.NETWORK_MEMBERS)]
+        documents = self._documents(node, "Get-HnsNetwork", hns.NETWORK_MEMBERS)
+        return [hns.network(document, self._pods) for document in documents]
 
     def hns_endpoints(self, node: str) -> list[HnsEndpoint]:
         """HNS endpoints of a Windows node.  Raises as :meth:`hns_networks`."""
@@ -128,6 +145,11 @@ class Hosts:
         said = self._text(node, script, empty_is_broken=False).decode("utf-8-sig", errors="replace")
         return [line.strip() for line in said.splitlines() if line.strip()]
 
+    def file(self, node: str, path: str) -> str:
+        """Text of a file of a Windows node.  Raises as :meth:`hns_networks`; ProbeBroken also where there is none."""
+        script = f"{STOP}Get-Content -Raw -Path '{path}'"
+        return self._text(node, script, empty_is_broken=True).decode("utf-8-sig", errors="replace")
+
     def updates(self, node: str) -> list[str]:
         """KB numbers of the updates that a Windows node lists as installed, ``KB5044281``, none where it lists none.
 
@@ -137,6 +159,29 @@ class Hosts:
         script = f"{STOP}Get-CimInstance Win32_QuickFixEngineering | ForEach-Object {{ $_.HotFixID }}"
         said = self._text(node, script, empty_is_broken=False).decode("utf-8-sig", errors="replace")
         return [line.strip() for line in said.splitlines() if line.strip()]
+
+    def calico_program(self, node: str) -> tuple[str, str]:
+        """Path and version of the program that runs as Felix on a Windows node, both empty where none does.
+
+        ``C:\\CalicoWindows\\calico-node.exe`` and ``v3.24.0``.  Raises as :meth:`hns_networks`.
+        """
+        said = self._text(node, STOP + VERSION, empty_is_broken=False).decode("utf-8-sig", errors="replace")
+        path, _, version = next((line.strip() for line in said.splitlines() if line.strip()), "").rpartition(" ")
+        return path, version
+
+    def differences(self, node: str) -> dict[str, str]:
+        """What may differ between Windows nodes of one build: switches of HNS and VFP, .NET, LanguageMode, culture.
+
+        Registry values by key and name: ``hns\\State HnsAclUpdateChange``.  Raises as :meth:`hns_networks`.
+        """
+        keys = ", ".join(f"'{key}'" for key in SWITCHES)
+        script = (
+            f"foreach ($key in {keys}) {{ Get-ItemProperty -Path $key -ErrorAction SilentlyContinue | "
+            "ForEach-Object { $_ | ConvertTo-Json -Depth 1 -Compress } }; "
+            "'LanguageMode=' + $ExecutionContext.SessionState.LanguageMode; 'Culture=' + (Get-Culture).Name"
+        )
+        said = self._text(node, STOP + script, empty_is_broken=True).decode("utf-8-sig", errors="replace")
+        return registry.differences(said, f"node {node}")
 
     def remove_hns_network(self, node: str, name: str = NETWORK) -> str:
         """Remove a node's HNS network, which cuts the node's own exec streams.

@@ -190,6 +190,7 @@ class Lane:
         try:
             happened = self._agents.what_happened(self._source)
             lack = self._agents.gone([self._source])  # whose pods are there for a while after it
+            happened = str(self._agents.lost([self._source]) or happened).partition("\n")[0]
         except SuiteError as error:  # then at least the probe's own error is known
             happened, unknown = "", f"; whether the pod changed is not known: {error}"
         pause = min(2.0, 0.25 * 2 ** (max(attempt.tries for attempt in broken) - 1))

@@ -16,6 +16,7 @@ from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation
 from conformance.model.probing import NodeCost, Probing
+from conformance.pods.nodes_lost import NodeWatch
 from conformance.probe import protocol
 from conformance.probe.agent import Agent
 from conformance.probe.agents import Agents
@@ -41,9 +42,10 @@ class Prober:
         *,
         transcript: Transcript = forget,
         limits: Limits | None = None,
+        watch: NodeWatch | None = None,
     ) -> None:
         self.kube = kube
-        self.agents = Agents(kube, run_directory, settings, transcript, limits or Limits())
+        self.agents = Agents(kube, run_directory, settings, transcript, limits or Limits(), watch)
 
     @property
     def settings(self) -> Settings:
@@ -91,7 +93,7 @@ class Prober:
         return seen
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
-        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running.
+        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced, not running, or its node died.
 
         MissingCapability when its node has gone away.
         """
@@ -99,6 +101,8 @@ class Prober:
         errors = self.agents.what_happened_to(several)
         if lack := self.agents.gone(several):  # whose pods are there for a while after it
             raise lack
+        if lost := self.agents.lost(several):
+            raise lost
         if errors:
             raise EnvironmentBroken("; ".join(errors))
 

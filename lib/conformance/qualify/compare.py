@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from conformance.model.claim import ClaimResult
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.facts import Facts
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimVerdict, precedence
 from conformance.qualify.acceptable import UNDECIDED, Turn, turn
 from conformance.qualify.stored import StoredClaim, StoredReport, versions
+from conformance.qualify.waivers import Waiver, waiver_for
 
 NOISE = 1.25
 """A convergence time has moved when its median changed by more than this factor ..."""
@@ -38,11 +40,14 @@ class Turned:
     now: str
     turn: Turn
     reason: str
+    waiver: str = ""
+    """The waiver that accepts what it is now; empty: none does, or it is not worse."""
 
     def __str__(self) -> str:
-        """``DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (reason)``."""
+        """``DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (reason)``; of one that is waived the waiver."""
         place = f", {self.where}" if self.where else ""
-        return f"{self.claim}{place}: {self.before} -> {self.now}" + (f" ({self.reason})" if self.reason else "")
+        why = self.waiver or self.reason
+        return f"{self.claim}{place}: {self.before} -> {self.now}" + (f" ({why})" if why else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +68,21 @@ class Comparison:
     """Claims of which attempts disagree in the newer report, and did not in the older."""
 
     def of(self, which: Turn) -> tuple[Turned, ...]:
-        """Those that turned in one way."""
-        return tuple(turned for turned in self.turned if turned.turn == which)
+        """Those that turned in one way, and are not waived."""
+        return tuple(turned for turned in self.turned if turned.turn == which and not turned.waiver)
+
+    @property
+    def waived(self) -> tuple[Turned, ...]:
+        """Those that became worse, which a waiver accepts everywhere."""
+        return tuple(turned for turned in self.turned if turned.waiver)
+
+    @property
+    def cause(self) -> str:
+        """What its exit code comes from, in one line; empty: it is 0."""
+        if worse := dict.fromkeys(turned.claim for turned in self.of("worse")):
+            return f"{', '.join(worse)} became worse"
+        lost = dict.fromkeys(turned.claim for turned in self.of("undecided now"))
+        return f"not decided any more: {', '.join(lost)}" if lost else ""
 
     @property
     def exit_code(self) -> int:
@@ -72,14 +90,16 @@ class Comparison:
         return 1 if self.of("worse") else 6 if self.of("undecided now") else 0
 
 
-def compare(old: StoredReport, new: StoredReport) -> Comparison:
-    """The newer report beside the older one."""
+def compare(old: StoredReport, new: StoredReport, waivers: Sequence[Waiver] = ()) -> Comparison:
+    """The newer report beside the older one; ``waivers`` accept what became worse."""
     shared = [claim for claim in new.claims if claim in old.claims]
     return Comparison(
         old=_label(old),
         new=_label(new),
         turned=tuple(
-            turned for claim in shared for turned in _turned(old.claims[claim], new.claims[claim], new.builds)
+            _accepted(turned, new.claims[claim], waivers)
+            for claim in shared
+            for turned in _turned(old.claims[claim], new.claims[claim], new.builds)
         ),
         appeared=tuple(claim for claim in new.claims if claim not in old.claims),
         disappeared=tuple(claim for claim in old.claims if claim not in new.claims),
@@ -88,6 +108,28 @@ def compare(old: StoredReport, new: StoredReport) -> Comparison:
         times=tuple(_other_times(old, new)),
         flaky=tuple(line for line in _flaky(new) if line not in _flaky(old)),
     )
+
+
+def _accepted(turned: Turned, claim: StoredClaim, waivers: Sequence[Waiver]) -> Turned:
+    """The same with the waiver that accepts it, where it became worse and each place where it did is waived."""
+    if turned.turn != "worse":
+        return turned
+    places = {
+        (result.part, build)
+        for result in claim.results
+        for build, verdict in _places(result)
+        if str(verdict) == turned.now and turned.where in ("", f"part {result.part}", f"Windows {build}")
+    } or {("", "")}
+    found = [waiver_for(waivers, claim.id, ClaimVerdict(turned.now), part=part, build=build) for part, build in places]
+    return replace(turned, waiver=str(found[0])) if all(found) else turned
+
+
+def _places(result: ClaimResult) -> Iterator[tuple[str, ClaimVerdict]]:
+    """Windows build and verdict of each of a result's decisions; of a result without any, its own."""
+    for decision in result.decisions:
+        yield from ((build, decision.verdict) for build in decision.about or ("",))
+    if not any(decision.verdict is result.verdict for decision in result.decisions):
+        yield "", result.verdict
 
 
 def _flaky(report: StoredReport) -> list[str]:
@@ -189,7 +231,22 @@ def _flat(facts: Facts | None) -> dict[str, str]:
         nodes = facts.by_os(system)
         builds = sorted({f"{node.revision or node.kernel_version} {node.update.value or ''}".strip() for node in nodes})
         found[f"{system} nodes"] = f"{len(nodes)} ({', '.join(builds)})"
+    for build, name, values in _hosts(facts):
+        found[f"Windows {build}: {name}"] = ", ".join(values)
+    found["plane of Windows nodes"] = ", ".join(
+        sorted({node.plane.value or "unknown" for node in facts.by_os("windows")})
+    )
     return found
+
+
+def _hosts(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
+    """What looks into the hosts of one build found: build, name, the values that its nodes have."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for node in facts.by_os("windows"):
+        for name, value in (node.differences.value or {}).items():
+            found.setdefault((node.build, name), set()).add(value)
+    for (build, name), values in found.items():
+        yield build, name, sorted(values)
 
 
 def _other_versions(old: StoredReport, new: StoredReport) -> Iterator[str]:
@@ -263,6 +320,8 @@ SECTIONS: Sequence[tuple[Turn, str]] = (
 def _sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
     for which, title in SECTIONS:
         yield title, [str(turned) for turned in found.of(which)]
+        if which == "worse":
+            yield "Worse, waived", [str(turned) for turned in found.waived]
     yield "FLAKY now", found.flaky
     yield "New claims", found.appeared
     yield "Claims that are gone", found.disappeared

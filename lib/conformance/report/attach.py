@@ -62,12 +62,6 @@ class Attachments:
         allure.attach(body, name=name, attachment_type=allure.attachment_type.YAML)
         return path
 
-    def svg(self, name: str, body: str) -> Path:
-        """A drawing."""
-        path = self._write(name, ".svg", body.encode("utf-8"))
-        allure.attach(body, name=name, attachment_type=allure.attachment_type.SVG)
-        return path
-
     def pcap(self, name: str, body: bytes) -> Path:
         """Captured packets, for Wireshark and tcpdump."""
         path = self._write(name, ".pcap", body)

@@ -13,6 +13,7 @@ from conformance.catalog import NotApplicable, applicability
 from conformance.model import SCHEMA_VERSION
 from conformance.model.claim import PRECEDENCE, ClaimVerdict
 from conformance.model.codec import to_plain
+from conformance.model.explanation import Explanation
 from conformance.model.facts import Facts
 from conformance.model.images import RanImage
 from conformance.model.installed import Installed
@@ -70,6 +71,8 @@ class RunReport:
     """Why the run did not get to its end; empty: it did."""
     continues: Continued | None = None
     """The earlier run whose verdicts this report holds too."""
+    exit_cause: str = ""
+    """The option that the exit code comes from, and what it met; empty: it comes from the tests alone."""
     gates: tuple[Gate, ...] = ()
     """What ``--require`` asked, one for each set and Windows build."""
     waived: Mapping[str, str] = field(default_factory=dict)
@@ -129,6 +132,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             "started": report.started,
             "seconds": round(report.seconds, 3),
             "exit_code": report.exit_code,
+            **({"exit_cause": report.exit_cause} if report.exit_cause else {}),
             "command": report.command,
             "evidence": report.evidence or None,
             "cluster": dict(report.cluster),
@@ -239,4 +243,10 @@ def _test(test: TestOutcome) -> dict[str, Any]:
         "worker": test.worker,
         "ran": test.ran,
         "figures": to_plain(test.figures),
+        "explanation": _explanation(test.explanation),
     }
+
+
+def _explanation(found: Explanation | None) -> dict[str, Any] | None:
+    """With the first line, so that no reader has to put it together."""
+    return {"headline": found.headline, **to_plain(found), "seconds": round(found.seconds, 3)} if found else None

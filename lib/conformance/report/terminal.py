@@ -112,11 +112,11 @@ def _probing(plain: Mapping[str, Any]) -> ProbingCost:
 
 
 def _meaning(plain: Mapping[str, Any]) -> str:
-    code, verdicts = plain["run"]["exit_code"], {test["verdict"] for test in plain.get("tests") or ()}
-    if code == 1 and ClaimVerdict.VIOLATED not in verdicts:
-        return "what was asked of the run (--require, --fail-on, --baseline, --attest) fails"
-    if code == 6 and ClaimVerdict.INCONCLUSIVE not in verdicts:
-        return "nothing violated; what was asked of the run (--require, --baseline) could not be decided"
+    code, waived = plain["run"]["exit_code"], plain.get("waived") or {}
+    if cause := plain["run"].get("exit_cause"):
+        return str(cause)
+    if code == 0 and waived:
+        return f"nothing violated but what is waived: {', '.join(waived)}"
     return EXIT_MEANINGS.get(code, "")
 
 

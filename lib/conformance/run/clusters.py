@@ -85,6 +85,7 @@ class Clusters:
         from conformance.journal.lease import LOCK_RIGHTS
         from conformance.pods.placement import Placement
         from conformance.run.limits import room_on_windows
+        from conformance.run.policies_there import beforehand
 
         door = self._connected(connection, settings)
         try:
@@ -103,8 +104,10 @@ class Clusters:
                 no_lock="; ".join(no_lock),
                 not_opted_in=not_opted_in(door) if facts.evidence == "field" and settings.cluster_disruptive else "",
                 third_party_pods=_third_party_pods(door, facts) if settings.cluster_disruptive else {},
-                lacking=lacking(door),
+                lacking=lacking(door, calicoctl=settings.calicoctl is not None),
                 room=room_on_windows(door, facts),
+                policies=beforehand(door, Ownership(settings.run_id)),
+                token_ends=door.access.ends.timestamp() if door.access.ends else None,
                 installed=installed(door),
             )
         except ApiRefused as error:
@@ -212,6 +215,10 @@ def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:
     if settings.calico_version:
         told = Fact(settings.calico_version, "--calico-version")
         facts = replace(facts, calico_version=told, calico_on_nodes={})  # of every node
+    if settings.windows_calico_version:
+        told = Fact(settings.windows_calico_version, "--windows-calico-version")
+        windows = {node.name: told for node in facts.by_os("windows")}
+        facts = replace(facts, calico_on_nodes={**facts.calico_on_nodes, **windows})
     emulated = connection.how == "lab" or any(EMULATED in node.labels for node in facts.nodes)
     return replace(facts, evidence="lab") if emulated else facts
 

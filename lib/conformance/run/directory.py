@@ -59,6 +59,12 @@ class RunDirectory:
         fresh.replace(latest)
         return run, run_id
 
+    def changed_node(self, name: str) -> bool:
+        """Whether an exclusive test of this run, running or over, had a node, or the whole cluster, to itself."""
+        marks = [path for folder in (self.turns, self.unrestored) for path in folder.glob("*") if path.is_file()]
+        lines = [line for path in marks for line in path.read_text(encoding="utf-8").splitlines()]
+        return any(f'"{name}"' in line or '"kind": "cluster"' in line for line in lines)
+
     def discard(self) -> None:
         """Remove it, of a run that did not begin: ``latest`` leads again to the run before."""
         shutil.rmtree(self.path, ignore_errors=True)

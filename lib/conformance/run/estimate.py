@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from conformance.pods.coverage import Covered
 from conformance.run.plan import PlannedTest
@@ -69,6 +70,17 @@ class Estimate:
             f"estimate: at once at most {self.agents} agents, and pods: {pods}",
             "estimate: from a lab with a real cluster's timings, not measured on one (docs/field-guide.md)",
         ]
+
+
+def token_line(ends: float | None, most: int, now: float) -> str:
+    """That a token ends before a run that takes up to ``most`` minutes; empty: it does not, as far as is known."""
+    if ends is None or ends >= now + most * 60:
+        return ""
+    return (
+        f"the user's token ends at {datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M} UTC, in "
+        f"{max(0, ends - now) / 60:.0f} min, and this run may take {most}: what comes after that is INCONCLUSIVE, and "
+        "what the run made stays; name a kubeconfig with a token that lasts (calico-conformance kubeconfig --hours N)"
+    )
 
 
 def estimate(tests: Sequence[PlannedTest], coverage: Sequence[Covered], workers: int, costs: Workers) -> Estimate:

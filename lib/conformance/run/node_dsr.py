@@ -1,5 +1,8 @@
 """Direct server return of Windows nodes as a run finds it out: kube-proxy's own command line before all else.
 
+Read whole it is the truth: a flag that is absent has its default, which is off in every release (kubernetes
+pkg/proxy/winkernel), unless ``--config`` names a file, which says it then.
+
 The command line needs a HostProcess pod on the node, which is made when a test first asks; where there can be none,
 what detection read from logs and arguments counts (:mod:`conformance.facts.dsr`).
 """
@@ -9,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
+from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken, first_line
 from conformance.facts import dsr
 from conformance.model.facts import Fact, Facts
 from conformance.run.node_memory import NodeMemory
@@ -24,6 +27,9 @@ class Hosts(Protocol):
 
     def command_lines(self, node: str, program: str) -> list[str]:
         """Command lines of a program's processes on a Windows node."""
+
+    def file(self, node: str, path: str) -> str:
+        """Text of a file of a Windows node."""
 
 
 class NodeDsr:
@@ -55,11 +61,23 @@ class NodeDsr:
             if read.known:
                 return read
             raise
-        for line in lines:
-            if (value := dsr.told(line)) is not None:
-                return Fact(value, f"{READ} on node {node}: {_cut(line)}")
-        said = f"{_cut(lines[0])} does not name --enable-dsr" if lines else f"no {PROGRAM} runs on node {node}"
-        return read if read.known else Fact(None, f"{read.source}; {said}")
+        if not lines:
+            return read if read.known else Fact(None, f"{read.source}; no {PROGRAM} runs on node {node}")
+        where = f"{READ} on node {node}: {_cut(lines[0])}"
+        if (value := dsr.told(lines[0])) is not None:
+            return Fact(value, where)
+        if (path := dsr.configuration(lines[0])) is not None:
+            return self._configured(node, path, where, hosts)
+        return Fact(False, f"{where}, without --enable-dsr, which means off")
+
+    def _configured(self, node: str, path: str, where: str, hosts: Hosts) -> Fact[bool]:
+        """What the file says that ``--config`` names."""
+        try:
+            text = hosts.file(node, path)
+        except (ProbeBroken, EnvironmentBroken) as broken:
+            return Fact(None, f"{where}; {path} could not be read: {first_line(broken)}")
+        value = dsr.set_in(text)
+        return Fact(bool(value), f"{where}; enableDSR in {path}" + ("" if value is not None else " is not set: off"))
 
 
 def read_on_node(fact: Fact[bool]) -> bool:

@@ -90,6 +90,8 @@ class Prospect:
     undecided: Mapping[ClaimPart, Undecided] = field(default_factory=dict)
     """Part to why nobody can tell whether it says anything about this cluster."""
     assumed: tuple[str, ...] = ()
+    look: bool = False
+    """It runs if a look into the Windows nodes, which its set-up takes, tells what is not known of them."""
 
     def of(self, part: ClaimPart) -> tuple[ClaimVerdict, str, str] | None:
         """Verdict, reason and remedy of a part that this cluster settles beforehand; None: the test decides it."""
@@ -111,8 +113,13 @@ def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolatio
     return tuple(found)
 
 
-def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings) -> Prospect:
-    """Applicability first, then permission, then what the cluster has."""
+def prospect_of(
+    test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings, *, looks: bool = True
+) -> Prospect:
+    """Applicability first, then permission, then what the cluster has.
+
+    ``looks``: Windows nodes can still be looked into for what is not known of them.
+    """
     inapplicable: dict[ClaimPart, str] = {}
     undecided: dict[ClaimPart, Undecided] = {}
     assumed: list[str] = []
@@ -124,7 +131,13 @@ def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Set
             undecided[part] = answer
         elif isinstance(answer, Applies):
             assumed += answer.assumed
-    known = Prospect(inapplicable=inapplicable, undecided=undecided, assumed=tuple(dict.fromkeys(assumed)))
+    looks = looks and not settings.dry_run and any(answer.look for answer in undecided.values())
+    if looks:
+        assumed += [
+            f"{answer.condition}, which a look into the Windows nodes has to tell" for answer in undecided.values()
+        ]
+        undecided = {}
+    known = Prospect(inapplicable=inapplicable, undecided=undecided, assumed=tuple(dict.fromkeys(assumed)), look=looks)
     if test.parts and len(inapplicable) + len(undecided) == len(test.parts):  # no part says anything here
         part = next(iter(undecided or inapplicable))
         verdict, why, remedy = known.of(part) or (None, "", "")
@@ -199,7 +212,7 @@ def _names(facts: Facts, os: OS) -> list[str]:
 def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
     """Which right the user lacks for a test, and how to get it; disruption that nobody asked for needs none."""
     asked = settings.disruptive or settings.not_disruptive
-    for use in test.uses:
+    for use in (*test.uses, *(("calicoctl",) if test.needs.calico_policy else ())):
         if use in settings.lacking and (asked or use != "disruption"):
             lines = settings.lacking[use]
             more = f" and {len(lines) - 1} rights more" if len(lines) > 1 else ""
@@ -245,10 +258,10 @@ def _lack(needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool) ->
         return f"it writes Calico policies, and {CALICO_V3} is not served ({facts.calico_apis.source})", (
             "install Calico's API server, or name a calicoctl by --calicoctl=PATH"
         )
-    if needs.vni_delivery and facts.install.value == "manual":
+    if needs.vni_delivery and facts.install.value in ("manual", "platform", "agent"):
         return (
-            f"nothing in the cluster carries a VNI to Windows nodes: installation by manual ({facts.install.source}), "
-            "where each host has its own configuration of Calico",
+            "nothing in the cluster carries a VNI to Windows nodes: installation by "
+            f"{facts.install.value} ({facts.install.source}), where each host has its own configuration of Calico",
             "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
         )
     if needs.external_target and settings.external_target is None:

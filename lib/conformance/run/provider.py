@@ -38,6 +38,27 @@ class Room:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Beforehand:
+    """Policies of others that may decide paths of the run's pods, as text; empty: none."""
+
+    closing: str = ""
+    opening: str = ""
+    unread: str = ""
+    """Kinds that could not be read, and why."""
+    exempt: str = ""
+    """How to keep them from the run's pods."""
+
+    @property
+    def lines(self) -> list[str]:
+        """For the header."""
+        told = "; ".join(filter(None, [self.closing, self.opening]))
+        found = (
+            [f"policies of others: {told}: what they decide is INCONCLUSIVE or NOT_RUN; {self.exempt}"] if told else []
+        )
+        return found + ([f"policies of others could not be read: {self.unread}"] if self.unread else [])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Inspection:
     """What was found out before anything was changed."""
 
@@ -55,6 +76,9 @@ class Inspection:
     """Rights that the user does not have, by what needs them (``conformance.facts.rights.NEEDS``)."""
     room: dict[str, Room] = field(default_factory=dict)
     """Windows nodes with what they have left for pods; those of which it is not known are not there."""
+    policies: Beforehand = field(default_factory=Beforehand)
+    token_ends: float | None = None
+    """Seconds since 1970 at which the user's token ends, where nothing renews it; None: not known, or never."""
     installed: Installed = field(default_factory=Installed)
     """Which cluster it is and which versions run on it."""
 

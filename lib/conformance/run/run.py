@@ -6,20 +6,22 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.kube.reach import Reach
 from conformance.model.codec import to_plain
 from conformance.model.facts import Fact, Facts
+from conformance.pods.coverage import matches
 from conformance.run.choice import Choice
 from conformance.run.directory import RunDirectory
 from conformance.run.progress import Progress
 from conformance.run.provider import Connection, Inspection, Lock, Provider
 from conformance.settings import Settings, external_target
 
-NodeFact = Literal["dsr", "update"]
-"""Facts about a node that tests find out by looking into it, by their fields of NodeFacts."""
+NODE_FACTS = ("dsr", "update", "cni", "ipam", "plane", "differences", "calico", "install", "looked")
+"""Facts that tests find out by looking into nodes: fields of NodeFacts, Calico's version there, how it was installed,
+and that it was looked."""
 CLEARING_UP = 20.0
 """s.  From an interruption on, for what has to be removed and put back.  CI systems kill what does not end in time
 (GitHub Actions after 7.5 s more, Kubernetes after 30 s); what is left is named, and the next run removes it."""
@@ -70,6 +72,7 @@ class Run:
                 raise ClusterUnusable(self.inspection.reasons)
             check_nodes("--disruptive-node", [self.settings.disruptive_node], self.inspection.facts)
             check_nodes("--nodes", self.settings.cover.nodes, self.inspection.facts)
+            check_selector(self.settings.cover.selector, self.inspection.facts)
             self.settings = permitted(self.settings, self.inspection)
         except SuiteError as error:
             self._error = error
@@ -94,13 +97,13 @@ class Run:
             raise SuiteError("a cluster was asked for in a run that has none")
         return self.provider.connect(self.connection, self.settings, self.directory)
 
-    def learn(self, name: NodeFact, node: str, fact: Fact[Any]) -> None:
+    def learn(self, name: str, node: str, fact: Fact[Any]) -> None:
         """What a test found out about a node, for what is judged next, and for the run's other processes."""
         self._take_in(name, node, fact)
         if self.directory:
             self.directory.write_node_fact(name, node, {"value": fact.value, "source": fact.source})
 
-    def take_in(self, name: NodeFact) -> Mapping[str, Fact[Any]]:
+    def take_in(self, name: str) -> Mapping[str, Fact[Any]]:
         """Take in what all processes have found out; node to what it is."""
         found = self.directory.read_node_facts(name) if self.directory else {}
         facts = {node: Fact[Any](one["value"], one["source"]) for node, one in found.items()}
@@ -108,14 +111,9 @@ class Run:
             self._take_in(name, node, fact)
         return facts
 
-    def _take_in(self, name: NodeFact, node: str, fact: Fact[Any]) -> None:
-        if self.inspection:
-            facts = self.inspection.facts
-            nodes = tuple(
-                item if item.name != node else replace(item, dsr=fact) if name == "dsr" else replace(item, update=fact)
-                for item in facts.nodes
-            )
-            self.inspection = replace(self.inspection, facts=replace(facts, nodes=nodes))
+    def _take_in(self, name: str, node: str, fact: Fact[Any]) -> None:
+        if self.inspection and name != "looked":
+            self.inspection = replace(self.inspection, facts=self.inspection.facts.learnt(name, node, fact))
 
     def take_lock(self) -> None:
         """Take the run's lock.  Raises ClusterUnusable: others have it, or have left the cluster changed with it."""
@@ -213,3 +211,12 @@ def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
         if name and name not in {node.name for node in facts.nodes}:
             there = ", ".join(f"{node.name} ({node.os})" for node in facts.nodes)
             raise UsageProblem(f"{option} {name}: this cluster has no such node, it has {there}")
+
+
+def check_selector(selector: str, facts: Facts) -> None:
+    """Raises UsageProblem when no node has the labels that ``--node-selector`` names; empty: none were named."""
+    if selector and not any(matches(selector, node) for node in facts.nodes):
+        keys = {wanted.partition("=")[0] for wanted in selector.split(",")}
+        alike = sorted({f"{key}={value}" for node in facts.nodes for key, value in node.labels.items() if key in keys})
+        known = f"of these keys nodes have {', '.join(alike)}" if alike else "no node has a label of these keys"
+        raise UsageProblem(f"--node-selector {selector}: no node of this cluster has these labels; {known}")

@@ -122,6 +122,8 @@ class Settings:
     """A calicoctl to write Calico objects with where projectcalico.org/v3 is not served (``--calicoctl``)."""
     calico_version: str | None = None
     """The version to judge by instead of the detected one (``--calico-version``)."""
+    windows_calico_version: str | None = None
+    """The same for Windows nodes, which may run another Calico (``--windows-calico-version``)."""
     external_target: tuple[str, int] | None = None
     """Address and TCP port of a host beyond the cluster that answers ping (``--external-target``); a lab of the run's
     own names its own."""

@@ -60,8 +60,12 @@ def _felix_restart(changes: Changes, facts: Facts, settings: Settings, run: str,
             pod, within = host_pods.on(node), settings.timings.windows.exec_overhead
             return execute.run(changes.kube, pod.namespace, pod.pod, pod.container, argv, within=within)
 
-        services = FelixService(in_host) if may_be_service(facts) else None
-        Felix(changes.kube, Plainly(changes), os_of(facts), patience_of(settings), services=services).back(node)
+        services = FelixService(in_host, by_agent=facts.install.value == "agent") if may_be_service(facts) else None
+        felix = Felix(
+            changes.kube, Plainly(changes), os_of(facts), patience_of(settings), services=services,
+            windows_pods=facts.felix_pods,
+        )  # fmt: skip
+        felix.back(node)
 
 
 def _daemonset_pods(changes: Changes, settings: Settings, run: str, arguments: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from conformance.catalog import Claim, IsolationKind, Modality, NotApplicable, applicability
 from conformance.model.claim import ACTIVE_HALF, PRECEDENCE, UNDERLAY, ClaimKind, ClaimResult, ClaimVerdict, precedence
 from conformance.model.decision import Decision
+from conformance.model.explanation import Explanation
 from conformance.model.facts import Facts
 from conformance.model.figures import Figures
 from conformance.verdicts.decisions import by_build, over_builds
@@ -43,6 +44,8 @@ class TestOutcome:
     ran: bool = True
     """False: the plan had it, and nothing was heard of it."""
     figures: Figures = field(default_factory=Figures)
+    explanation: Explanation | None = None
+    """Why it failed, where an expectation about an attempt did."""
 
     @property
     def flaky(self) -> bool:
@@ -113,7 +116,7 @@ def claim_outcomes(
 def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
     if passive := _passive_half(claim, results):
         results = (*results, passive)
-    builds = by_build([decision for each in results for decision in each.decisions if speaks(decision, claim)])
+    builds = by_build([decision for each in results for decision in each.decisions if decides(decision, claim)])
     verdict = over_builds({result.verdict for result in results}, builds)
     speaker = next((result for result in results if result.verdict is verdict), results[0])
     counted = [result for result in results if result.verdict is not ClaimVerdict.NOT_APPLICABLE]
@@ -137,7 +140,7 @@ def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
     )
 
 
-def speaks(decision: Decision, claim: Claim) -> bool:
+def decides(decision: Decision, claim: Claim) -> bool:
     """Whether a decision says anything about the claim: that something can happen is shown by its happening alone."""
     shown = decision.verdict is not ClaimVerdict.CONFIRMED or "behaviour" in decision.halves
     return shown or claim.modality is not Modality.CAN_HAPPEN

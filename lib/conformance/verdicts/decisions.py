@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from conformance.model.decision import WRONG, Seen
+from conformance.model.decision import WRONG, Decision
 from conformance.model.verdict import PRECEDENCE, ClaimVerdict
 
 BETWEEN_TWO = (
@@ -22,9 +22,9 @@ BETWEEN_TWO = (
 """What counts between one pair of nodes: a path that is as it should be stands beside what is said of a limitation."""
 
 
-def folded(several: Iterable[Seen]) -> tuple[Seen, ...]:
+def folded(several: Iterable[Decision]) -> tuple[Decision, ...]:
     """One for each pair of nodes: the verdict that counts most between them, with all halves."""
-    found: dict[tuple[str, str], Seen] = {}
+    found: dict[tuple[str, str], Decision] = {}
     for item in several:
         key = item.source, item.target
         had = found.get(key, item)
@@ -38,12 +38,12 @@ def folded(several: Iterable[Seen]) -> tuple[Seen, ...]:
     return tuple(found.values())
 
 
-def _of_both(one: Seen, other: Seen, verdict: ClaimVerdict) -> tuple[str, ...]:
+def _of_both(one: Decision, other: Decision, verdict: ClaimVerdict) -> tuple[str, ...]:
     """The builds that those of two have shown this verdict for: one may be a path to Linux alone."""
     return tuple(sorted({build for item in (one, other) if item.verdict is verdict for build in item.about}))
 
 
-def by_build(decisions: Sequence[Seen]) -> dict[str, ClaimVerdict]:
+def by_build(decisions: Sequence[Decision]) -> dict[str, ClaimVerdict]:
     """Windows build to the verdict that counts most among the decisions about it, in order of the names.
 
     What is wrong between two Windows nodes counts for one of them alone if that one is wrong elsewhere, too, and the
@@ -67,7 +67,7 @@ def over_builds(verdicts: Collection[ClaimVerdict], builds: Mapping[str, ClaimVe
     return ClaimVerdict.CONFIRMED if verdict is ClaimVerdict.LIFTED and still_there else verdict
 
 
-def _blamed(one: Seen, decisions: Sequence[Seen]) -> tuple[str, ...]:
+def _blamed(one: Decision, decisions: Sequence[Decision]) -> tuple[str, ...]:
     if one.verdict not in WRONG or len(one.about) < 2:
         return one.about
     for suspect, other in ((one.source, one.target), (one.target, one.source)):
@@ -80,5 +80,5 @@ def _blamed(one: Seen, decisions: Sequence[Seen]) -> tuple[str, ...]:
     return one.about
 
 
-def _ends(one: Seen) -> tuple[str, str]:
+def _ends(one: Decision) -> tuple[str, str]:
     return one.source, one.target

@@ -3,52 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from conformance.catalog import Claim
-from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Decision, Seen
-from conformance.verdicts.claims import speaks
+from conformance.model.claim import ClaimResult, ClaimVerdict, Finding
+from conformance.model.decision import Decision
+from conformance.verdicts.claims import decides, worst
 from conformance.verdicts.decisions import by_build, folded, over_builds
 from conformance.verdicts.statement import Statement, unmet_for
 
 NOTHING = "its test decided nothing: the body did not run, or none of its expectations did"
 NO_DENIAL = "nothing was seen closed, and what the claim says is that something is"
 REMEDY = "run it without plugins and options that leave out calls (--setup-plan, --setup-only)"
+ELSEWHERE = "look at the run's other verdicts about that node, and run it again"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judged:
-    """What a test's decisions say about one claim and part."""
-
-    verdict: ClaimVerdict
-    reason: str
-    remedy: str = ""
-    decisions: tuple[Decision, ...] = ()
-
-
-def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Mapping[str, str]) -> Judged:
-    """The result of a test that ran, or tried to.
+def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Mapping[str, str]) -> ClaimResult:
+    """Return what a test that ran, or tried to, says about one claim and part.
 
     ``builds``: Windows builds that the part has to reach, with a node of each; what it did not reach is NOT_RUN.
     """
     decisions = _decisions(claim, part, test, statement, builds)
-    if statement.verdict is None:
-        if not any(speaks(decision, claim) for decision in decisions):
-            return Judged(verdict=ClaimVerdict.NOT_RUN, reason=NOTHING, remedy=REMEDY)
-        if claim.denial and not any("closed" in decision.halves for decision in decisions):
-            return Judged(verdict=ClaimVerdict.NOT_RUN, reason=NO_DENIAL, remedy=REMEDY, decisions=decisions)
-        decisions = (*decisions, *_unreached(claim, part, test, decisions, builds))
-    said = {decision.verdict: decision.reason for decision in reversed(decisions) if speaks(decision, claim)}
-    remedy = ""
-    if statement.verdict is not None:
-        own = unmet_for(claim) if statement.verdict is ClaimVerdict.UNMET else statement.verdict
-        said[own], remedy = statement.reason, statement.remedy
-    verdict = over_builds(said, by_build([decision for decision in decisions if speaks(decision, claim)]))
-    reason = claim.statement if verdict is ClaimVerdict.CONFIRMED else said[verdict]
-    if verdict is ClaimVerdict.NOT_RUN and not remedy:
-        remedy = "look at the run's other verdicts about that node, and run it again"
-    return Judged(verdict=verdict, reason=reason, remedy=remedy, decisions=decisions)
+    raised = statement.raised
+    about = [decision for decision in decisions if decides(decision, claim)]
+    if raised is None and not about:
+        found, decisions = Finding(ClaimVerdict.NOT_RUN, NOTHING, REMEDY), ()
+    elif raised is None and claim.denial and not any("closed" in decision.halves for decision in decisions):
+        found = Finding(ClaimVerdict.NOT_RUN, NO_DENIAL, REMEDY)
+    else:
+        unreached = [] if raised else _unreached(claim, part, test, decisions, builds)
+        decisions = (*decisions, *unreached)
+        found = _together(claim, [*about, *unreached], raised)
+    return ClaimResult(
+        claim=claim.id, verdict=found.verdict, test=test, part=part, reason=found.reason, remedy=found.remedy,
+        measured=dict(statement.measured), decisions=decisions,
+    )  # fmt: skip
+
+
+def of_test(results: Sequence[ClaimResult], raised: Finding | None) -> Finding:
+    """Return what a test says of itself: its worst result's verdict, and the words of what was raised, if anything."""
+    if not results:
+        return raised or Finding(ClaimVerdict.CONFIRMED)
+    verdict = worst({result.verdict for result in results})
+    if raised or verdict is ClaimVerdict.CONFIRMED:
+        return replace(raised or Finding(verdict), verdict=verdict)
+    first = next(result for result in results if result.verdict is verdict)
+    return Finding(verdict, first.reason, first.remedy)
+
+
+def _together(claim: Claim, about: Sequence[Decision], raised: Finding | None) -> Finding:
+    """Return the verdict that counts among the decisions about a claim and what its test raised."""
+    reasons = {decision.verdict: decision.reason for decision in reversed(about)}
+    if raised:
+        reasons[unmet_for(claim) if raised.verdict is ClaimVerdict.UNMET else raised.verdict] = raised.reason
+    verdict = over_builds(reasons, by_build(about))
+    reason = claim.statement if verdict is ClaimVerdict.CONFIRMED else reasons[verdict]
+    remedy = raised.remedy if raised else ""
+    return Finding(verdict, reason, remedy or (ELSEWHERE if verdict is ClaimVerdict.NOT_RUN else ""))
 
 
 def _decisions(
@@ -62,13 +73,13 @@ def _decisions(
         if verdict is ClaimVerdict.UNMET:
             verdict = unmet_for(claim)
         elif verdict is ClaimVerdict.CONFIRMED and special:
-            verdict, reason = special
-        kept = replace(seen, verdict=verdict, reason=reason, about=_about(seen, builds))
-        found.append(Decision(claim=claim.id, part=part, test=test, **vars(kept)))
+            verdict, reason = special.verdict, special.reason
+        about = _about(seen, builds)
+        found.append(replace(seen, claim=claim.id, part=part, test=test, verdict=verdict, reason=reason, about=about))
     return tuple(found)
 
 
-def _about(seen: Seen, builds: Mapping[str, str]) -> tuple[str, ...]:
+def _about(seen: Decision, builds: Mapping[str, str]) -> tuple[str, ...]:
     """The builds of the verdict that the claim is about; the other end's where it is about none."""
     for candidates in (seen.about, seen.builds):
         if fits := tuple(build for build in candidates if build in builds):

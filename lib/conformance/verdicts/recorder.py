@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from conformance.catalog import Claim, Modality
 from conformance.errors import SuiteError
 from conformance.expect.figures import FigureLog
-from conformance.model.claim import ClaimKind, ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.claim import ClaimKind, ClaimVerdict, Finding
+from conformance.model.decision import Decision
 from conformance.verdicts.statement import Statement
 
 
@@ -21,7 +21,7 @@ class Recorder:
 
     def __call__(self, **figures: float | str) -> None:
         """Keep figures with the result: seconds as float, named by meaning."""
-        self._statement.measured.update(figures)
+        self._statement.measure(figures)
 
     def touched(self, systems: Iterable[str]) -> None:
         """Say on which operating systems the pods of this test really ran."""
@@ -32,7 +32,7 @@ class Recorder:
         """Where expectations take down tries and the effect of policy changes."""
         return self._statement.figures
 
-    def decided(self, *seen: Seen) -> None:
+    def decided(self, *seen: Decision) -> None:
         """Keep what an expectation decided: it counts for each claim and part of the test.
 
         Nothing is CONFIRMED before the test's body runs, or after it.
@@ -41,19 +41,19 @@ class Recorder:
             for claim in self._claims.values():
                 self._may_be(item.verdict, claim)
         late = () if self._statement.calling else (ClaimVerdict.CONFIRMED,)
-        self._statement.seen.extend(item for item in seen if item.verdict not in late)
+        self._statement.keep(item for item in seen if item.verdict not in late)
 
     def not_observed(self, reason: str, claim: str = "") -> None:
         """A claim that "can happen" did not, although a witness shows that its cause took effect."""
         for item in self._meant(claim):
             self._may_be(ClaimVerdict.NOT_OBSERVED, item)
-        self._statement.special[claim] = (ClaimVerdict.NOT_OBSERVED, reason)
+        self._statement.say_instead(claim, Finding(ClaimVerdict.NOT_OBSERVED, reason))
 
     def lifted(self, reason: str, claim: str = "") -> None:
         """A documented limitation is gone: the thing worked in traffic."""
         for item in self._meant(claim):
             self._may_be(ClaimVerdict.LIFTED, item)
-        self._statement.special[claim] = (ClaimVerdict.LIFTED, reason)
+        self._statement.say_instead(claim, Finding(ClaimVerdict.LIFTED, reason))
 
     @staticmethod
     def _may_be(verdict: ClaimVerdict, claim: Claim) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from conformance.catalog import Claim
 from conformance.errors import MissingCapability, NotAboutThisCluster, Unmet, first_line
 from conformance.expect.figures import FigureLog
-from conformance.model.claim import ClaimKind, ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.claim import ClaimKind, ClaimResult, ClaimVerdict, Finding
+from conformance.model.decision import Decision
+from conformance.model.explanation import Explanation
 
 SETTLED = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
 """What nothing that comes later covers up."""
@@ -18,38 +20,57 @@ SETTLED = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
 class Statement:
     """What a test has said so far."""
 
-    verdict: ClaimVerdict | None = None
-    """None: nothing was raised; what its expectations decided then speaks (:mod:`conformance.verdicts.judged`)."""
-    reason: str = ""
-    remedy: str = ""
-    special: dict[str, tuple[ClaimVerdict, str]] = field(default_factory=dict)
+    raised: Finding | None = None
+    """None: nothing was raised; what its expectations decided then counts (:mod:`conformance.verdicts.judged`)."""
+    special: dict[str, Finding] = field(default_factory=dict)
     """Claim (empty: all of the test's) to LIFTED, NOT_OBSERVED or ADVISED, with the reason."""
     measured: dict[str, float | str] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
     figures: FigureLog = field(default_factory=FigureLog)
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[Decision] = field(default_factory=list)
     """What its expectations have decided, path by path."""
     calling: bool = False
     """Its body runs."""
 
-    def say(self, verdict: ClaimVerdict, reason: str, remedy: str = "") -> None:
-        """Note a verdict; a violation is never taken back, and an error is not covered up by a skip."""
-        if self.verdict is ClaimVerdict.VIOLATED or (self.verdict in SETTLED and verdict not in SETTLED):
+    explanation: Explanation | None = None
+    """What the failure that counts was made of."""
+    results: tuple[ClaimResult, ...] | None = None
+    """What it says of each of its claims; None: not known yet, or something was said since."""
+
+    def say(self, found: Finding) -> None:
+        """Note what was raised; a violation is never taken back, and an error is not covered up by a skip."""
+        before = self.raised.verdict if self.raised else None
+        if before is ClaimVerdict.VIOLATED or (before in SETTLED and found.verdict not in SETTLED):
             return
-        self.verdict, self.reason, self.remedy = verdict, reason, remedy
+        self.raised, self.results = found, None
+
+    def measure(self, figures: Mapping[str, float | str]) -> None:
+        """Note figures."""
+        self.measured.update(figures)
+        self.results = None
+
+    def keep(self, decisions: Iterable[Decision]) -> None:
+        """Note decisions of its expectations."""
+        self.seen.extend(decisions)
+        self.results = None
+
+    def say_instead(self, claim: str, found: Finding) -> None:
+        """Note what is to be said of a claim in the place of CONFIRMED."""
+        self.special[claim], self.results = found, None
 
 
-def from_body(error: BaseException) -> tuple[ClaimVerdict, str, str]:
-    """Verdict, reason and remedy for what a test's body raised."""
+def from_body(error: BaseException) -> Finding:
+    """Return what an exception that a test's body raised says of its claims."""
+    line = first_line(error)
     if isinstance(error, NotAboutThisCluster):
-        return ClaimVerdict.NOT_APPLICABLE, first_line(error), ""
+        return Finding(ClaimVerdict.NOT_APPLICABLE, line)
     if isinstance(error, MissingCapability):
-        return ClaimVerdict.NOT_RUN, first_line(error), error.remedy
+        return Finding(ClaimVerdict.NOT_RUN, line, error.remedy)
     if isinstance(error, Unmet):
-        return ClaimVerdict.UNMET, first_line(error), ""
+        return Finding(ClaimVerdict.UNMET, line)
     if isinstance(error, AssertionError):
-        return ClaimVerdict.VIOLATED, first_line(error), ""
-    return ClaimVerdict.INCONCLUSIVE, f"{type(error).__name__}: {first_line(error)}", ""
+        return Finding(ClaimVerdict.VIOLATED, line)
+    return Finding(ClaimVerdict.INCONCLUSIVE, f"{type(error).__name__}: {line}")
 
 
 def unmet_for(claim: Claim) -> ClaimVerdict:

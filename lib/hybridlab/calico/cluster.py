@@ -7,44 +7,53 @@ Order: ``start()`` once the nodes exist in the data plane and in the API (and th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from hybridlab.api.contract import ApiError, Client, Obj
 from hybridlab.api.informer import Informer
 from hybridlab.calico.cni import CNI
 from hybridlab.calico.felix import Felix
-from hybridlab.calico.installation import (
-    api_server,
-    config_maps,
-    installation,
-    tigera_status,
-    tigera_statuses,
-    windows_degraded,
-)
-from hybridlab.calico.ipam import IPAM, IPAMError, Pool
 from hybridlab.calico.ipam_objects import IPAMWriter
-from hybridlab.calico.objects import configuration
 from hybridlab.calico.policy_definitions import DEFINITIONS, policy_definitions
 from hybridlab.calico.resources import CalicoResources
-from hybridlab.calico.routes import IPV4_ADDRESS, IPV4_TUNNEL, TUNNEL_MAC
 from hybridlab.calico.typha import Typha
-from hybridlab.calico.windows_node import WindowsNode
 from hybridlab.dataplane.contract import Dataplane
+from hybridlab.networks.contract.addresses import AddressError
+from hybridlab.networks.contract.plane import Plane
+from hybridlab.networks.contract.routing import IPV4_ADDRESS
+from hybridlab.networks.contract.windows_node import WindowsNode
+from hybridlab.networks.ipam.ipam import IPAM, Pool
 from hybridlab.policy.release import Release
 from hybridlab.policy.selectors import parse
 from hybridlab.profiles.machines import Machine, dns_address, machines, told_to_use_dsr
 from hybridlab.profiles.model import Profile
-from hybridlab.windows.hns import vtep_mac
-from hybridlab.windows.reserved import gateway
-from hybridlab.windows.snat import service_source
 
 FELIX_RESTART_SECONDS = 0.05
 """From Felix' end to its next start.  Really about 2 s; nothing depends on it."""
 
 FelixLog = Callable[[str, str], None]
 """(node, line): where a Felix' log lines go; an empty node: all of them."""
+
+
+class Installed(Protocol):
+    """What whoever installed Calico writes and says of it."""
+
+    cni_file: str
+    """Name of the CNI configuration on Windows nodes."""
+
+    def calico_objects(self, resources: CalicoResources) -> list[tuple[str, Obj]]:
+        """Return (resource, object) of Calico's own configuration."""
+        ...
+
+    def operator_objects(self) -> list[tuple[str, Obj]]:
+        """Return (resource, object) of what the operator writes; a status that one has is its subresource."""
+        ...
+
+    def windows_status(self, *, strict_affinity: bool) -> Obj | None:
+        """Return the TigeraStatus of Calico on Windows; None where nobody reports it."""
+        ...
 
 
 class Calico:
@@ -55,11 +64,14 @@ class Calico:
         client_factory: Callable[[str], Client],
         dataplane: Dataplane,
         profile: Profile,
+        plane: Plane,
+        installed: Installed,
         *,
         nodes: Sequence[Machine] | None = None,
         log: FelixLog = lambda node, line: None,
     ) -> None:
         self._profile, self._log, self._dataplane = profile, log, dataplane
+        self.plane, self._installed = plane, installed
         self.nodes = {node.name: node for node in (machines(profile) if nodes is None else nodes)}
         self.dns_address = dns_address(profile)
         self._client = client_factory("system:serviceaccount:calico-system:calico-node")
@@ -73,14 +85,19 @@ class Calico:
         )
         self._writer = IPAMWriter(self._client, self.ipam, self._resources, lambda line: log("", line))
         release = Release(profile.calico.version, profile.calico.defects)
-        self.typha = Typha(self._client, self._resources, release, self._warn_all)
-        self.windows = {name: WindowsNode(node, profile) for name, node in self.nodes.items() if node.os == "windows"}
+        self.typha = Typha(self._client, self._resources, release, plane.node_end, self._warn_all)
+        self.windows = {
+            name: plane.windows_node(node, installed.cni_file)
+            for name, node in self.nodes.items()
+            if node.os == "windows"
+        }
         self.felixes = {name: self._felix(node) for name, node in self.nodes.items()}
         self._wanted: set[str] = set()
         """Nodes whose calico-node pod runs, and Felix with it."""
         self._restarts: dict[str, asyncio.Task[None]] = {}
         self.pod_network = CNI(
             profile,
+            plane,
             self.nodes,
             dataplane,
             self.ipam,
@@ -88,17 +105,19 @@ class Calico:
             self.windows,
             endpoint_up=self._endpoint_up,
             endpoint_down=lambda node, uid: self.felixes[node].endpoint_removed(uid),
+            annotations=self._namespace_annotations,
         )
         """Implements ``dataplane.pod_network.PodNetwork``."""
+        self._namespaces = Informer(self._client, "namespaces")
         self._informers: list[Informer] = []
         self._beside: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Write Calico's objects, give every node its block and tunnel, and follow the API."""
+        """Write Calico's objects, give every node the addresses it needs, and follow the API."""
         await self._write_objects()
-        tunnels = {name: self._tunnel(node) for name, node in self.nodes.items()}
+        claimed = {name: self._claim(node) for name, node in self.nodes.items()}
         await self._writer.save_now()
-        await asyncio.gather(*(self._annotate(self.nodes[name], tunnel) for name, tunnel in tunnels.items()))
+        await asyncio.gather(*(self._annotate(self.nodes[name], found) for name, found in claimed.items()))
         await self.typha.start()
         await self._follow_configuration()
 
@@ -150,6 +169,7 @@ class Calico:
         return Felix(
             node,
             self._profile,
+            self.plane,
             self.typha,
             self._dataplane,
             self._node_log(name),
@@ -182,7 +202,7 @@ class Calico:
         if not blocks:
             return
         try:
-            gone = windows.hns.ensure_pod_network(str(blocks[0].cidr), windows.felix_vni)
+            gone = windows.hns.ensure_pod_network(self.plane.started_network(windows, str(blocks[0].cidr)))
         except ValueError as error:
             self._node_log(windows.machine.name)("ERROR", f"Failed to create the HNS network Calico: {error}")
         else:
@@ -202,13 +222,7 @@ class Calico:
         blocks = self.ipam.blocks_of(node)
         if machine.os != "windows" or not blocks:
             return None
-        return service_source(
-            "overlay",
-            machine.group.windows_build,
-            enable_dsr=enable_dsr,
-            block=str(blocks[0].cidr),
-            node_address=machine.address,
-        )
+        return self.plane.service_source(machine, str(blocks[0].cidr), enable_dsr=enable_dsr)
 
     async def ipam_saved(self) -> None:
         """Returns when the API's IPAM objects say what IPAM does."""
@@ -217,37 +231,24 @@ class Calico:
     # -- start
 
     async def _write_objects(self) -> None:
-        profile = self._profile
-        release = Release(profile.calico.version)
+        release = Release(self._profile.calico.version)
         await asyncio.gather(*(self._operator.create(DEFINITIONS, obj) for obj in policy_definitions(release)))
-        writes = [self._client.create(resource, obj) for resource, obj in configuration(profile, self._resources)]
-        if profile.calico.install == "operator":
-            operator = self._operator
-            writes += [operator.create("configmaps", obj) for obj in config_maps(profile)]
-            writes.append(_create_with_status(operator, "installations.operator.tigera.io", installation(profile)))
-            if profile.calico.v3_api:
-                writes.append(_create_with_status(operator, "apiservers.operator.tigera.io", api_server()))
-            statuses = tigera_statuses(profile, strict_affinity=profile.network.strict_affinity)
-            writes += [_create_with_status(operator, TIGERA_STATUSES, obj) for obj in statuses]
+        writes = [self._client.create(name, obj) for name, obj in self._installed.calico_objects(self._resources)]
+        writes += [_create_with_status(self._operator, name, obj) for name, obj in self._installed.operator_objects()]
         await asyncio.gather(*writes)
 
-    def _tunnel(self, node: Machine) -> str | None:
-        """The node's tunnel address, claimed with its first block; None when it cannot have one."""
-        if node.os == "windows":
-            try:
-                return gateway(str(self.ipam.ensure_block(node.name).cidr))
-            except IPAMError as error:
-                self._node_log(node.name)("ERROR", f"Failed to ensure an IPAM block for the node: {error}")
-                return None
-        handle = f"vxlan-tunnel-addr-{node.name}"
-        return self.ipam.assign(node.name, handle, {"node": node.name, "type": "vxlanTunnelAddress"})
+    def _claim(self, node: Machine) -> dict[str, str]:
+        """What the node announces besides its address, claimed with its first block; nothing when it cannot have it."""
+        try:
+            return self.plane.claim(node, self.ipam)
+        except AddressError as error:
+            if node.os == "linux":
+                raise
+            self._node_log(node.name)("ERROR", f"Failed to ensure an IPAM block for the node: {error}")
+            return {}
 
-    async def _annotate(self, node: Machine, tunnel: str | None) -> None:
-        annotations = {IPV4_ADDRESS: f"{node.address}/{node.prefix_length}"}
-        if tunnel is not None:
-            annotations[IPV4_TUNNEL] = tunnel
-            if node.os == "windows":
-                annotations[TUNNEL_MAC] = vtep_mac(node.name)
+    async def _annotate(self, node: Machine, claimed: dict[str, str]) -> None:
+        annotations = {IPV4_ADDRESS: f"{node.address}/{node.prefix_length}", **claimed}
         await self._client.patch("nodes", node.name, {"metadata": {"annotations": annotations}})
 
     # -- following what IPAM and the operator depend on
@@ -260,10 +261,16 @@ class Calico:
         pools.on_change(lambda obj: self._pools_changed(pools))
         settings.on_change(lambda obj: self._ipam_configuration_changed(settings))
         nodes.on_change(self._node_changed)
-        self._informers = [pools, settings, nodes]
+        self._informers = [pools, settings, nodes, self._namespaces]
         for informer in self._informers:
             await informer.start()
         await asyncio.gather(*(informer.wait_synced() for informer in self._informers))
+
+    def _namespace_annotations(self, name: str) -> Mapping[str, str]:
+        annotations: Mapping[str, str] = (self._namespaces.get(name) or {"metadata": {}})["metadata"].get(
+            "annotations"
+        ) or {}
+        return annotations
 
     def _node_changed(self, obj: Obj) -> None:
         self.ipam.node_labels[obj["metadata"]["name"]] = obj["metadata"].get("labels") or {}
@@ -293,9 +300,9 @@ class Calico:
         task.add_done_callback(self._beside.discard)
 
     async def _report_windows(self, *, strict_affinity: bool) -> None:
-        if self._profile.calico.install != "operator":
+        obj = self._installed.windows_status(strict_affinity=strict_affinity)
+        if obj is None:
             return
-        obj = tigera_status("calico-windows", windows_degraded(self._profile, strict_affinity=strict_affinity))
         try:
             await self._operator.patch(
                 TIGERA_STATUSES, "calico-windows", {"status": obj["status"]}, subresource="status"
@@ -329,8 +336,10 @@ TIGERA_STATUSES = "tigerastatuses.operator.tigera.io"
 
 
 async def _create_with_status(client: Client, resource: str, obj: Obj) -> Obj:
-    """Create an object whose status is a subresource."""
-    created = await client.create(resource, obj)
+    """Create an object; a status that it has is a subresource."""
+    created = await client.create(resource, obj, obj["metadata"].get("namespace"))
+    if "status" not in obj:
+        return created
     return await client.patch(resource, created["metadata"]["name"], {"status": obj["status"]}, subresource="status")
 
 

@@ -15,19 +15,18 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from hybridlab.api.contract import ApiError
-from hybridlab.calico.ipam import IPAM, IPAMError
+from hybridlab.calico.address_wishes import wish_of
 from hybridlab.calico.ipam_objects import IPAMWriter
-from hybridlab.calico.windows_node import WindowsNode
 from hybridlab.dataplane.contract import Dataplane, DataplaneError
-from hybridlab.dataplane.model import PodSpec
+from hybridlab.dataplane.model import PodPort, PodSpec
 from hybridlab.dataplane.pod_network import PodAttachment, SandboxError
+from hybridlab.networks.contract.addresses import AddressError, AddressSource
+from hybridlab.networks.contract.plane import Plane
+from hybridlab.networks.contract.windows_node import WindowsNode
 from hybridlab.profiles.machines import Machine, resolver
 from hybridlab.profiles.model import Profile
-from hybridlab.windows.hns import pod_mac, pod_mtu
-from hybridlab.windows.hns_networks import POD_NETWORK, SMALLEST_VNI
-from hybridlab.windows.reserved import gateway
+from hybridlab.windows.hns_networks import POD_NETWORK
 
-LINUX_GATEWAY = "169.254.1.1"
 NETWORK_NAME = {"linux": "k8s-pod-network", "windows": "Calico"}
 """The CNI network's name, first part of an IPAM handle."""
 
@@ -54,18 +53,21 @@ class CNI:
     def __init__(  # noqa: PLR0917
         self,
         profile: Profile,
+        plane: Plane,
         nodes: Mapping[str, Machine],
         dataplane: Dataplane,
-        ipam: IPAM,
+        addresses: AddressSource,
         writer: IPAMWriter,
         windows: Mapping[str, WindowsNode],
         *,
         endpoint_up: EndpointUp,
         endpoint_down: EndpointDown,
+        annotations: Callable[[str], Mapping[str, str]],
     ) -> None:
-        self._profile, self._nodes, self._dataplane = profile, nodes, dataplane
-        self._ipam, self._writer, self._windows = ipam, writer, windows
-        self._endpoint_up, self._endpoint_down = endpoint_up, endpoint_down
+        """``annotations``: of a namespace."""
+        self._profile, self._plane, self._nodes, self._dataplane = profile, plane, nodes, dataplane
+        self._addresses, self._writer, self._windows = addresses, writer, windows
+        self._endpoint_up, self._endpoint_down, self._annotations = endpoint_up, endpoint_down, annotations
         self._wired: dict[str, _Wired] = {}
         self.wrong_searches: dict[str, tuple[SearchList, frozenset[str]]] = {}
         """What search lists are instead, by fault, and on which nodes."""
@@ -87,24 +89,27 @@ class CNI:
             return self._wired[uid].attachment
         machine = self._nodes[node]
         windows = self._windows.get(node)
-        if windows is not None and _configured_vni(windows) < SMALLEST_VNI:
-            raise _failed(f"Windows does not support VXLANVNI < {SMALLEST_VNI}")
+        if windows is not None and (refusal := self._plane.refusal(windows)):
+            raise _failed(refusal)
         sandbox_id = secrets.token_hex(32)
         handle = f"{NETWORK_NAME[machine.os]}.{sandbox_id}"
         try:
-            address = self._ipam.assign(node, handle, _attributes(pod, node))
-        except IPAMError as error:
+            wish = wish_of(pod["metadata"].get("annotations") or {}, self._annotations(pod["metadata"]["namespace"]))
+            address = self._addresses.assign(node, handle, _attributes(pod, node), wish)
+        except AddressError as error:
             raise _failed(error) from error
-        attachment = self._attachment(machine, address, sandbox_id)
+        network = self._addresses.network_of(address)
+        port = self._plane.pod_port(machine, address, network, windows)
+        attachment = _attachment(port, address, sandbox_id)
         self._wired[uid] = _Wired(node, handle, attachment)
         try:
             if windows is not None:
-                gone = windows.hns.ensure_pod_network(self._ipam.block_of(address), windows.cni_vni)
-                windows.hns.attach(uid, sandbox_id, address, attachment.mac or "")
+                gone = windows.hns.ensure_pod_network(self._plane.plugged_network(windows, network))
+                windows.hns.attach(uid, sandbox_id, address, port.mac or "")
                 await self.cut_off(gone)
             results = await asyncio.gather(
                 self._writer.saved(),
-                self._dataplane.add_pod(self._spec(pod, machine, attachment)),
+                self._dataplane.add_pod(self._spec(pod, machine, address, port)),
                 self._endpoint_up(node, uid),
                 return_exceptions=True,  # all have ended before anything is undone
             )
@@ -129,7 +134,7 @@ class CNI:
         self._remove_endpoint(wired.node, pod_uid)
         self._wired.pop(pod_uid, None)
         self._endpoint_down(wired.node, pod_uid)
-        self._ipam.release(wired.handle)
+        self._addresses.release(wired.handle)
         await self._writer.saved()
 
     async def cut_off(self, pods: Iterable[str]) -> None:
@@ -141,7 +146,7 @@ class CNI:
         wired = self._wired.pop(uid)
         self._remove_endpoint(wired.node, uid)
         self._endpoint_down(wired.node, uid)
-        self._ipam.release(wired.handle)
+        self._addresses.release(wired.handle)
         with contextlib.suppress(DataplaneError):  # it may never have been there
             await self._dataplane.remove_pod(uid)
 
@@ -149,21 +154,7 @@ class CNI:
         if node in self._windows:
             self._windows[node].hns.detach(uid)
 
-    def _attachment(self, machine: Machine, address: str, sandbox_id: str) -> PodAttachment:
-        network, windows = self._profile.network, machine.os == "windows"
-        return PodAttachment(
-            address=address,
-            gateway=gateway(self._ipam.block_of(address)) if windows else LINUX_GATEWAY,
-            mtu=pod_mtu(network.underlay_mtu, network.windows_mtu if windows else network.calico_mtu),
-            mac=pod_mac(address, self._windows[machine.name].mac_prefix) if windows else None,
-            annotations={
-                "cni.projectcalico.org/containerID": sandbox_id,
-                "cni.projectcalico.org/podIP": f"{address}/32",
-                "cni.projectcalico.org/podIPs": f"{address}/32",
-            },
-        )
-
-    def _spec(self, pod: Mapping[str, Any], machine: Machine, attachment: PodAttachment) -> PodSpec:
+    def _spec(self, pod: Mapping[str, Any], machine: Machine, address: str, port: PodPort) -> PodSpec:
         meta = pod["metadata"]
         settings = resolver(self._profile, pod)
         return PodSpec(
@@ -171,10 +162,8 @@ class CNI:
             node=machine.name,
             name=meta["name"],
             namespace=meta["namespace"],
-            address=attachment.address,
-            gateway=attachment.gateway,
-            mtu=attachment.mtu,
-            mac=attachment.mac,
+            address=address,
+            port=port,
             hostname=pod["spec"].get("hostname") or meta["name"],
             nameservers=settings.nameservers,
             searches=self._searches(settings.searches, machine),
@@ -209,12 +198,18 @@ def _attributes(pod: Mapping[str, Any], node: str) -> dict[str, str]:
     }
 
 
-def _configured_vni(windows: WindowsNode) -> int:
-    """The VNI of a node's CNI configuration.  Raises SandboxError for one that is no number."""
-    try:
-        return windows.cni_vni
-    except ValueError as error:
-        raise _failed(error) from error
+def _attachment(port: PodPort, address: str, sandbox_id: str) -> PodAttachment:
+    return PodAttachment(
+        address=address,
+        gateway=port.gateway,
+        mtu=port.mtu,
+        mac=port.mac,
+        annotations={
+            "cni.projectcalico.org/containerID": sandbox_id,
+            "cni.projectcalico.org/podIP": f"{address}/32",
+            "cni.projectcalico.org/podIPs": f"{address}/32",
+        },
+    )
 
 
 def _failed(error: object) -> SandboxError:

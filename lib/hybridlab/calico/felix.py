@@ -16,8 +16,9 @@ from hybridlab.calico.felix_faults import FelixFaults, LevelLog
 from hybridlab.calico.felix_queue import RETRY_SECONDS, PolicyQueue
 from hybridlab.calico.felix_routes import RouteFollower
 from hybridlab.calico.typha import Typha
-from hybridlab.calico.windows_node import WindowsNode
 from hybridlab.dataplane.contract import Dataplane
+from hybridlab.networks.contract.plane import Plane
+from hybridlab.networks.contract.windows_node import WindowsNode
 from hybridlab.policy.acls import Entry
 from hybridlab.policy.flattener import FelixPanic
 from hybridlab.policy.release import Release
@@ -34,6 +35,7 @@ class Felix:
         self,
         node: Machine,
         profile: Profile,
+        plane: Plane,
         typha: Typha,
         dataplane: Dataplane,
         log: LevelLog,
@@ -42,16 +44,20 @@ class Felix:
     ) -> None:
         """``windows`` on a Windows node; ``exits`` is called when Felix cannot go on and must be started again."""
         self._node, self._typha, self._log, self._windows, self._exits = node, typha, log, windows, exits
+        self._ignored = plane.felix_ignores(node.os)
         self._exiting = False
         self._asked_for = False
         self._tasks: list[asyncio.Task[None]] = []
         timing = profile.timing
         delay = timing.windows_policy_delay_ms if node.os == "windows" else timing.linux_policy_delay_ms
         self.faults = FelixFaults(node.name, log)
-        self._lists = AclLists(profile.calico.version) if node.os == "windows" else None
-        release = Release(profile.calico.version, profile.calico.defects)
-        self.queue = PolicyQueue(node, typha.graph, release, dataplane, self._lists, self.faults, log, delay / 1000)
-        self.routing = RouteFollower(node.name, profile, typha.routing, dataplane, windows, self.faults, log)
+        self._lists = AclLists(profile.calico.on("windows")) if node.os == "windows" else None
+        release = Release(profile.calico.on(node.os), profile.calico.defects)
+        self.queue = PolicyQueue(
+            node.name, typha.graph, release, dataplane, self._lists, self.faults, log, delay / 1000,
+            lambda: plane.host_addresses(node, windows),
+        )  # fmt: skip
+        self.routing = RouteFollower(node.name, plane, typha.routing, dataplane, windows, self.faults, log)
         typha.on_routing(self.routing.due)
         typha.on_felix_configuration(self._configuration_changed)
         if windows is not None:
@@ -140,7 +146,7 @@ class Felix:
 
     def _configuration_changed(self) -> None:
         now = effective(self._typha.felix_configurations, self._node.name)
-        if self.running and not self._exiting and needs_restart(self.routing.settings, now, self._node.os):
+        if self.running and not self._exiting and needs_restart(self.routing.settings, now, self._ignored):
             self._exiting = True
             self._log("WARNING", f"Datastore config changed, need to restart; exiting with status {EXIT_STATUS}")
             self._exits()

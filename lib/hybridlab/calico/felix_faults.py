@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hybridlab.dataplane.model import RemoteBlock, VxlanSpec
+from hybridlab.dataplane.model import NodeRoutes, Tunnel
 from hybridlab.policy.misreadings import Misreading, misread, widened
 from hybridlab.policy.render import TierPolicies
 
@@ -36,6 +36,8 @@ class FelixFaults:
     log: LevelLog
     frozen: set[str] = field(default_factory=set)
     """Endpoints that were programmed once are not programmed again."""
+    eager: set[str] = field(default_factory=set)
+    """Windows: lists are given anew with every update of their endpoint."""
     storms: set[str] = field(default_factory=set)
     """Linux: programming an endpoint again ends its connections."""
     dead: set[str] = field(default_factory=set)
@@ -44,10 +46,10 @@ class FelixFaults:
     """What changed while it was down is news to it only when it changes again."""
     misreadings: dict[str, Misreading] = field(default_factory=dict)
     """How it misreads policy."""
-    blocks: dict[str, Callable[[RemoteBlock], RemoteBlock]] = field(default_factory=dict)
-    """What it makes of the way to another node's block."""
-    devices: dict[str, Callable[[VxlanSpec], VxlanSpec]] = field(default_factory=dict)
-    """What it makes of its VXLAN device."""
+    routes: dict[str, Callable[[NodeRoutes], NodeRoutes]] = field(default_factory=dict)
+    """What it makes of its node's routes."""
+    tunnels: dict[str, Callable[[Tunnel], Tunnel]] = field(default_factory=dict)
+    """What it makes of its node's tunnel."""
     hostless: set[str] = field(default_factory=set)
     """Windows: lists have no entry that lets the node itself in."""
     on_reprogrammed: dict[str, Callable[[tuple[str, ...]], Awaitable[None]]] = field(default_factory=dict)
@@ -74,16 +76,17 @@ class FelixFaults:
         """Felix starts when it is told to."""
         return not self.dead
 
-    def laid(self, block: RemoteBlock) -> RemoteBlock:
-        """The way to another node's block as this Felix lays it."""
-        for change in self.blocks.values():
-            block = change(block)
-        return block
+    def laid(self, routes: NodeRoutes) -> NodeRoutes:
+        """The node's routes as this Felix lays them."""
+        for change in self.routes.values():
+            routes = change(routes)
+        return routes
 
-    def device(self, spec: VxlanSpec) -> VxlanSpec:
-        """The VXLAN device as this Felix makes it."""
-        for change in self.devices.values():
-            spec = change(spec)
+    def tunnel(self, spec: Tunnel | None) -> Tunnel | None:
+        """The node's tunnel as this Felix makes it."""
+        if spec is not None:
+            for change in self.tunnels.values():
+                spec = change(spec)
         return spec
 
     def read(self, tiers: tuple[TierPolicies, ...]) -> tuple[TierPolicies, ...]:

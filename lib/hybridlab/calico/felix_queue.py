@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Sequence
 
 from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults, LevelLog
@@ -14,7 +15,6 @@ from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
 from hybridlab.dataplane.contract import Dataplane, DataplaneError
 from hybridlab.policy.release import Release
 from hybridlab.policy.resolve import Graph
-from hybridlab.profiles.machines import Machine
 
 GATHER_SECONDS = 0.002
 """How long changes are gathered before they are programmed together."""
@@ -29,7 +29,7 @@ class PolicyQueue:
 
     def __init__(  # noqa: PLR0917
         self,
-        node: Machine,
+        node: str,
         graph: Graph,
         release: Release,
         dataplane: Dataplane,
@@ -37,16 +37,17 @@ class PolicyQueue:
         faults: FelixFaults,
         log: LevelLog,
         delay: float,
+        host_addresses: Callable[[], Sequence[str]],
     ) -> None:
         """``lists`` on a Windows node; ``delay``: the node's own, seconds from computing a policy to applying it."""
-        self._node, self._dataplane, self._lists, self._faults, self._log = node.name, dataplane, lists, faults, log
+        self._node, self._dataplane, self._lists, self._faults, self._log = node, dataplane, lists, faults, log
         self._own_delay = delay
         self._due = asyncio.Event()
         due = self._due.set
         self.policy: PolicySource = (
-            NodePolicy(node.name, graph, faults, due)
+            NodePolicy(node, graph, faults, due)
             if lists is None
-            else WindowsNodePolicy(node.name, node.address, graph, release, lists, faults, due, log)
+            else WindowsNodePolicy(node, host_addresses, graph, release, lists, faults, due, log)
         )
         self._queue: asyncio.Queue[tuple[float, PolicyDifference]] = asyncio.Queue()
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}

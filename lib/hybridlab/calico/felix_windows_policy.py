@@ -8,7 +8,7 @@ where the release has these defects only in an endpoint's first tier, and after 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -45,7 +45,7 @@ class WindowsNodePolicy(DueMarks):
     def __init__(  # noqa: PLR0917
         self,
         node: str,
-        address: str,
+        host_addresses: Callable[[], Sequence[str]],
         graph: Graph,
         release: Release,
         lists: AclLists,
@@ -55,7 +55,8 @@ class WindowsNodePolicy(DueMarks):
     ) -> None:
         self._node, self._graph, self._defects, self._lists = node, graph, release.defects, lists
         self._faults, self._on_due, self._log = faults, on_due, log
-        self._builder = AclListBuilder(release, partial(faults.members, graph), (f"{address}/32",))
+        self._host_addresses = host_addresses
+        self._builder = AclListBuilder(release, partial(faults.members, graph), ())
         self._active: dict[str, Tiers] = {}
         """Endpoint to its tiers, as they were when its list was computed last."""
         self._sets: frozenset[str] = frozenset()
@@ -90,7 +91,7 @@ class WindowsNodePolicy(DueMarks):
             self._lists.removed(uid)
         held = self._faults.held(programmed)
         computed = self._computed(uid for uid in refreshed if self._graph.is_on(uid, self._node) and uid not in held)
-        anew = computed.keys() if due.everything else due.relabelled if self._lists.every_update_replaces else ()
+        anew = computed.keys() if due.everything else due.relabelled if self._every_update_replaces else ()
         given = self._lists.replaced(computed, anew)
         self._sets = frozenset[str]().union(*(self._graph.sets_of(key) for key in self._keys()))
         if not (given or gone):
@@ -99,6 +100,10 @@ class WindowsNodePolicy(DueMarks):
         programs = {uid: made[id(acls)] for uid, acls in given.items()}
         update = PolicyUpdate(endpoints=programs, removed_endpoints=gone, reset=tuple(given), held=held)
         return PolicyDifference(update, given)
+
+    @property
+    def _every_update_replaces(self) -> bool:
+        return self._lists.every_update_replaces or bool(self._faults.eager)
 
     def _changed_policies(self, due: WindowsDue) -> frozenset[PolicyKey]:
         """The policies after whose change Felix looks for endpoints.
@@ -126,6 +131,7 @@ class WindowsNodePolicy(DueMarks):
         """The lists of endpoints, shared by those of a namespace to which the same policies apply."""
         shared: dict[tuple[frozenset[PolicyKey], str], tuple[Tiers, tuple[Acl, ...]]] = {}
         computed = {}
+        self._builder.hosts = tuple(f"{address}/32" for address in self._host_addresses())
         for uid in uids:
             keys, namespace = self._graph.keys_for(uid), self._graph.pod(uid).namespace
             if (keys, namespace) not in shared:

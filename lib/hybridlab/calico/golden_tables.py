@@ -16,7 +16,7 @@ from hybridlab.api.contract import Obj
 from hybridlab.dataplane.model import Acl
 from hybridlab.policy.acls import ports_text
 from hybridlab.policy.flattener import FelixPanic
-from hybridlab.policy.offline import Endpoint, Objects, allowed_on_windows
+from hybridlab.policy.offline import Objects, allowed_on_windows
 from hybridlab.policy.packets import Packet
 from hybridlab.policy.release import Release, as_shipped
 
@@ -102,8 +102,3 @@ def listed(acls: Sequence[Acl]) -> list[dict[str, Any]]:
         }
         for acl in acls
     ]
-
-
-def pods_of(objects: Objects, node: str) -> dict[str, Endpoint]:
-    """The pods of one node by ``namespace/name``."""
-    return {name: endpoint for name, endpoint in objects.endpoints.items() if endpoint.node == node}

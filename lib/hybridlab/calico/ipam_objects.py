@@ -11,9 +11,9 @@ import ipaddress
 from collections.abc import Callable
 
 from hybridlab.api.contract import ApiError, Client, Obj
-from hybridlab.calico.block import Attribute, Block
-from hybridlab.calico.ipam import IPAM
 from hybridlab.calico.resources import CalicoResources
+from hybridlab.networks.ipam.block import Attribute, Block
+from hybridlab.networks.ipam.ipam import IPAM
 
 BATCH_SECONDS = 0.002
 """How long changes are collected before they are written."""

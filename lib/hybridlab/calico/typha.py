@@ -6,7 +6,7 @@ What cannot be read is logged and left out, as Felix leaves out what fails its v
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -14,8 +14,7 @@ from hybridlab.api.contract import Client, Obj
 from hybridlab.api.informer import Informer
 from hybridlab.calico.policy_definitions import GROUP, policy_kinds
 from hybridlab.calico.resources import CalicoResources
-from hybridlab.calico.routes import RoutingFacts, Vtep, vtep
-from hybridlab.calico.routing_facts import block_facts, pool_facts
+from hybridlab.networks.contract.routing import NodeEnd, RoutingFacts, block_facts, pool_facts
 from hybridlab.policy.admin_policy import from_admin, from_cluster
 from hybridlab.policy.kubernetes_policy import from_kubernetes
 from hybridlab.policy.objects import labels_and_name, network_set, pod_facts, slice_members, tier_facts
@@ -24,6 +23,7 @@ from hybridlab.policy.release import Release
 from hybridlab.policy.resolve import Graph
 
 Log = Callable[[str], None]
+NodeEndOf = Callable[[str, Mapping[str, str]], NodeEnd | None]
 KUBERNETES_POLICIES = "networkpolicies.networking.k8s.io"
 CALICO_POLICIES = ("networkpolicies", "globalnetworkpolicies", "stagednetworkpolicies", "stagedglobalnetworkpolicies")
 Fact = TypeVar("Fact")
@@ -52,9 +52,12 @@ class Followed(Generic[Fact]):
 class Typha:
     """One cluster's datastore view."""
 
-    def __init__(self, client: Client, resources: CalicoResources, release: Release, log: Log) -> None:
+    def __init__(
+        self, client: Client, resources: CalicoResources, release: Release, node_end: NodeEndOf, log: Log
+    ) -> None:
+        """``node_end``: how a node announces that its pods are reached, by its name and annotations."""
         self._client, self._resources, self._log = client, resources, log
-        self._release = release
+        self._release, self._node_end = release, node_end
         self.graph = Graph(release)
         self.routing = RoutingFacts()
         self.felix_configurations: dict[str, Obj] = {}
@@ -145,7 +148,7 @@ class Typha:
     def _routing_table(self) -> Iterator[Followed[Any]]:
         """What routes, and Felix itself, depend on."""
         facts = self.routing
-        yield self._kept("nodes", _vtep, facts.vteps, _name, self._routing_due)
+        yield self._kept("nodes", self._end_of, facts.ends, _name, self._routing_due)
         for resource in self._served("ippools"):
             yield self._kept(resource, pool_facts, facts.pools, _name, self._routing_due)
         for resource in self._served("felixconfigurations"):
@@ -173,6 +176,9 @@ class Typha:
                 changed()
 
         return Followed(resource, convert, put, drop)
+
+    def _end_of(self, node: Obj) -> NodeEnd | None:
+        return self._node_end(_name(node), node["metadata"].get("annotations") or {})
 
     def _set_policy(self, obj: Obj, policy: Policy) -> None:
         self._policies[_uid(obj)] = policy.key
@@ -219,10 +225,6 @@ def _cidr(obj: Obj) -> str:
 
 def _spec(obj: Obj) -> Obj:
     return obj.get("spec") or {}
-
-
-def _vtep(obj: Obj) -> Vtep | None:
-    return vtep(_name(obj), obj["metadata"].get("annotations") or {})
 
 
 def _identity(obj: Obj) -> str:

@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--profile", default="default", metavar="NAME|FILE", help="kind of cluster (default: %(default)s)")
     up.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
-        help="change one field of the profile, for example network.vxlan_vni=4097 or nodes.linux.count=1",
+        help="change one field of the profile, for example network.pod_cidr=10.244.0.0/16 or nodes.linux.count=1",
     )  # fmt: skip
     up.add_argument("--kubeconfig", type=Path, metavar="PATH", help="write the kubeconfig there (mode 0600)")
     up.add_argument("--port", type=_port, default=0, help="API server's port on 127.0.0.1 (default: any free one)")
@@ -63,6 +63,11 @@ def parser() -> argparse.ArgumentParser:
     status.add_argument("--kubeconfig", type=Path, metavar="PATH")
     status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=_status)
+
+    fetch = commands.add_parser(
+        "fetch-nftables", help="fetch libnftables for this Python, where the system has none; takes no root"
+    )
+    fetch.set_defaults(run=_fetch_nftables)
 
     profiles = commands.add_parser("profiles", help="list the kinds of cluster that come with the lab")
     profiles.set_defaults(run=_profiles)
@@ -119,6 +124,12 @@ def _up(options: argparse.Namespace) -> int:
     )
 
 
+def _fetch_nftables(_: argparse.Namespace) -> int:
+    from hybridlab.cli import fetch_nftables  # nothing else asks for it
+
+    return fetch_nftables.run()
+
+
 def _profiles(_: argparse.Namespace) -> int:
     from hybridlab.profiles.load import load, names  # yaml is needed here only
 
@@ -158,8 +169,9 @@ def _status(options: argparse.Namespace) -> int:
 
 def _faults_list(_: argparse.Namespace) -> int:
     from hybridlab.faults.injector import Injector  # needs no lab, but most of its code
+    from hybridlab.networks.registry import fault_types
 
-    for fault in Injector.catalogue():
+    for fault in Injector.catalogue(fault_types().values()):
         print(f"{fault['name']:24} {fault['scope']:14} {fault['description']}")
         for name, meaning in fault["parameters"].items():
             print(f"{'':24}   {name}: {meaning}")

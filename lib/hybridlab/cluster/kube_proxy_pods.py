@@ -12,13 +12,15 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from hybridlab.api.contract import Obj
+from hybridlab.cluster.installs.axes import provider_of
 from hybridlab.controllers.environment import command_line
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.faults.service_gate import ServiceGate
+from hybridlab.networks.contract.plane import Plane
 from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.contract import Runtime, RuntimeRefused
-from hybridlab.windows.hns_networks import HOST_ENDPOINT, Hns
+from hybridlab.windows.hns_networks import Hns
 from hybridlab.windows.kube_proxy import SCRIPT_WAITS, script_command, script_goes_on, service_command
 
 APP, CONTAINER = "kube-proxy-windows", "kube-proxy"
@@ -30,15 +32,16 @@ FIRST_PROCESS = 6000
 class WindowsKubeProxies:
     """The kube-proxy processes of all Windows nodes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self,
         profile: Profile,
+        plane: Plane,
         nodes: Mapping[str, tuple[Machine, Hns]],
         control_plane: ControlPlane,
         runtime: Runtime,
         service_gate: ServiceGate,
     ) -> None:
-        self._profile, self._nodes = profile, nodes
+        self._profile, self._plane, self._nodes = profile, plane, nodes
         self._control_plane, self._runtime, self._gate = control_plane, runtime, service_gate
         self._lost: set[str] = set()
         """Nodes whose Services have gone with the network."""
@@ -57,9 +60,11 @@ class WindowsKubeProxies:
         machine, _ = self._nodes[node]
         if self._profile.kube_proxy.windows == "service":
             vip = self._source_vip(node)
-            return (FIRST_PROCESS + 4 * machine.index, service_command(self._profile, machine, vip)) if vip else None
-        command = self._commands.get(node)
-        return None if command is None else (self._processes[node], command)
+            program, network = provider_of(self._profile).kube_proxy_program, self._plane.kube_proxy(vip)
+            command = service_command(self._profile, machine, program, network)
+            return (FIRST_PROCESS + 4 * machine.index, command) if vip else None
+        running = self._commands.get(node)
+        return None if running is None else (self._processes[node], running)
 
     async def stop(self) -> None:
         """End what is still being started."""
@@ -69,8 +74,7 @@ class WindowsKubeProxies:
 
     def _source_vip(self, node: str) -> str:
         """Address of the endpoint that Calico makes for the host; empty while there is none."""
-        endpoints = self._nodes[node][1].endpoints
-        return next((endpoint.address for endpoint in endpoints if endpoint.name == HOST_ENDPOINT), "")
+        return self._nodes[node][1].host_endpoint or ""
 
     def _network_changed(self, node: str) -> None:
         hns = self._nodes[node][1]
@@ -114,12 +118,12 @@ class WindowsKubeProxies:
                 await self._runtime.append_log(container, line)
             while not (vip := self._source_vip(node)):  # noqa: ASYNC110 - the script asks again and again, too
                 await asyncio.sleep(ASKS_EVERY)
-            command = script_command(self._profile, machine, vip)
-            for line in script_goes_on(self._profile, machine, command):
+            network = self._plane.kube_proxy(vip)
+            for line in script_goes_on(self._profile, machine, network):
                 await self._runtime.append_log(container, line)
         except RuntimeRefused:  # the container is gone, and the script with it
             return
-        self._commands[node] = command
+        self._commands[node] = script_command(self._profile, machine, network)
 
     def _is_kube_proxy(self, node: str, pod: Obj, container: str) -> bool:
         labels = pod["metadata"].get("labels") or {}

@@ -22,12 +22,13 @@ from hybridlab.api.core import Settings
 from hybridlab.api.requests import MASTERS
 from hybridlab.api.server import ApiServer
 from hybridlab.calico.cluster import Calico
-from hybridlab.calico.installation import cni_config_maps
 from hybridlab.cluster import certificates, kubeconfig
 from hybridlab.cluster.control import ControlServer
 from hybridlab.cluster.ending import EndRequest
 from hybridlab.cluster.exits import OK
 from hybridlab.cluster.felix_pods import FelixPods
+from hybridlab.cluster.installs.axes import install_of
+from hybridlab.cluster.installs.installed import Installed
 from hybridlab.cluster.kube_proxy_pods import WindowsKubeProxies
 from hybridlab.cluster.rundir import RunDir
 from hybridlab.cluster.windows_hosts import HostAnswers, windows_hosts
@@ -39,6 +40,7 @@ from hybridlab.faults.service_gate import ServiceGate
 from hybridlab.faults.zone_gate import ZoneGate
 from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import Labd, LabdFailed
+from hybridlab.networks.registry import fault_types, plane_of
 from hybridlab.policy.selectors import SelectorError, parse
 from hybridlab.profiles.machines import machines
 from hybridlab.profiles.model import Profile
@@ -89,7 +91,9 @@ class Lab:
             tls=identity.context,
             agent_of=self._agent_of,
         )
-        calico = Calico(server.client, dataplane, profile, log=self._felix_says)
+        plane = plane_of(profile)
+        installed = Installed(profile, plane)
+        calico = Calico(server.client, dataplane, profile, plane, installed, log=self._felix_says)
         zone_gate, service_gate = ZoneGate(dataplane), ServiceGate(dataplane)
         kubelet_stalls = KubeletStalls()
         self._control_plane = ControlPlane(
@@ -98,16 +102,16 @@ class Lab:
             runtime,
             profile,
             calico.pod_network,
+            installed,
             resolvers=zone_gate,
             proxied=service_gate,
             snat_local_pods_to=calico.snat_for,
             snat_node_ports_to=calico.node_port_snat_for,
             issue_token=self._issue_token,
-            calico_config_maps=cni_config_maps,
             kubelet_stalls=kubelet_stalls,
         )
         on_windows = {name: (node.machine, node.hns) for name, node in calico.windows.items()}
-        kube_proxies = WindowsKubeProxies(profile, on_windows, self._control_plane, runtime, service_gate)
+        kube_proxies = WindowsKubeProxies(profile, plane, on_windows, self._control_plane, runtime, service_gate)
         hosts = windows_hosts(calico, self._control_plane, kube_proxies, profile)
         Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
         self._felixes = FelixPods(calico, self._control_plane, runtime)
@@ -115,7 +119,7 @@ class Lab:
         lab = LabParts(
             dataplane, calico, client, zone_gate, server.interference, self._kill, service_gate, kubelet_stalls
         )
-        self._injector = Injector(lab)
+        self._injector = Injector(lab, fault_types(plane.kind), fault_types())
 
         await server.start()
         self._stops.append(server.stop)
@@ -123,7 +127,7 @@ class Lab:
         await calico.start()
         self._stops.append(calico.stop)
         await self._control_plane.start()
-        if profile.calico.install == "services":
+        if not install_of(profile).windows_pods:
             self._felixes.start_services()
         self._stops += [self._control_plane.stop, self._felixes.stop, kube_proxies.stop]
         await self._control_plane.ready()
@@ -263,7 +267,7 @@ def _api_settings(profile: Profile, tokens: Mapping[str, Token], ca_pem: str) ->
         calico_v3_api=profile.calico.v3_api,
         calico_crd_v1_api=profile.calico.crd_v1_api,
         calico_version=profile.calico.version,
-        calico_operator=profile.calico.install == "operator",
+        calico_operator=install_of(profile).operator,
         selector_problem=_selector_problem,
         tokens=tokens,
         ca_certificate=ca_pem,

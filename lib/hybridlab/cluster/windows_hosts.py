@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybridlab.calico.cluster import Calico
-from hybridlab.calico.windows_node import WindowsNode
+from hybridlab.cluster.installs.axes import install_of, kube_proxy_service
 from hybridlab.cluster.kube_proxy_pods import WindowsKubeProxies
 from hybridlab.controllers.manager import ControlPlane
+from hybridlab.networks.contract.windows_node import WindowsNode
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.model import HostAnswer
-from hybridlab.windows.hns_objects import remote_subnet_route
 from hybridlab.windows.host import HostRefused, HostState, WindowsHost
 
 
@@ -20,7 +20,7 @@ def windows_hosts(
 ) -> dict[str, WindowsHost]:
     """By node."""
     return {
-        name: WindowsHost(node.machine, profile, _state(node, calico, control_plane, kube_proxies))
+        name: WindowsHost(node.machine, profile, _state(node, profile, calico, control_plane, kube_proxies))
         for name, node in calico.windows.items()
     }
 
@@ -39,17 +39,14 @@ class HostAnswers:
 
 
 def _state(
-    node: WindowsNode, calico: Calico, control_plane: ControlPlane, kube_proxies: WindowsKubeProxies
+    node: WindowsNode, profile: Profile, calico: Calico, control_plane: ControlPlane, kube_proxies: WindowsKubeProxies
 ) -> HostState:
     name = node.machine.name
     felix = calico.felixes[name]
 
     def remote_routes() -> list[dict[str, Any]]:
-        return [
-            remote_subnet_route(block.cidr, block.vni or node.felix_vni, block.tunnel_mac, block.node_address)
-            for block in felix.routing.remote_blocks
-            if "route" not in block.lacks
-        ]
+        routes = felix.routing.routes
+        return [] if routes is None else calico.plane.hns_routes(routes, node)
 
     async def remove_network(identity: str) -> None:
         await calico.remove_hns_network(name, identity)
@@ -66,4 +63,6 @@ def _state(
         kube_proxy_process=lambda: kube_proxies.process(name),
         restart_felix=lambda: calico.restart_felix(name),
         remove_network=remove_network,
+        calico_services=install_of(profile).windows_services,
+        kube_proxy_service=kube_proxy_service(profile),
     )

@@ -204,6 +204,10 @@ class Kubelet:
         stderr: ChannelWriter,
         tty: bool,
     ) -> ExecOutcome:
+        machine = self.context.machine
+        if self.context.faults.stalled("dead", machine.name):
+            where = f"{machine.address}:10250"
+            raise ApiError(500, "InternalError", f"error dialing backend: dial tcp {where}: connect: no route to host")
         state = self._state(pod, container)
         if state is None or state.running_since is None:
             message = f'unable to upgrade connection: container not found ("{container}")'

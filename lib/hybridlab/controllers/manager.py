@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable
 
 from hybridlab.api.contract import Client, NodeAgent, Obj
-from hybridlab.controllers import system
 from hybridlab.controllers.cache import Cache, Caches
 from hybridlab.controllers.daemonsets import DaemonSets
 from hybridlab.controllers.deployments import Deployments
@@ -31,10 +30,11 @@ from hybridlab.controllers.scheduler import Scheduler
 from hybridlab.controllers.settings import KubeletSettings
 from hybridlab.controllers.taint_eviction import TaintEviction
 from hybridlab.controllers.volumes import TokenIssuer
+from hybridlab.controllers.workloads import Workloads
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import NodeSpec
 from hybridlab.dataplane.pod_network import PodNetwork
-from hybridlab.profiles.machines import API_PORT, Machine, control_plane, machines
+from hybridlab.profiles.machines import Machine, machines
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.contract import Runtime
 from hybridlab.runtime.model import ContainerExit
@@ -46,13 +46,14 @@ logger = logging.getLogger(__name__)
 class ControlPlane:
     """Everything of a cluster that follows the API, except Calico."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self,
         client: Callable[[str], Client],
         dataplane: Dataplane,
         runtime: Runtime,
         profile: Profile,
         pod_network: PodNetwork,
+        workloads: Workloads,
         *,
         resolvers: ZoneWriter | None = None,
         proxied: ServiceWriter | None = None,
@@ -61,24 +62,25 @@ class ControlPlane:
         issue_token: TokenIssuer | None = None,
         settings: KubeletSettings | None = None,
         system_workloads: bool = True,
-        calico_config_maps: Callable[[Profile], list[Obj]] | None = None,
         kubelet_stalls: KubeletStalls | None = None,
     ) -> None:
         """``client`` makes a client for a component's user name; ``resolvers`` take the DNS zone and ``proxied``
         nodes' services (default: the data plane); ``snat_local_pods_to``, ``snat_node_ports_to`` and ``issue_token`` as
-        kube-proxy and volumes need them; ``system_workloads``: make the objects of ``controllers.system``;
-        ``calico_config_maps`` renders the CNI configurations for Calico's operator, which runs only with it."""
+        kube-proxy and volumes need them; ``system_workloads``: make the objects of ``workloads``,
+        and run Calico's operator where they say so."""
         self.profile = profile
         self.machines = machines(profile)
         self._client = client("system:kube-controller-manager")
         self._dataplane = dataplane
-        self._system = system_workloads
+        self._workloads, self._system = workloads, system_workloads
         self._kubelet_stalls = kubelet_stalls or KubeletStalls()
         self._started: list[ContainerHook] = []
         self._stopped: list[ContainerHook] = []
         self.caches = Caches(self._client)
         self.recorder = Recorder(self._client)
-        self._nodes = Nodes(self._client, self.caches, self.machines, profile)
+        self._nodes = Nodes(
+            self._client, self.caches, self.machines, profile, workloads.node_labels, stalls=self._kubelet_stalls
+        )
         names = [machine.name for machine in self.machines]
         self.kube_proxies = KubeProxies(
             self.caches,
@@ -101,12 +103,12 @@ class ControlPlane:
             Dns(self.caches, resolvers or dataplane, profile.network.dns_domain),
         )
         self._operator: Operator | None = None
-        if calico_config_maps is not None and profile.calico.install == "operator":
+        if system_workloads and workloads.operator:
             self._operator = Operator(
                 client("system:serviceaccount:tigera-operator:tigera-operator"),
                 self.caches,
                 profile,
-                calico_config_maps,
+                workloads,
             )
         self.kubelets: dict[str, Kubelet] = {}
         for machine in self.machines:
@@ -155,13 +157,13 @@ class ControlPlane:
     async def register(self) -> None:
         """Make the machines in the data plane, the system's namespaces and the Node objects."""
         await asyncio.gather(
-            *(self._dataplane.add_node(_node_spec(machine, self.profile)) for machine in self.machines)
+            *(self._dataplane.add_node(_node_spec(machine, self.profile, self._workloads)) for machine in self.machines)
         )
         network = self.profile.network
         if network.outside_address:
             await self._dataplane.add_outside(network.outside_address, network.underlay_mtu)
         present = {each["metadata"]["name"] for each in (await self._client.list("namespaces"))[0]}
-        for name in system.namespaces(self.profile):
+        for name in self._workloads.namespaces():
             if name not in present:
                 body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
                 await self._client.create("namespaces", body)
@@ -178,7 +180,8 @@ class ControlPlane:
         for component in self._components:
             component.start()
         if self._system:
-            await system.create(self._client, self.profile, control_plane(self.profile).address, API_PORT)
+            for resource, body in self._workloads.objects():
+                await self._client.create(resource, body, body["metadata"].get("namespace"))
         if self._operator is not None:
             self._operator.start()
 
@@ -196,7 +199,7 @@ class ControlPlane:
     async def ready(self) -> None:
         """Returns when every system workload has all its pods ready; they exist once ``start`` has returned."""
         wanted: dict[str, list[Obj]] = {"deployments.apps": [], "daemonsets.apps": []}
-        for resource, obj in system.objects(self.profile, "", API_PORT) if self._system else ():
+        for resource, obj in self._workloads.objects() if self._system else ():
             if resource in wanted:
                 wanted[resource].append(obj["metadata"])
         for resource, metas in wanted.items():
@@ -267,12 +270,13 @@ def _complete(workload: Obj | None) -> bool:
     return bool(status.get("readyReplicas", 0) == spec.get("replicas", 1))
 
 
-def _node_spec(machine: Machine, profile: Profile) -> NodeSpec:
+def _node_spec(machine: Machine, profile: Profile, workloads: Workloads) -> NodeSpec:
     return NodeSpec(
         name=machine.name,
         os=machine.os,
         address=machine.address,
         prefix_length=machine.prefix_length,
         underlay_mtu=profile.network.underlay_mtu,
+        pod_prefix=workloads.pod_prefix,
         reset=profile.windows.reset,
     )

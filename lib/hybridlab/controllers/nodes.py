@@ -2,7 +2,8 @@
 
 The facts come from the profile; identifiers (machine id, system UUID) are made from the node's name, so that a lab
 started twice looks the same.  Node status does not follow the machine this runs on: a lab's nodes are always Ready
-while the lab lives.
+while the lab lives, but for those whose kubelet a fault has ended: as kube-controller-manager's node lifecycle does,
+they become Ready Unknown and get their taints.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import hashlib
 import ipaddress
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Client, Obj
@@ -19,6 +20,7 @@ from hybridlab.controllers.cache import Caches
 from hybridlab.controllers.times import micro_timestamp, timestamp
 from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import Profile
+from hybridlab.runtime.stalls import KubeletStalls
 
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 40
@@ -39,6 +41,10 @@ WINDOWS_NAMES = {
 
 LINUX_IMAGE = "Ubuntu 24.04.3 LTS"
 LINUX_KERNEL = "6.8.0-87-generic"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+SILENT = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
+LOOK_SECONDS = 0.25
+"""Between two looks at whether kubelets are silent; the real one looks every 5 s."""
 UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 PRESSURES = (
@@ -48,8 +54,8 @@ PRESSURES = (
 )
 
 
-def node_object(machine: Machine, profile: Profile) -> Obj:
-    """The whole Node, status included."""
+def node_object(machine: Machine, profile: Profile, labels: Mapping[str, str]) -> Obj:
+    """The whole Node, status included; ``labels``: besides those that every kubelet gives it."""
     spec: dict[str, Any] = {}
     cidr = _pod_cidr(machine, profile)
     if cidr:
@@ -63,7 +69,7 @@ def node_object(machine: Machine, profile: Profile) -> Obj:
         "kind": "Node",
         "metadata": {
             "name": machine.name,
-            "labels": _labels(machine, profile),
+            "labels": {**_labels(machine), **labels, **machine.group.labels},
             "annotations": {
                 "node.alpha.kubernetes.io/ttl": "0",
                 "volumes.kubernetes.io/controller-managed-attach-detach": "true",
@@ -81,7 +87,7 @@ def taint_of(text: str) -> dict[str, str]:
     return {"key": key, **({"value": value} if equals else {}), "effect": effect}
 
 
-def _labels(machine: Machine, profile: Profile) -> dict[str, str]:
+def _labels(machine: Machine) -> dict[str, str]:
     labels = {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": machine.os,
@@ -92,10 +98,7 @@ def _labels(machine: Machine, profile: Profile) -> dict[str, str]:
     }
     if machine.os == "windows":
         labels["node.kubernetes.io/windows-build"] = machine.group.windows_build.rpartition(".")[0]
-    if machine.group.control_plane and profile.kubernetes.provider != "EKS":  # whose control plane is out of sight
-        labels["node-role.kubernetes.io/control-plane"] = ""
-        labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
-    return labels | machine.group.labels
+    return labels
 
 
 def _pod_cidr(machine: Machine, profile: Profile) -> str:
@@ -178,22 +181,36 @@ def _node_info(machine: Machine, profile: Profile) -> dict[str, str]:
 class Nodes:
     """Registers the machines, renews their leases, and keeps the taint of cordoned nodes."""
 
-    def __init__(self, client: Client, caches: Caches, machines: Sequence[Machine], profile: Profile) -> None:
-        self._client = client
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        machines: Sequence[Machine],
+        profile: Profile,
+        labels: Callable[[Machine], Mapping[str, str]],
+        *,
+        stalls: KubeletStalls,
+    ) -> None:
+        self._client, self._cached, self._stalls = client, caches.of("nodes"), stalls
+        self._silent: dict[str, float] = {}
+        """Node to when its kubelet was silent first, on the loop's clock."""
+        self._unknown: set[str] = set()
+        """Those that are taken for dead."""
         self._machines = machines
-        self._profile = profile
+        self._profile, self._labels = profile, labels
         self._tasks: set[asyncio.Task[None]] = set()
-        caches.of("nodes").subscribe(self._on_node)
+        self._cached.subscribe(self._on_node)
 
     async def register(self) -> None:
         """Create all Node objects and leases (their namespace must exist)."""
         for machine in self._machines:
-            node = await self._client.create("nodes", node_object(machine, self._profile))
+            node = await self._client.create("nodes", node_object(machine, self._profile, self._labels(machine)))
             await self._client.create("leases.coordination.k8s.io", _lease(node), LEASE_NAMESPACE)
 
     def start(self) -> None:
         """Begin to renew leases."""
         self._spawn(self._renew())
+        self._spawn(self._watch_kubelets())
 
     async def stop(self) -> None:
         """End."""
@@ -210,12 +227,48 @@ class Nodes:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             for machine in self._machines:
+                if self._stalls.stalled("dead", machine.name):
+                    continue
                 change = {"spec": {"renewTime": micro_timestamp()}}
                 try:
                     await self._client.patch("leases.coordination.k8s.io", machine.name, change, LEASE_NAMESPACE)
                 except ApiError as error:
                     if error.code != 404:  # someone deleted the lease: the node object is what counts here
                         raise
+
+    async def _watch_kubelets(self) -> None:
+        """A node whose kubelet is silent for long becomes Unknown, and Ready again with its kubelet."""
+        patience, loop = self._profile.timing.node_unknown_ms / 1000, asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            for machine in self._machines:
+                name = machine.name
+                if self._stalls.stalled("dead", name):
+                    since = self._silent.setdefault(name, loop.time())
+                    if loop.time() - since >= patience and name not in self._unknown:
+                        await self._tell_of(name, alive=False)
+                        self._unknown.add(name)
+                else:
+                    self._silent.pop(name, None)
+                    if name in self._unknown:
+                        await self._tell_of(name, alive=True)
+                        self._unknown.discard(name)
+
+    async def _tell_of(self, name: str, *, alive: bool) -> None:
+        node = self._cached.get("", name)
+        if node is None:
+            return
+        said = ("True", "KubeletReady", "kubelet is posting ready status")
+        status, reason, message = said if alive else ("Unknown", *SILENT)
+        changed = {"status": status, "reason": reason, "message": message, "lastTransitionTime": timestamp()}
+        conditions = [
+            condition | changed if condition["type"] == "Ready" else condition
+            for condition in node["status"]["conditions"]
+        ]
+        await self._client.patch("nodes", name, {"status": {"conditions": conditions}}, subresource="status")
+        others = [taint for taint in node["spec"].get("taints") or [] if taint["key"] != UNREACHABLE]
+        added = [{"key": UNREACHABLE, "effect": each, "timeAdded": timestamp()} for each in ("NoSchedule", "NoExecute")]
+        await self._client.patch("nodes", name, {"spec": {"taints": others if alive else [*others, *added]}})
 
     def _on_node(self, node: Obj | None, _: Obj | None) -> None:
         if node is None:

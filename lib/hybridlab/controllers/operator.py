@@ -1,6 +1,6 @@
 """Calico's operator: lays the workloads of Calico by Installation and FelixConfiguration, and undoes edits of them.
 
-It follows the VNI (FelixConfiguration ``default``), the Service networks and BGP (Installation ``default``), and
+It follows FelixConfiguration ``default``, and the Service networks and BGP of Installation ``default``, and
 renders calico-node-windows and the Windows CNI configuration anew when one of them changes; DaemonSets then roll.  It
 works while its own Deployment has a ready pod.  Nothing else of an Installation is followed, and a node image or a
 resource request that is set there changes nothing here.
@@ -8,14 +8,13 @@ resource request that is set there changes nothing here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Client, Obj
 from hybridlab.controllers.cache import Caches
-from hybridlab.controllers.system import calico
 from hybridlab.controllers.work import Controller, Work
+from hybridlab.controllers.workloads import Workloads
 from hybridlab.profiles.model import Profile
 
 INSTALLATIONS = "installations.operator.tigera.io"
@@ -32,11 +31,8 @@ Key = tuple[str, str, str]
 class Operator(Controller):
     """The operator; start it when what it owns has been laid for the first time."""
 
-    def __init__(
-        self, client: Client, caches: Caches, profile: Profile, config_maps: Callable[[Profile], list[Obj]]
-    ) -> None:
-        """``config_maps`` renders the CNI configurations."""
-        self._client, self._profile, self._config_maps = client, profile, config_maps
+    def __init__(self, client: Client, caches: Caches, profile: Profile, workloads: Workloads) -> None:
+        self._client, self._workloads = client, workloads
         group = "crd.projectcalico.org" if profile.calico.crd_v1_api else "projectcalico.org"
         self._felix, self._installations = caches.of(f"felixconfigurations.{group}"), caches.of(INSTALLATIONS)
         self._caches = {resource: caches.of(resource) for resource in RENDERED}
@@ -75,27 +71,14 @@ class Operator(Controller):
         return bool(own and (own.get("status") or {}).get("readyReplicas"))
 
     def _render(self) -> dict[Key, Obj]:
-        profile = self._effective()
-        made = [*calico.objects(profile), *(("configmaps", obj) for obj in self._config_maps(profile))]
-        return {
-            (resource, obj["metadata"]["namespace"], obj["metadata"]["name"]): obj
-            for resource, obj in made
-            if resource in RENDERED and obj["metadata"]["namespace"] in {"calico-system", "calico-apiserver"}
-        }
-
-    def _effective(self) -> Profile:
-        """The profile with what FelixConfiguration and Installation say now."""
+        """What is to be there by what FelixConfiguration and Installation say now."""
         felix = (self._felix.get("", "default") or {}).get("spec") or {}
         installation = (self._installations.get("", "default") or {}).get("spec") or {}
-        network = self._profile.network
-        services = installation.get("serviceCIDRs") or [network.service_cidr]
-        changed = replace(
-            network,
-            vxlan_vni=felix.get("vxlanVNI", network.vxlan_vni),
-            service_cidr=services[0],
-            bgp=(installation.get("calicoNetwork") or {}).get("bgp") or network.bgp,
-        )
-        return replace(self._profile, network=changed)
+        return {
+            (resource, obj["metadata"]["namespace"], obj["metadata"]["name"]): obj
+            for resource, obj in self._workloads.rendered(installation, felix)
+            if resource in RENDERED and obj["metadata"]["namespace"] in {"calico-system", "calico-apiserver"}
+        }
 
     async def _sync(self, noted: tuple[str, str]) -> None:
         resource, (namespace, _, name) = noted[0], noted[1].partition("/")

@@ -122,6 +122,8 @@ class Prober:
         spec = self._spec(probe)
         if isinstance(spec, str):
             return ProbeResult(ok=False, message=spec)
+        if spec.kind != "exec" and self._context.faults.stalled("probes", spec.node):
+            return ProbeResult(ok=False, message="connect: connection timed out")
         try:
             return await self._context.runtime.probe(spec)
         except RuntimeRefused as error:

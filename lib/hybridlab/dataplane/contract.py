@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from hybridlab.dataplane.model import NodeRoutes, NodeSpec, PodSpec, PolicyUpdate, ServiceTable, VxlanSpec, Zone
+from hybridlab.dataplane.model import (
+    FabricTable,
+    NodeRoutes,
+    NodeSpec,
+    PodSpec,
+    PolicyUpdate,
+    ServiceTable,
+    Tunnel,
+    Zone,
+)
 from hybridlab.kernel.rpc import Caller, client
 
 
@@ -21,19 +30,23 @@ class Dataplane(Protocol):
     """Nodes, pods, routes, services, policy and DNS of one lab."""
 
     async def add_node(self, spec: NodeSpec) -> None:
-        """A namespace with ``eth0`` on the underlay and, when the spec says so, its VXLAN device."""
+        """A namespace with ``eth0`` on the underlay and, when the spec says so, its tunnel."""
         ...
 
     async def add_outside(self, address: str, mtu: int) -> None:
         """A host beyond the cluster, known to the nodes that are there; ``outside`` is its sandbox."""
         ...
 
-    async def set_vxlan(self, node: str, spec: VxlanSpec | None) -> None:
-        """Delete and create anew ``vxlan.calico`` (the kernel cannot change a VNI); routes must be set again."""
+    async def set_tunnel(self, node: str, spec: Tunnel | None) -> None:
+        """Delete the tunnel and make this one (the kernel cannot change an identifier); routes must be set again."""
         ...
 
     async def set_routes(self, node: str, routes: NodeRoutes) -> None:
-        """Replace the node's pod routing."""
+        """Replace the node's pod routing.  What cannot be laid is refused by name, and the rest is in place."""
+        ...
+
+    async def set_fabric(self, table: FabricTable) -> None:
+        """Replace what the underlay routes to which node, and whose packets it takes only from whom they belong to."""
         ...
 
     async def add_pod(self, spec: PodSpec) -> None:

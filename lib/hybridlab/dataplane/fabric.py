@@ -1,23 +1,44 @@
 """The underlay: one bridge in a network namespace of its own, to which every node's ``eth0`` is plugged.
 
-It switches frames and nothing else; its nft table holds faults only.
+It switches frames, and where it is given routes to pods it is the nodes' router as well, as the networks of clouds are.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from hybridlab.dataplane.injection import FABRIC_CHAINS, FABRIC_TABLE, Injections
+from hybridlab.dataplane.model import FabricTable
 from hybridlab.kernel import namespaces, slow_wire, sysctl
 from hybridlab.kernel.nft import Nft
-from hybridlab.kernel.rtnetlink import RouteSocket
+from hybridlab.kernel.rtnetlink import PROTO_BOOT, RouteSocket
 
 SCOPE = "fabric"
 """How the underlay is called where a node's name is expected."""
 
+_ROUTER_MAC = "02:00:00:ff:ff:fe"
+_SOURCES_TABLE = """
+table bridge sources {
+  chain checked { type filter hook prerouting priority -250; policy accept; }
+}
+"""
 _BRIDGE_INDEX = 2
 _FIRST_PORT_INDEX = 10
 _FIRST_WIRE_INDEX = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class FabricPort:
+    """Where a node is on the underlay."""
+
+    number: int
+    address: ipaddress.IPv4Interface
+    mac: str
+    gateway: str
+    """The address of the router, as the node has it."""
 
 
 class Fabric:
@@ -27,15 +48,23 @@ class Fabric:
         self.netns = namespaces.new_netns()
         """Descriptor, owned here."""
         self._next_port = 1
+        self._routed: set[str] = set()
         with namespaces.entered(self.netns):
             sysctl.write("net/ipv6/conf/all/disable_ipv6", 1, optional=True)
             # Where the br_netfilter module is loaded, IPv4 rules would see bridged frames too.
             sysctl.write("net/bridge/bridge-nf-call-iptables", 0, optional=True)
             self.route = RouteSocket()
             self._nft = Nft(SCOPE)
-        self.route.add_bridge("br0", index=_BRIDGE_INDEX)
+            sysctl.write("net/ipv4/ip_forward", 1)
+            # What comes in by the bridge leaves by it.
+            sysctl.write("net/ipv4/conf/all/send_redirects", 0)
+            sysctl.write("net/ipv4/conf/default/send_redirects", 0)
+            sysctl.write("net/ipv4/conf/all/rp_filter", 0)
+            sysctl.write("net/ipv4/conf/default/rp_filter", 0)
+        self.route.add_bridge("br0", index=_BRIDGE_INDEX, mac=_ROUTER_MAC)
+        self.route.set_route("0.0.0.0/0", blackhole=True, protocol=PROTO_BOOT)
         self.route.flush()
-        self._nft.run(FABRIC_TABLE)
+        self._nft.run(FABRIC_TABLE + _SOURCES_TABLE)
         self.injections = Injections(self._nft, FABRIC_CHAINS)
 
     def plug(self, netns: int, *, mac: str, mtu: int, index: int) -> int:
@@ -56,6 +85,27 @@ class Fabric:
         self.route.set_link(port, master=_BRIDGE_INDEX, what=f"port{number} on br0")
         self.route.flush()
         return number
+
+    def route_to(self, table: FabricTable, nodes: Mapping[str, FabricPort]) -> str | None:
+        """Route these networks to their nodes, and check sources; the router's MAC address, None without routes."""
+        for cidr in self._routed - {route.cidr for route in table.routes}:
+            self.route.delete_route(cidr)
+        self._routed = {route.cidr for route in table.routes}
+        for name in {route.node for route in table.routes}:
+            port = nodes[name]
+            self.route.add_address(_BRIDGE_INDEX, port.gateway, port.address.network.prefixlen)
+            self.route.set_neighbour(_BRIDGE_INDEX, str(port.address.ip), port.mac)
+        self.route.flush()
+        for route in table.routes:
+            self.route.set_route(route.cidr, via=str(nodes[route.node].address.ip), index=_BRIDGE_INDEX)
+        self.route.flush()
+        commands = ["flush chain bridge sources checked"]
+        for name in table.source_check:
+            own = [str(nodes[name].address.ip), *(route.cidr for route in table.routes if route.node == name)]
+            rule = f'iifname "port{nodes[name].number}" ether type ip ip saddr != {{ {", ".join(own)} }} drop'
+            commands.append(f"add rule bridge sources checked {rule}")
+        self._nft.run("\n".join(commands))
+        return _ROUTER_MAC if table.routes else None
 
     def unplug_into_wire(self, number: int, mtu: int) -> tuple[str, str]:
         """Put a wire between a port and the bridge, which carries nothing by itself; its ends' names."""

@@ -15,14 +15,17 @@ Entry = Literal["route", "neighbour", "forwarding"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class VxlanSpec:
-    """The VXLAN device of a node (``vxlan.calico``): static, no learning."""
+class Tunnel:
+    """The device by which a node sends to other nodes' pods in UDP packets of its own: static, no learning."""
 
-    vni: int
+    device: str
+    """Its name."""
+    identifier: int
+    """What tells this network's packets from another one's; both ends must have the same."""
     port: int
     mtu: int
-    tunnel_address: str
-    tunnel_mac: str
+    address: str
+    mac: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,23 +38,43 @@ class NodeSpec:
     """Underlay address."""
     prefix_length: int
     underlay_mtu: int = 1500
-    vxlan: VxlanSpec | None = None
+    tunnel: Tunnel | None = None
+    pod_prefix: str = "cali"
+    """How the names of its pods' interfaces begin."""
     reset: Literal["remote", "both"] = "remote"
     """Windows: who gets a TCP reset when a pod's ACL list is replaced."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RemoteBlock:
-    """An IPAM block on another node: route, neighbour and fdb entry that lead there."""
+class TunnelRoute:
+    """A network on another node that is reached by the tunnel: route, neighbour and fdb entry that lead there."""
 
     cidr: str
     node_address: str
     tunnel_address: str
     tunnel_mac: str
-    vni: int | None = None
-    """What is sent there carries this VNI (HNS: IsolationId of the remote subnet route); None: the device's own."""
+    identifier: int | None = None
+    """What is sent there carries this one (HNS: IsolationId of the remote subnet route); None: the device's own."""
     lacks: tuple[Entry, ...] = ()
     """Fault: what of it is not laid."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectRoute:
+    """A network on another node that is reached by the node's own address, which has to be on this underlay."""
+
+    cidr: str
+    via: str
+    protocol: int
+    """Who laid it, as ``ip route`` shows it: 12 BIRD, 4 static, 3 boot, 80 Felix."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostEndpoint:
+    """A device of the node on its pods' network: what the node sends to its own pods comes from this address."""
+
+    name: str
+    address: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +82,27 @@ class NodeRoutes:
     """All the pod routing of one node; replaces what was there before."""
 
     own_blocks: tuple[str, ...]
-    remote_blocks: tuple[RemoteBlock, ...]
+    own_protocol: int = 80
+    """Who laid the blackholes that keep what no pod has from leaving."""
+    remote_blocks: tuple[TunnelRoute, ...] = ()
+    direct: tuple[DirectRoute, ...] = ()
+    host_endpoint: HostEndpoint | None = None
     pools: tuple[str, ...] = ()
     """All IP pools: traffic from a pod to an address outside them is source-NATed to the node when ``nat_outgoing``."""
     nat_outgoing: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodPort:
+    """How a pod's ``eth0`` is wired to its node."""
+
+    gateway: str = "169.254.1.1"
+    """Where the pod's default route leads; nobody needs to have the address."""
+    mtu: int = 1450
+    mac: str | None = None
+    """The pod's own; None: one by its address."""
+    initial: Literal["closed", "open"] = "closed"
+    """Until policy is programmed: what Calico's plugin lets it, or anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +116,27 @@ class PodSpec:
     namespace: str
     address: str | None
     """None: the pod uses its node's network namespace (hostNetwork, HostProcess)."""
-    gateway: str = "169.254.1.1"
-    mtu: int = 1450
-    mac: str | None = None
+    port: PodPort = PodPort()
     hostname: str = ""
     nameservers: tuple[str, ...] = ()
     searches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FabricRoute:
+    """A network of pods that the underlay's router leads to a node."""
+
+    cidr: str
+    node: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FabricTable:
+    """What the underlay knows of pods; replaces what was there before.  Without routes it is no router at all."""
+
+    routes: tuple[FabricRoute, ...] = ()
+    source_check: tuple[str, ...] = ()
+    """Nodes from which the underlay takes only what has the node's own address, or one that is routed to it."""
 
 
 @dataclass(frozen=True, kw_only=True)

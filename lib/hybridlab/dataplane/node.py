@@ -1,4 +1,4 @@
-"""One machine of the lab: a network namespace with ``eth0``, the VXLAN device and routes as Felix lays them.
+"""One machine of the lab: a network namespace with ``eth0``, the tunnel and routes as Felix lays them.
 
 Holds the node's sockets to the kernel (rtnetlink, nftables, conntrack) and what is programmed through them; every
 method runs on the programming thread.  Pods' own namespaces: ``dataplane.pod``.
@@ -9,21 +9,31 @@ from __future__ import annotations
 import errno
 import ipaddress
 import os
+from dataclasses import replace
 from typing import Any
 
-from hybridlab.dataplane.fabric import Fabric
+from hybridlab.dataplane.fabric import Fabric, FabricPort
 from hybridlab.dataplane.injection import NODE_CHAINS, NODE_TABLE, Injections
-from hybridlab.dataplane.model import Entry, NodeRoutes, NodeSpec, PolicyUpdate, RemoteBlock, ServiceTable, VxlanSpec
+from hybridlab.dataplane.model import (
+    Entry,
+    HostEndpoint,
+    NodeRoutes,
+    NodeSpec,
+    PolicyUpdate,
+    ServiceTable,
+    Tunnel,
+    TunnelRoute,
+)
 from hybridlab.dataplane.policy import PolicyTable, base_table
 from hybridlab.dataplane.resets import Resets, ResetTarget
-from hybridlab.dataplane.services import BASE_TABLE, Services
+from hybridlab.dataplane.services import Services
+from hybridlab.dataplane.services import base_table as service_table
 from hybridlab.kernel import namespaces, rtdump, slow_wire, sysctl
 from hybridlab.kernel.conntrack import ConntrackSocket, concerning
 from hybridlab.kernel.nft import Nft
 from hybridlab.kernel.rtnetlink import LO_INDEX, PROTO_BOOT, RouteSocket
 from hybridlab.kernel.wire import Refused
 
-VXLAN_DEVICE = "vxlan.calico"
 _ETH0_INDEX = 2
 _FIRST_FREE_INDEX = 10
 _NOBODY_MAC = "02:00:00:ff:ff:ff"
@@ -53,8 +63,8 @@ table ip overlay {
   chain x_out { type filter hook output priority raw; policy accept; jump untracked; }
 }
 """
-"""Felix has VXLAN's own packets not tracked, since their two directions never meet: the source ports differ (Calico's
-felix/rules/static.go).  Every connection between nodes would leave two entries that nobody looks at."""
+"""Felix has the tunnel's own packets not tracked, since their two directions never meet: the source ports differ
+(Calico's felix/rules/static.go).  Every connection between nodes would leave two entries that nobody looks at."""
 
 
 class Node:
@@ -65,8 +75,11 @@ class Node:
         self.netns = namespaces.new_netns()
         """Descriptor, owned here."""
         self._next_index = _FIRST_FREE_INDEX
-        self._vxlan_index: int | None = None
+        self._tunnel_index: int | None = None
         self._routes = NodeRoutes(own_blocks=(), remote_blocks=())
+        self._host_endpoint: tuple[int, HostEndpoint] | None = None
+        self._pods: dict[str, int] = {}
+        """Address to the index of the pod's interface."""
         self._departed: set[str] = set()
         self._ends: dict[str, tuple[str, str, str]] = {}
         self._resets: Resets | None = None
@@ -84,12 +97,13 @@ class Node:
             self._nft = Nft(spec.name)
             self._conntrack = ConntrackSocket()
         self._bring_up()
-        self._nft.run(NODE_TABLE + base_table(spec.os) + BASE_TABLE + _OUTGOING_TABLE + _OVERLAY_TABLE)
+        of_pods = base_table(spec.os, spec.pod_prefix) + service_table(spec.pod_prefix)
+        self._nft.run(NODE_TABLE + of_pods + _OUTGOING_TABLE + _OVERLAY_TABLE)
         self.policy = PolicyTable(self._nft, spec.os)
         self.services = Services(self._nft, self._conntrack)
         self.injections = Injections(self._nft, NODE_CHAINS)
-        if spec.vxlan is not None:
-            self.set_vxlan(spec.vxlan)
+        if spec.tunnel is not None:
+            self.set_tunnel(spec.tunnel)
 
     def _bring_up(self) -> None:
         gateway = _gateway(self.spec)
@@ -112,6 +126,17 @@ class Node:
         self.route.set_route(f"{address}/32", index=_ETH0_INDEX, protocol=PROTO_BOOT)
         self.route.flush()
 
+    def meet_router(self, mac: str | None) -> None:
+        """What has no route of its own goes to the underlay's router; None: there is none, it vanishes."""
+        self.route.set_neighbour(_ETH0_INDEX, _gateway(self.spec), mac or _NOBODY_MAC)
+        self.route.flush()
+
+    @property
+    def on_fabric(self) -> FabricPort:
+        """Where it is on the underlay."""
+        own = ipaddress.IPv4Interface(f"{self.spec.address}/{self.spec.prefix_length}")
+        return FabricPort(number=self.port, address=own, mac=self.mac, gateway=_gateway(self.spec))
+
     @property
     def mac(self) -> str:
         """The MAC address of its ``eth0``."""
@@ -122,67 +147,103 @@ class Node:
         self._next_index += 1
         return self._next_index
 
-    # -- VXLAN and routes ------------------------------------------------------------------------------------
+    # -- tunnel and routes -----------------------------------------------------------------------------------
 
-    def set_vxlan(self, spec: VxlanSpec | None) -> None:
-        """Replace the VXLAN device; its routes, neighbours and forwarding entries go with the old one."""
-        if self._vxlan_index is not None:
-            self.route.delete_link(self._vxlan_index, VXLAN_DEVICE)
+    def set_tunnel(self, spec: Tunnel | None) -> None:
+        """Replace the tunnel; its routes, neighbours and forwarding entries go with the old one."""
+        if self._tunnel_index is not None:
+            self.route.delete_link(self._tunnel_index, "the tunnel")
             self.route.flush()
-            self._vxlan_index = None
-            self._routes = NodeRoutes(own_blocks=self._routes.own_blocks, remote_blocks=())
+            self._tunnel_index = None
+            self._routes = replace(self._routes, remote_blocks=())
         if spec is None:
             return
         index = self.new_index()
-        self.route.add_vxlan(
-            VXLAN_DEVICE,
+        self.route.add_tunnel(
+            spec.device,
             index=index,
-            vni=spec.vni,
+            identifier=spec.identifier,
             port=spec.port,
             mtu=spec.mtu,
-            mac=spec.tunnel_mac,
+            mac=spec.mac,
             local=self.spec.address,
             device=_ETH0_INDEX,
         )
         self._nft.run(f"flush chain ip overlay untracked\nadd rule ip overlay untracked udp dport {spec.port} notrack")
-        self.route.add_address(index, spec.tunnel_address, 32)
+        self.route.add_address(index, spec.address, 32)
         self.route.flush()
-        self._vxlan_index = index
+        self._tunnel_index = index
 
     def set_routes(self, routes: NodeRoutes) -> None:
-        """Lay all pod routing of the node as Felix does, and take away what is no longer wanted."""
-        if routes.remote_blocks and self._vxlan_index is None:
-            raise Refused(f"node {self.spec.name} has no VXLAN device to route {routes.remote_blocks[0].cidr} over")
+        """Lay all pod routing of the node, and take away what is no longer wanted.
+
+        Raises Refused, when everything else is laid, for routes whose next hop is not on this node's underlay.
+        """
+        if routes.remote_blocks and self._tunnel_index is None:
+            raise Refused(f"node {self.spec.name} has no tunnel to route {routes.remote_blocks[0].cidr} over")
+        underlay = self.on_fabric.address.network
+        astray = [route for route in routes.direct if ipaddress.IPv4Address(route.via) not in underlay]
+        routes = replace(routes, direct=tuple(route for route in routes.direct if route not in astray))
         self._remove_stale(routes)
+        self._set_host_endpoint(routes.host_endpoint)
         for block in routes.own_blocks:
-            self.route.set_route(block, blackhole=True)
-        if self._vxlan_index is not None:
-            for mac, node, vni in {(b.tunnel_mac, b.node_address, b.vni) for b in _having(routes, "forwarding")}:
-                self.route.set_forwarding(self._vxlan_index, mac, node, vni)
+            self.route.set_route(block, blackhole=True, protocol=routes.own_protocol)
+        for direct in routes.direct:
+            self.route.set_route(direct.cidr, via=direct.via, index=_ETH0_INDEX, protocol=direct.protocol)
+        if self._tunnel_index is not None:
+            for mac, node, number in {
+                (b.tunnel_mac, b.node_address, b.identifier) for b in _having(routes, "forwarding")
+            }:
+                self.route.set_forwarding(self._tunnel_index, mac, node, number)
             for address, mac in {(b.tunnel_address, b.tunnel_mac) for b in _having(routes, "neighbour")}:
-                self.route.set_neighbour(self._vxlan_index, address, mac)
+                self.route.set_neighbour(self._tunnel_index, address, mac)
             for remote in _having(routes, "route"):
-                self.route.set_route(remote.cidr, via=remote.tunnel_address, index=self._vxlan_index, onlink=True)
+                self.route.set_route(remote.cidr, via=remote.tunnel_address, index=self._tunnel_index, onlink=True)
         self.route.flush()
         self._set_outgoing(routes)
         self.services.set_pools(routes.pools, routes.own_blocks)
         self._routes = routes
+        if astray:
+            named = ", ".join(f"{route.cidr} via {route.via}" for route in astray)
+            raise Refused(f"node {self.spec.name}: no route {named}: the next hop is not on the underlay {underlay}")
+
+    def _set_host_endpoint(self, wanted: HostEndpoint | None) -> None:
+        """Make or remove the node's own device among its pods, and have what it sends to them come from there."""
+        before = self._host_endpoint
+        if wanted == (before and before[1]):
+            return
+        if before is not None:
+            self.route.delete_link(before[0], before[1].name)
+            self._host_endpoint = None
+        if wanted is not None:
+            index = self.new_index()
+            self.route.add_bridge(wanted.name, index=index)
+            self.route.add_address(index, wanted.address, 32)
+            self._host_endpoint = (index, wanted)
+        self.route.flush()
+        for address, index in self._pods.items():
+            self._lead_to_pod(address, index)
+
+    def _lead_to_pod(self, address: str, index: int) -> None:
+        own = None if self._host_endpoint is None else self._host_endpoint[1].address
+        self.route.set_route(f"{address}/32", index=index, source=own)
 
     def _remove_stale(self, routes: NodeRoutes) -> None:
         before = self._routes
-        cidrs = {*routes.own_blocks, *(block.cidr for block in _having(routes, "route"))}
-        for cidr in (*before.own_blocks, *(block.cidr for block in before.remote_blocks)):
-            if cidr not in cidrs:
+        laid = {*routes.own_blocks, *(r.cidr for r in _having(routes, "route")), *(r.cidr for r in routes.direct)}
+        gone = (*before.own_blocks, *(r.cidr for r in before.remote_blocks), *(r.cidr for r in before.direct))
+        for cidr in gone:
+            if cidr not in laid:
                 self.route.delete_route(cidr, tolerated=_GONE)
-        if self._vxlan_index is None:
+        if self._tunnel_index is None:
             return
         tunnels = {block.tunnel_address for block in _having(routes, "neighbour")}
         for address in {block.tunnel_address for block in before.remote_blocks} - tunnels:
-            self.route.delete_neighbour(self._vxlan_index, address, tolerated=_GONE)
+            self.route.delete_neighbour(self._tunnel_index, address, tolerated=_GONE)
         macs = {block.tunnel_mac for block in _having(routes, "forwarding")}
-        for mac, node, vni in {(block.tunnel_mac, block.node_address, block.vni) for block in before.remote_blocks}:
+        for mac, node, number in {(b.tunnel_mac, b.node_address, b.identifier) for b in before.remote_blocks}:
             if mac not in macs:
-                self.route.delete_forwarding(self._vxlan_index, mac, node, vni, tolerated=_GONE)
+                self.route.delete_forwarding(self._tunnel_index, mac, node, number, tolerated=_GONE)
 
     def _set_outgoing(self, routes: NodeRoutes) -> None:
         """natOutgoing: what a pod sends to an address outside the pools carries the node's address.
@@ -205,12 +266,15 @@ class Node:
         """Lead an address to a pod's host-side interface."""
         if address in self._departed:
             self._forget_departed()
+        self._pods[address] = index
         self.route.set_neighbour(index, address, mac)
-        self.route.set_route(f"{address}/32", index=index)
+        self._lead_to_pod(address, index)
         self.route.flush()
 
     def remove_pod_route(self, index: int, address: str) -> None:
         """Stop leading an address to an interface; it may be gone already."""
+        if self._pods.get(address) == index:
+            del self._pods[address]
         self.route.delete_route(f"{address}/32", index=index, tolerated=_GONE)
         self.route.delete_neighbour(index, address, tolerated=_GONE)
         self.route.flush()
@@ -230,10 +294,10 @@ class Node:
 
     # -- policy ----------------------------------------------------------------------------------------------
 
-    def add_endpoint(self, endpoint: str, interface: str, address: str, mac: str) -> None:
+    def add_endpoint(self, endpoint: str, interface: str, address: str, mac: str, *, open_at_first: bool) -> None:
         """The pod's host-side interface exists; a program that came before it takes effect now."""
         self._ends[endpoint] = (address, interface, mac)
-        self.policy.add_interface(endpoint, interface)
+        self.policy.add_interface(endpoint, interface, open_at_first=open_at_first)
 
     def remove_endpoint(self, endpoint: str) -> None:
         """The pod is gone, and its policy with it."""
@@ -287,7 +351,7 @@ class Node:
         os.close(self.netns)
 
 
-def _having(routes: NodeRoutes, entry: Entry) -> list[RemoteBlock]:
+def _having(routes: NodeRoutes, entry: Entry) -> list[TunnelRoute]:
     """Blocks of other nodes for which this entry is laid."""
     return [block for block in routes.remote_blocks if entry not in block.lacks]
 

@@ -39,9 +39,9 @@ class Pod:
     """Addresses given besides the pod's own."""
 
 
-def interface_name(namespace: str, name: str) -> str:
+def interface_name(namespace: str, name: str, prefix: str) -> str:
     """The host-side interface's name as Calico derives it from a pod's namespace and name."""
-    return "cali" + hashlib.sha1(f"{namespace}.{name}".encode()).hexdigest()[:11]
+    return prefix + hashlib.sha1(f"{namespace}.{name}".encode()).hexdigest()[:11]
 
 
 def add_pod(node: Node, spec: PodSpec, address: str) -> Pod:
@@ -52,9 +52,9 @@ def add_pod(node: Node, spec: PodSpec, address: str) -> Pod:
             spec=spec,
             address=address,
             netns=netns,
-            interface=interface_name(spec.namespace, spec.name),
+            interface=interface_name(spec.namespace, spec.name, node.spec.pod_prefix),
             index=node.new_index(),
-            mac=spec.mac or _pod_mac(address),
+            mac=spec.port.mac or _pod_mac(address),
         )
         _add_veth(node, pod)
         with namespaces.entered(netns):
@@ -64,11 +64,11 @@ def add_pod(node: Node, spec: PodSpec, address: str) -> Pod:
             route.set_link(LO_INDEX, what="lo")
             route.set_link(_ETH0_INDEX, what="eth0")
             route.add_address(_ETH0_INDEX, address, 32)
-            route.set_neighbour(_ETH0_INDEX, spec.gateway, HOST_MAC)
-            route.set_route(f"{spec.gateway}/32", index=_ETH0_INDEX)
-            route.set_route("0.0.0.0/0", via=spec.gateway, index=_ETH0_INDEX)
+            route.set_neighbour(_ETH0_INDEX, spec.port.gateway, HOST_MAC)
+            route.set_route(f"{spec.port.gateway}/32", index=_ETH0_INDEX)
+            route.set_route("0.0.0.0/0", via=spec.port.gateway, index=_ETH0_INDEX)
             route.flush()
-        node.add_endpoint(spec.id, pod.interface, address, pod.mac)
+        node.add_endpoint(spec.id, pod.interface, address, pod.mac, open_at_first=spec.port.initial == "open")
         node.add_pod_route(pod.index, address, pod.mac)
     except BaseException:
         node.remove_endpoint(spec.id)
@@ -82,7 +82,7 @@ def _add_veth(node: Node, pod: Pod) -> None:
         node.route.add_veth(
             pod.interface,
             mac=HOST_MAC,
-            mtu=pod.spec.mtu,
+            mtu=pod.spec.port.mtu,
             index=pod.index,
             peer="eth0",
             peer_index=_ETH0_INDEX,

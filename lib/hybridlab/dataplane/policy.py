@@ -31,8 +31,8 @@ EARLY = "early"
 """Counts the TCP packets that opened connections of Windows pods without a program."""
 
 
-def base_table(node_os: OS) -> str:
-    """The fixed part of the table.
+def base_table(node_os: OS, prefix: str) -> str:
+    """The fixed part of the table; ``prefix``: how the names of pods' interfaces begin.
 
     Calico on Linux drops until Felix has programmed the endpoint; on Windows its CNI plugin blocks ingress only.
     ``f_policy`` is for faults that let traffic past policy, ``f_new`` for those that let it to pods without a program,
@@ -76,15 +76,15 @@ table ip cali {{
     jump f_policy{forward}
     ct state established,related accept
     ct state invalid drop{unknown_flow}
-    iifname "cali*" jump from-wl
-    oifname "cali*" jump to-wl
+    iifname "{prefix}*" jump from-wl
+    oifname "{prefix}*" jump to-wl
   }}
   chain c_input {{
     type filter hook input priority filter; policy accept;
     jump f_policy{inwards}
     ct state established,related accept
     ct state invalid drop{unknown_flow}
-    iifname "cali*" jump from-wl
+    iifname "{prefix}*" jump from-wl
   }}
 }}
 """
@@ -106,9 +106,14 @@ class PolicyTable:
         self._early_before: dict[str, int] = {}
         """For endpoints without a program: the count when it was last read before they came."""
 
-    def add_interface(self, endpoint: str, interface: str) -> None:
-        """The pod's host-side interface exists; a program that came before it takes effect now."""
+    def add_interface(self, endpoint: str, interface: str, *, open_at_first: bool = False) -> None:
+        """The pod's host-side interface exists; a program that came before it takes effect now.
+
+        Without one the pod takes nothing, or with ``open_at_first`` anything.
+        """
         self._interfaces[endpoint] = interface
+        if open_at_first:
+            self._programs.setdefault(endpoint, EndpointProgram())
         if endpoint in self._programs:
             self._apply([endpoint])
         else:

@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from hybridlab.dataplane import outside
@@ -19,12 +20,13 @@ from hybridlab.dataplane.dns import Resolver
 from hybridlab.dataplane.fabric import SCOPE, Fabric
 from hybridlab.dataplane.injection import Injections
 from hybridlab.dataplane.model import (
+    FabricTable,
     NodeRoutes,
     NodeSpec,
     PodSpec,
     PolicyUpdate,
     ServiceTable,
-    VxlanSpec,
+    Tunnel,
     Zone,
 )
 from hybridlab.dataplane.node import Node
@@ -106,13 +108,21 @@ class DataplaneService:
         sandbox = self._sandboxes.get(OUTSIDE)
         self._outside_server = await outside.serve(lambda: sandbox.socket(socket.AF_INET, socket.SOCK_STREAM))
 
-    async def set_vxlan(self, node: str, spec: VxlanSpec | None) -> None:
+    async def set_tunnel(self, node: str, spec: Tunnel | None) -> None:
         changed = self._node(node)
-        await self._program(lambda: changed.set_vxlan(spec))
+        await self._program(lambda: changed.set_tunnel(spec))
 
     async def set_routes(self, node: str, routes: NodeRoutes) -> None:
         changed = self._node(node)
         await self._program(lambda: changed.set_routes(routes))
+
+    async def set_fabric(self, table: FabricTable) -> None:
+        fabric, ports = self._underlay(), {name: node.on_fabric for name, node in self._nodes.items()}
+        for name in {*(route.node for route in table.routes), *table.source_check}:
+            self._node(name)  # refuses one that is not there
+        router = await self._program(lambda: fabric.route_to(table, ports))
+        for node in self._nodes.values():
+            await self._program(partial(node.meet_router, router))
 
     async def add_pod(self, spec: PodSpec) -> None:
         node = self._node(spec.node)

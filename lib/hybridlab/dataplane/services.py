@@ -26,7 +26,10 @@ TRANSLATED = "0x8000"
 _KEPT = "0x2000"
 """Packet mark of what came in by a NodePort that keeps its clients' addresses."""
 
-BASE_TABLE = f"""
+
+def base_table(prefix: str) -> str:
+    """The fixed part of the table; ``prefix``: how the names of pods' interfaces begin."""
+    return f"""
 table ip kube {{
   map svc {{ type ipv4_addr . inet_proto . inet_service : verdict; }}
   map nodeport {{ type inet_proto . inet_service : verdict; }}
@@ -70,7 +73,7 @@ table ip kube {{
   }}
   chain k_before_policy {{
     type filter hook forward priority filter - 1; policy accept;
-    oifname "cali*" ct state new ct status dnat jump sources-as-seen
+    oifname "{prefix}*" ct state new ct status dnat jump sources-as-seen
   }}
   chain k_after_policy {{
     type filter hook forward priority filter + 1; policy accept;
@@ -87,6 +90,7 @@ table ip kube {{
   }}
 }}
 """
+
 
 _SETS = {
     "pools": "type ipv4_addr; flags interval;",

@@ -14,6 +14,8 @@ WORDS: dict[Way, str] = {
     "first": "backends first",
     "others": "backends others",
     "no-node-ports": "no NodePorts",
+    "no-udp-node-ports": "no NodePorts for UDP",
+    "own-port": "backends at the Service's own port",
     "unready": "backends with those that are not ready",
 }
 

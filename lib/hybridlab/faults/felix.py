@@ -8,7 +8,6 @@ from hybridlab.calico.ipam_objects import block_name
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault, seconds
-from hybridlab.policy.misreadings import MISREADINGS
 from hybridlab.windows.reserved import RESERVED_HANDLE, reserved_ordinals
 
 
@@ -78,8 +77,7 @@ class PolicyMisread(Fault):
     """Felix misreads one thing in every policy of its node."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._identity = identity
-        self._way = next(misreading for misreading in MISREADINGS if misreading == parameters["as"])
+        self._identity, self._way = identity, parameters["as"]
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
 
     async def inject(self) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault
-from hybridlab.faults.routes import NOWHERE
-from hybridlab.faults.rules import RuleFault
+from hybridlab.faults.rules import NOWHERE, RuleFault
 
 FLOW = "ct original ip saddr . ct original ip daddr . ct original proto-src . ct original proto-dst"
 """What tells one flow from another, as its first packet had it: the same for all of its packets, answers and
@@ -23,8 +22,8 @@ def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     node, every = lab.node(parameters["node"]), parameters["every"]
     if not every.isdecimal() or not 2 <= int(every) <= MOST:
         raise BadFault(f"every is {every!r}, expected a whole number from 2 to {MOST}")
-    devices = '{ "eth0", "vxlan.calico" }'
-    # VXLAN's own packets, which come and go by eth0, are not tracked and so are of no flow.
+    devices = f"{{ {', '.join(sorted({chr(34) + name + chr(34) for name in ('eth0', lab.calico.plane.device)}))} }}"
+    # A tunnel's own packets, which come and go by eth0, are not tracked and so are of no flow.
     chosen = f"meta l4proto {{ tcp, udp }} jhash {FLOW} mod {int(every)} seed {SEED} == 0"
     rules = [
         ("f_fwd", f"iifname {devices} {chosen} drop"),

@@ -1,4 +1,4 @@
-"""Faults of HNS: a VSID that follows the VNI, differs from it, or comes back; an HNS that cannot be asked."""
+"""Faults of HNS: Services that go with its network; an HNS that cannot be asked."""
 
 from __future__ import annotations
 
@@ -41,18 +41,6 @@ class HnsHabit(Fault):
         return [f"HNS of {node} {self._words}" for node, switch in self._switches.items() if self._identity in switch]
 
 
-def vni_followed_live(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A VNI that reaches Windows becomes the VSID of the network that is there."""
-    words = "takes a new VNI while its network is there"
-    return HnsHabit(lab, identity, parameters, lambda faults: faults.follows_vni, words)
-
-
-def procedure_does_not_heal(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A network that was removed comes back with the VSID it had."""
-    words = "gives a new network the VSID of the removed one"
-    return HnsHabit(lab, identity, parameters, lambda faults: faults.remembers_vsid, words)
-
-
 def services_lost_with_network(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A network that is removed takes the node's Services with it, until kube-proxy's pod is made anew."""
     words = "has no Services once its network is removed, until kube-proxy starts again"
@@ -84,38 +72,3 @@ class HnsFails(Fault):
         """The nodes whose HNS fails because of this fault."""
         words = f"answers who asks it: {self._how}"
         return [f"HNS of {node} {words}" for node, faults in self._nodes.items() if self._identity in faults.fails]
-
-
-class VsidDiffers(Fault):
-    """The HNS network of a Windows node has another VSID than the VNI that was delivered."""
-
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._node = lab.calico.windows[lab.node_of("windows", parameters["node"])]
-        try:
-            self._vsid = int(parameters["vsid"])
-        except ValueError as error:
-            raise BadFault(f"vsid is {parameters['vsid']!r}, expected a number") from error
-        network = self._node.hns.pod_network
-        if network is None:
-            raise BadFault(f"node {parameters['node']} has no HNS network Calico")
-        if self._vsid == network.vsid:
-            raise BadFault(f"vsid is {self._vsid}, which the network has already")
-        self._network, self._before = network, network.vsid
-
-    async def inject(self) -> None:
-        """Change it."""
-        self._node.hns.set_vsid(self._vsid)
-
-    async def heal(self) -> None:
-        """Change it back, unless the network was made anew meanwhile."""
-        if self._is_there():
-            self._node.hns.set_vsid(self._before)
-
-    async def evidence(self) -> list[str]:
-        """The VSID of the network that was changed."""
-        if not self._is_there():
-            return []
-        return [f"HNS network Calico of {self._node.machine.name} has VSID {self._vsid}, it was {self._before}"]
-
-    def _is_there(self) -> bool:
-        return self._node.hns.pod_network is self._network and self._network.vsid == self._vsid

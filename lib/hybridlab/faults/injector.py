@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hybridlab.faults.errors import BadFault, FaultFailed
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault, FaultType
-from hybridlab.faults.registry import FAULTS
 
 
 @dataclass(frozen=True)
@@ -26,15 +25,16 @@ class Active:
 class Injector:
     """The faults of one lab."""
 
-    def __init__(self, lab: LabParts) -> None:
-        self._lab = lab
+    def __init__(self, lab: LabParts, offered: Mapping[str, FaultType], elsewhere: Collection[str] = ()) -> None:
+        """``offered``: what can be injected into this lab; ``elsewhere``: what exists on planes that it has not."""
+        self._lab, self._offered, self._elsewhere = lab, offered, elsewhere
         self._active: dict[str, Active] = {}
         self._number = 0
         self._one_at_a_time = asyncio.Lock()
 
     @staticmethod
-    def catalogue() -> list[dict[str, Any]]:
-        """Every fault: name, layer, scope, description and parameters with their meaning."""
+    def catalogue(faults: Iterable[FaultType]) -> list[dict[str, Any]]:
+        """Return faults' names, layers, scopes, descriptions and parameters with their meaning."""
         return [
             {
                 "name": kind.name,
@@ -43,7 +43,7 @@ class Injector:
                 "description": kind.description,
                 "parameters": {parameter.name: parameter.meaning for parameter in kind.parameters},
             }
-            for kind in FAULTS.values()
+            for kind in faults
         ]
 
     async def inject(self, name: str, parameters: Mapping[str, str] | None = None) -> str:
@@ -51,9 +51,11 @@ class Injector:
 
         Raises BadFault for what cannot be asked for, FaultFailed when it is not in effect afterwards.
         """
-        kind = FAULTS.get(name)
+        kind = self._offered.get(name)
+        if kind is None and name in self._elsewhere:
+            raise BadFault(f"fault {name} does not exist on this lab's plane: nothing there could go wrong so")
         if kind is None:
-            raise BadFault(f"there is no fault {name!r}; there are {', '.join(FAULTS)}")
+            raise BadFault(f"there is no fault {name!r}; there are {', '.join(self._offered)}")
         complete = kind.complete(parameters or {})
         async with self._one_at_a_time:
             self._number += 1

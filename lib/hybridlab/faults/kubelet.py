@@ -1,14 +1,23 @@
-"""Faults of kubelets: pods of which nobody takes note on their node, images that never arrive."""
+"""Faults of kubelets: pods of which nobody takes note, images that never arrive, probes that fail; nodes that die."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import Fault, count
+from hybridlab.faults.rules import FABRIC, RuleFault
 from hybridlab.runtime.stalls import Stall
 
-WORDS: Mapping[Stall, str] = {"pods": "takes no note of new pods", "pulls": "pulls images without end"}
+LOOK = 0.25
+"""s.  Between two looks at whether a pod has started."""
+WORDS: Mapping[Stall, str] = {
+    "pods": "takes no note of new pods",
+    "pulls": "pulls images without end",
+    "probes": "reaches no pod with its probes",
+    "dead": "is dead",
+}
 
 
 class KubeletStuck(Fault):
@@ -31,6 +40,57 @@ class KubeletStuck(Fault):
         return [f"the kubelet of {node} {WORDS[self._what]}" for node in sorted(self._faults.nodes(self._identity))]
 
 
+class NodeDead(Fault):
+    """A node is switched off: its kubelet is silent and nothing leaves it; its pods stay Running in the API."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        node = parameters["node"]
+        self._client, self._node = lab.client, node
+        self._after = parameters["after"] and count("after", parameters["after"])
+        self._kubelet = KubeletStuck(lab, identity, {"node": lab.node(node)}, "dead")
+        rules = [f"ip {end} {lab.address(node)} drop" for end in ("saddr", "daddr")]
+        self._network = RuleFault(lab.dataplane, identity, {FABRIC: [("f_fwd", rule) for rule in rules]})
+        self._dying: asyncio.Task[None] | None = None
+
+    async def inject(self) -> None:
+        """From now on, or so many seconds after the next pod has started there."""
+        if self._after == "":
+            await self._die()
+            return
+        self._dying = asyncio.create_task(self._later())
+
+    async def _later(self) -> None:
+        before = await self._running()
+        while True:
+            await asyncio.sleep(LOOK)
+            if await self._running() - before:
+                break
+        await asyncio.sleep(float(self._after))
+        await self._die()
+
+    async def _running(self) -> set[str]:
+        pods, _ = await self._client.list("pods", fields=f"spec.nodeName={self._node}")
+        return {pod["metadata"]["uid"] for pod in pods if (pod.get("status") or {}).get("phase") == "Running"}
+
+    async def _die(self) -> None:
+        await self._kubelet.inject()
+        await self._network.inject()
+
+    async def heal(self) -> None:
+        """It is switched on again, and was not booted anew."""
+        if self._dying is not None and not self._dying.done():
+            self._dying.cancel()
+            return
+        await self._kubelet.heal()
+        await self._network.heal()
+
+    async def evidence(self) -> list[str]:
+        """Its kubelet and its network; or that it is going to die."""
+        if self._dying is not None and not self._dying.done():
+            return [f"{self._node} dies {self._after} s after the next pod has started there"]
+        return [*await self._kubelet.evidence(), *await self._network.evidence()]
+
+
 def kubelet_idle(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """New pods stay as the scheduler left them."""
     return KubeletStuck(lab, identity, parameters, "pods")
@@ -39,3 +99,8 @@ def kubelet_idle(lab: LabParts, identity: str, parameters: Mapping[str, str]) ->
 def image_pull_stalls(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Pulls of images that a node does not have begin, and do not end."""
     return KubeletStuck(lab, identity, parameters, "pulls")
+
+
+def kubelet_probes_fail(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """What the kubelet sends to its pods' addresses gets no answer; probes that run in a container do."""
+    return KubeletStuck(lab, identity, parameters, "probes")

@@ -25,5 +25,5 @@ def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
 
 def ping_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Windows nodes drop ICMP of their pods."""
-    rules = [("f_fwd", 'iifname "cali*" meta l4proto icmp drop')]
+    rules = [("f_fwd", f'iifname "{lab.calico.plane.pod_prefix}*" meta l4proto icmp drop')]
     return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes_of("windows", parameters["node"]), rules))

@@ -1,21 +1,15 @@
-"""Every fault that a lab offers, by name."""
+"""Every fault that a lab has on any plane; those of one plane are in that plane's folder of ``networks``."""
 
 from __future__ import annotations
 
-from hybridlab.faults import api, exec, kubelet, routes
+from hybridlab.faults import api, exec, kubelet
 from hybridlab.faults.backends import ServicesWrong
 from hybridlab.faults.dns_pods import DnsPodSilent
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.felix_crash_loop import FelixCrashLoops
 from hybridlab.faults.flows import flows_dropped
 from hybridlab.faults.hairpin import hairpin_dropped
-from hybridlab.faults.hns import (
-    HnsFails,
-    VsidDiffers,
-    procedure_does_not_heal,
-    services_lost_with_network,
-    vni_followed_live,
-)
+from hybridlab.faults.hns import HnsFails, services_lost_with_network
 from hybridlab.faults.model import FaultType, Parameter
 from hybridlab.faults.path_slow import PathSlow
 from hybridlab.faults.ping import ping_dropped, ping_natted
@@ -24,6 +18,7 @@ from hybridlab.faults.reprogramming import (
     NoResetRecovery,
     OpenBeforePolicy,
     PolicyHitsNode,
+    acl_always_replaced,
     acl_not_replaced,
     felix_keeps_old_rules,
     felix_never_restarts,
@@ -33,13 +28,10 @@ from hybridlab.faults.rules import (
     REFUSALS,
     ServiceBackendMissing,
     dns_silent,
-    fragments_dropped,
-    mtu_black_hole,
     pods_swapped,
     policy_not_enforced,
     policy_refuses,
     snat_pod_to_pod,
-    udp4789_dropped,
 )
 from hybridlab.faults.search_list import SEARCH_LISTS, SearchListWrong
 from hybridlab.faults.service_source import dsr_despite_build, snat_despite_dsr, wrong_snat_address
@@ -54,40 +46,7 @@ _WINDOWS = Parameter(name="node", meaning="name of a Windows node")
 _PROTOCOL = Parameter(name="protocol", meaning="all, tcp or udp", default="all", choices=("all", "tcp", "udp"))
 _LINUX_OR_ALL = Parameter(name="node", meaning="name of a Linux node, or all", default="all")
 
-_TYPES = (
-    FaultType(
-        name="udp4789-dropped",
-        layer="underlay",
-        scope="all, node, pair",
-        description="the underlay drops VXLAN (UDP 4789), both ways",
-        parameters=(
-            Parameter(name="scope", meaning="all, node or pair", default="all", choices=("all", "node", "pair")),
-            Parameter(name="node", meaning="for scope node and pair: name of a node", default=""),
-            Parameter(name="peer", meaning="for scope pair: name of the other node", default=""),
-        ),
-        make=udp4789_dropped,
-    ),
-    FaultType(
-        name="mtu-black-hole",
-        layer="underlay",
-        scope="all",
-        description="the underlay loses large VXLAN packets without a word, and lets small ones pass",
-        parameters=(Parameter(name="bytes", meaning="largest outer packet that passes", default="1400"),),
-        make=mtu_black_hole,
-    ),
-    FaultType(
-        name="fragments-dropped",
-        layer="underlay",
-        scope="node",
-        description="datagrams that are cut up lose their pieces between a node and the others",
-        parameters=(
-            _NODE,
-            Parameter(
-                name="way", meaning="in, out or both, seen from the node", default="both", choices=("in", "out", "both")
-            ),
-        ),
-        make=fragments_dropped,
-    ),
+TYPES = (
     FaultType(
         name="flows-dropped",
         layer="underlay",
@@ -96,7 +55,6 @@ _TYPES = (
         parameters=(_NODE, Parameter(name="every", meaning="which share is lost: one flow in so many", default="5")),
         make=flows_dropped,
     ),
-    *routes.TYPES,
     FaultType(
         name="path-slow",
         layer="underlay",
@@ -177,6 +135,14 @@ _TYPES = (
         description="Windows pods that were programmed once keep their ACL list, whatever policy says",
         parameters=(_WINDOWS_OR_ALL,),
         make=acl_not_replaced,
+    ),
+    FaultType(
+        name="acl-always-replaced",
+        layer="policy",
+        scope="all, Windows node",
+        description="Windows pods get their ACL list anew with every update, a label's change included",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=acl_always_replaced,
     ),
     FaultType(
         name="felix-never-restarts",
@@ -304,6 +270,22 @@ _TYPES = (
         make=lambda lab, identity, parameters: ServicesWrong(lab, identity, parameters, "no-node-ports"),
     ),
     FaultType(
+        name="udp-node-ports-missing",
+        layer="services",
+        scope="all, node",
+        description="a node's kube-proxy has NodePorts for TCP alone: datagrams to others are refused there",
+        parameters=(_NODE_OR_ALL,),
+        make=lambda lab, identity, parameters: ServicesWrong(lab, identity, parameters, "no-udp-node-ports"),
+    ),
+    FaultType(
+        name="target-port-ignored",
+        layer="services",
+        scope="all, node",
+        description="kube-proxy asks the backends of Services at the Service's own port",
+        parameters=(_NODE_OR_ALL,),
+        make=lambda lab, identity, parameters: ServicesWrong(lab, identity, parameters, "own-port"),
+    ),
+    FaultType(
         name="unready-backends-used",
         layer="services",
         scope="all, node",
@@ -392,33 +374,6 @@ _TYPES = (
         make=ReservedNotReserved,
     ),
     FaultType(
-        name="vni-followed-live",
-        layer="hns",
-        scope="all, Windows node",
-        description="a VNI that is delivered to Windows becomes the VSID of the HNS network that is there",
-        parameters=(_WINDOWS_OR_ALL,),
-        make=vni_followed_live,
-    ),
-    FaultType(
-        name="vsid-differs",
-        layer="hns",
-        scope="Windows node",
-        description="a node's HNS network has another VSID than the configured VNI",
-        parameters=(
-            _WINDOWS,
-            Parameter(name="vsid", meaning="the VSID", default="4999"),
-        ),
-        make=VsidDiffers,
-    ),
-    FaultType(
-        name="procedure-does-not-heal",
-        layer="hns",
-        scope="all, Windows node",
-        description="an HNS network that was removed comes back with its old VSID",
-        parameters=(_WINDOWS_OR_ALL,),
-        make=procedure_does_not_heal,
-    ),
-    FaultType(
         name="services-lost-with-network",
         layer="hns",
         scope="all, Windows node",
@@ -483,12 +438,31 @@ _TYPES = (
         make=kubelet.kubelet_idle,
     ),
     FaultType(
+        name="node-dead",
+        layer="pods",
+        scope="node",
+        description="a node is switched off: kubelet and lease stop, nothing leaves it, it is Ready Unknown",
+        parameters=(
+            _NODE,
+            Parameter(name="after", meaning="only so many seconds after the next pod has started there", default=""),
+        ),
+        make=kubelet.NodeDead,
+    ),
+    FaultType(
         name="image-pull-stalls",
         layer="pods",
         scope="all, node",
         description="pulls of images that a node does not have begin and do not end",
         parameters=(_NODE_OR_ALL,),
         make=kubelet.image_pull_stalls,
+    ),
+    FaultType(
+        name="kubelet-probes-fail",
+        layer="pods",
+        scope="all, node",
+        description="what a kubelet sends to its pods' addresses to probe them gets no answer",
+        parameters=(_NODE_OR_ALL,),
+        make=kubelet.kubelet_probes_fail,
     ),
     FaultType(
         name="pod-restarts",
@@ -502,6 +476,4 @@ _TYPES = (
         make=PodRestarts,
     ),
 )
-
-FAULTS: dict[str, FaultType] = {kind.name: kind for kind in _TYPES}
-"""What can be injected."""
+"""What can be injected everywhere."""

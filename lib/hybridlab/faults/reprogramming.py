@@ -129,6 +129,13 @@ def acl_not_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]
     return FelixFault(felixes, identity, says, lambda felix: felix.faults.frozen, Felix.start_over)
 
 
+def acl_always_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A Windows endpoint's ACL list is given anew with every update of the endpoint, as before Calico v3.31."""
+    felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])}
+    says = "gives lists anew with every update"
+    return FelixFault(felixes, identity, says, lambda felix: felix.faults.eager)
+
+
 def felix_never_restarts(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A Felix that ends once does not start again, though its pod does."""
     felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])}
@@ -174,7 +181,8 @@ class PolicyHitsNode(Several):
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         nodes = lab.nodes(parameters["node"])
-        rules = [("f_host", "ct state established,related accept"), ("f_host", 'oifname "cali*" jump to-wl')]
+        pods = f'oifname "{lab.calico.plane.pod_prefix}*"'
+        rules = [("f_host", "ct state established,related accept"), ("f_host", f"{pods} jump to-wl")]
         windows = {node: lab.calico.felixes[node] for node in nodes if lab.calico.nodes[node].os == "windows"}
         lists = FelixFault(
             windows, identity, "lets no node into its pods", lambda felix: felix.faults.hostless, Felix.start_over

@@ -12,6 +12,8 @@ from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault
 
 FABRIC = "fabric"
+NOWHERE = "192.0.2.1"
+"""Nobody's address (RFC 5737): what is sent there vanishes."""
 NodeRules = Mapping[str, list[tuple[str, str]]]
 """Scope (a node's name or ``fabric``) to (chain, rule)."""
 
@@ -51,49 +53,12 @@ class RuleFault(Fault):
         )
 
 
-def udp4789_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """VXLAN does not pass the underlay: between all nodes, to and from one, or between two."""
-    scope, drop = parameters["scope"], "udp dport 4789 drop"
-    if scope == "all":
-        _refuse_unused(parameters, scope, "node", "peer")
-        rules = [drop]
-    else:
-        one = lab.address(lab.node(parameters["node"]))
-        if scope == "node":
-            _refuse_unused(parameters, scope, "peer")
-            rules = [f"ip saddr {one} {drop}", f"ip daddr {one} {drop}"]
-        else:
-            other = lab.address(lab.node(parameters["peer"]))
-            rules = [f"ip saddr {one} ip daddr {other} {drop}", f"ip saddr {other} ip daddr {one} {drop}"]
-    return RuleFault(lab.dataplane, identity, {FABRIC: [("f_fwd", rule) for rule in rules]})
-
-
-def mtu_black_hole(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The underlay loses VXLAN packets over a size without a word; small ones pass."""
-    size = parameters["bytes"]
-    if not size.isdigit() or not 100 <= int(size) < 65536:
-        raise BadFault(f"bytes is {size!r}, expected a number from 100 to 65535")
-    return RuleFault(lab.dataplane, identity, {FABRIC: [("f_fwd", f"udp dport 4789 ip length > {int(size)} drop")]})
-
-
-INNER_FRAGMENT = "@th,288,16 & 0x3fff != 0"
-"""Matches VXLAN that carries a piece of a datagram: after 8 bytes of UDP, 8 of VXLAN and 14 of Ethernet come the flag
-More Fragments and the offset, 6 bytes into the inner IPv4 header."""
-
-
-def fragments_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Pieces of datagrams that a node's pods send to other nodes, or get from there, are lost on the way."""
-    address, way = lab.address(lab.node(parameters["node"])), parameters["way"]
-    ends = {"out": ("saddr",), "in": ("daddr",), "both": ("saddr", "daddr")}[way]
-    rules = [("f_fwd", f"ip {end} {address} udp dport 4789 {INNER_FRAGMENT} drop") for end in ends]
-    return RuleFault(lab.dataplane, identity, {FABRIC: rules})
-
-
 def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node lets everything, or everything of one protocol, past policy."""
     node, protocol = lab.node(parameters["node"]), parameters["protocol"]
     what = "" if protocol == "all" else f"meta l4proto {protocol} "
-    rules = [("f_policy", f'{way} "cali*" {what}accept') for way in ("iifname", "oifname")]
+    pods = f'"{lab.calico.plane.pod_prefix}*"'
+    rules = [("f_policy", f"{way} {pods} {what}accept") for way in ("iifname", "oifname")]
     return RuleFault(lab.dataplane, identity, {node: rules})
 
 
@@ -125,8 +90,8 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
         raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
     own = f"ip saddr {{ {', '.join(blocks)} }}" + ("" if protocol == "all" else f" meta l4proto {protocol}")
     rules = [
-        ("f_snat", f'oifname "vxlan.calico" {own} masquerade'),
-        ("f_snat", f'oifname "cali*" {own} snat to {lab.address(node)}'),
+        ("f_snat", f'oifname "{lab.calico.plane.device}" {own} masquerade'),
+        ("f_snat", f'oifname "{lab.calico.plane.pod_prefix}*" {own} snat to {lab.address(node)}'),
     ]
     return RuleFault(lab.dataplane, identity, {node: rules})
 
@@ -176,9 +141,3 @@ class ServiceBackendMissing(Fault):
     async def verified(self) -> bool:
         """All rules are there, and there is one."""
         return bool(await self.evidence()) and await self._fault.verified()
-
-
-def _refuse_unused(parameters: Mapping[str, str], scope: str, *names: str) -> None:
-    for name in names:
-        if parameters[name]:
-            raise BadFault(f"scope {scope} takes no {name}; {name} is {parameters[name]!r}")

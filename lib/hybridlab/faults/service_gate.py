@@ -12,9 +12,10 @@ from typing import Literal
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 
-Way = Literal["stale", "first", "others", "no-node-ports", "unready"]
+Way = Literal["stale", "first", "others", "no-node-ports", "no-udp-node-ports", "own-port", "unready"]
 """``stale``: a Service keeps the backends that it had first; ``first``: it has the first of its backends alone;
 ``others``: it has those of another Service that serve the same port; ``no-node-ports``: it has its ClusterIP alone;
+``no-udp-node-ports``: it has NodePorts for TCP alone; ``own-port``: backends are asked at the Service's own port;
 ``unready``: it has those that are not ready as well."""
 
 
@@ -78,6 +79,10 @@ class ServiceGate:
 def _wrong(port: ServicePort, way: Way, table: ServiceTable, before: ServiceTable | None) -> ServicePort:
     if way == "no-node-ports":
         return replace(port, node_port=None)
+    if way == "no-udp-node-ports":
+        return replace(port, node_port=None) if port.protocol == "udp" else port
+    if way == "own-port":
+        return replace(port, backends=tuple(replace(backend, port=port.port) for backend in port.backends))
     if way == "first":
         return replace(port, backends=port.backends[:1])
     if way == "others":

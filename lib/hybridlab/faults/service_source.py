@@ -46,7 +46,7 @@ def _fault(lab: LabParts, identity: str, parameters: Mapping[str, str], source: 
             ("f_snat", f"ip saddr {own} ct status dnat snat to {becomes}"),
             (
                 "f_policy",
-                f'oifname "cali*" ct original ip saddr {own} ct state new ct status dnat '
+                f'oifname "{lab.calico.plane.pod_prefix}*" ct original ip saddr {own} ct state new ct status dnat '
                 f"meta mark set meta mark or {TRANSLATED} ip saddr set {seen}",
             ),
         ]

@@ -15,16 +15,12 @@ import socket
 from functools import cache
 from pathlib import Path
 
-LIBRARY = "libnftables.so.1"
+from hybridlab.kernel.libnftables import LIBRARY, NftMissing, load
 
 _OUTPUT_STATELESS = 1 << 2
 _NETLINK_NETFILTER = 12
 _SNDBUF = 8 << 20
 """Bytes asked for; the kernel grants up to net.core.wmem_max without privileges in the first user namespace."""
-
-
-class NftMissing(Exception):
-    """libnftables cannot be loaded."""
 
 
 class NftError(Exception):
@@ -37,10 +33,7 @@ class NftTooLong(NftError):
 
 @cache
 def _library() -> ctypes.CDLL:
-    try:
-        library = ctypes.CDLL(LIBRARY)
-    except OSError as error:
-        raise NftMissing(f"{LIBRARY} cannot be loaded: {error}") from error
+    library = load()
     library.nft_ctx_new.restype = ctypes.c_void_p
     library.nft_ctx_new.argtypes = [ctypes.c_uint32]
     library.nft_ctx_free.argtypes = [ctypes.c_void_p]

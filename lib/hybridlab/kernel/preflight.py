@@ -7,19 +7,23 @@ probing processes end, and their namespaces with them.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-
-import orjson
 
 from hybridlab.kernel import enter, namespaces
 from hybridlab.kernel.errors import KernelError
 from hybridlab.kernel.lack import Lack
+from hybridlab.kernel.libnftables import NftMissing
 from hybridlab.kernel.namespaces import CLONE_NEWNET, CLONE_NEWNS, MS_NOSUID
-from hybridlab.kernel.nft import Nft, NftError, NftMissing
+from hybridlab.kernel.nft import Nft, NftError
 from hybridlab.kernel.rtnetlink import RouteSocket
+
+LIBNFTABLES = "libnftables"
+REMEDY = "hybridlab fetch-nftables (takes no root), or the system's package nftables"
 
 
 def check() -> list[Lack]:
@@ -48,7 +52,7 @@ def read_probe(pipe: int) -> list[Lack]:
                 remedy="look for its traceback on standard error, and report it",
             )
         ]
-    return [Lack(**item) for item in orjson.loads(findings)]
+    return [Lack(**item) for item in json.loads(findings)]
 
 
 _children: dict[int, int] = {}
@@ -60,7 +64,7 @@ def _fork_with_pipe(probe: Callable[[], list[Lack]]) -> int:
     if child == 0:
         status = 1
         try:
-            os.write(writing, orjson.dumps(probe()))
+            os.write(writing, json.dumps([asdict(lack) for lack in probe()]).encode())
             status = 0
         except BaseException as error:  # the child must never return into the caller's code
             sys.stderr.write(f"preflight: {error!r}\n")
@@ -127,7 +131,7 @@ def _probe_inside() -> list[Lack]:
         except (KernelError, NftError, OSError) as error:
             lacks.append(Lack(what=what, why=str(error), remedy=remedy))
         except NftMissing as error:
-            lacks.append(Lack(what="libnftables", why=str(error), remedy="apt-get install nftables"))
+            lacks.append(Lack(what=LIBNFTABLES, why=str(error), remedy=REMEDY))
     return lacks
 
 
@@ -149,7 +153,7 @@ def _bridge() -> None:
 
 def _vxlan() -> None:
     with RouteSocket() as route:
-        route.add_vxlan("probe3", index=103, vni=4096, port=4789, mtu=1450, mac="02:00:00:00:00:02")
+        route.add_tunnel("probe3", index=103, identifier=4096, port=4789, mtu=1450, mac="02:00:00:00:00:02")
         route.flush()
 
 

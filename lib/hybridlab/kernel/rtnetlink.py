@@ -36,6 +36,7 @@ _IFLA_INFO_KIND, _IFLA_INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
 _VXLAN_ID, _VXLAN_LINK, _VXLAN_LOCAL, _VXLAN_LEARNING, _VXLAN_PORT, _VXLAN_UDP_CSUM = 1, 3, 4, 7, 15, 18
 
 _RTN_UNICAST, _RTN_BLACKHOLE = 1, 6
+_RTA_PREFSRC = 7
 _RT_TABLE_MAIN = 254
 _RT_SCOPE_UNIVERSE, _RT_SCOPE_LINK = 0, 253
 _RTNH_F_ONLINK = 4
@@ -174,26 +175,28 @@ class RouteSocket:
         )
         self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add veth {name}")
 
-    def add_bridge(self, name: str, *, index: int) -> None:
-        """A bridge, up."""
+    def add_bridge(self, name: str, *, index: int, mac: str | None = None) -> None:
+        """A bridge, up.  Without ports it is a place for an address; kernels may lack the device type ``dummy``."""
         body = _link_header(index, up=True) + attribute(_IFLA_IFNAME, _name(name)) + _link_info("bridge")
+        if mac is not None:
+            body += attribute(_IFLA_ADDRESS, _mac(mac))
         self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add bridge {name}")
 
-    def add_vxlan(
+    def add_tunnel(
         self,
         name: str,
         *,
         index: int,
-        vni: int,
+        identifier: int,
         port: int,
         mtu: int,
         mac: str,
         local: str | None = None,
         device: int | None = None,
     ) -> None:
-        """A VXLAN device, up, that learns nothing: its forwarding entries are static."""
+        """A VXLAN device, up, that learns nothing: its forwarding entries are static; ``identifier``: its VNI."""
         data = (
-            attribute(_VXLAN_ID, _u32(vni))
+            attribute(_VXLAN_ID, _u32(identifier))
             + attribute(_VXLAN_LEARNING, b"\0")
             + attribute(_VXLAN_PORT, struct.pack("!H", port))
             + attribute(_VXLAN_UDP_CSUM, b"\0")
@@ -209,7 +212,7 @@ class RouteSocket:
             + attribute(_IFLA_MTU, _u32(mtu))
             + _link_info("vxlan", data)
         )
-        self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add vxlan {name} with VNI {vni}")
+        self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add vxlan {name} with VNI {identifier}")
 
     def set_link(self, index: int, *, up: bool = True, master: int | None = None, what: str = "") -> None:
         """Bring a link up or down, and put it into a bridge."""
@@ -254,17 +257,23 @@ class RouteSocket:
         """Remove an ARP entry."""
         self._add(RTM_DELNEIGH, _neighbour(index, address), 0, f"delete neighbour {address}", tolerated=tolerated)
 
-    def set_forwarding(self, index: int, mac: str, destination: str, vni: int | None = None) -> None:
+    def set_forwarding(self, index: int, mac: str, destination: str, identifier: int | None = None) -> None:
         """A static VXLAN forwarding entry: frames to ``mac`` go to the VTEP at ``destination``, with the device's VNI
         or another one."""
-        body = _forwarding(index, mac, destination, vni)
+        body = _forwarding(index, mac, destination, identifier)
         self._add(RTM_NEWNEIGH, body, NLM_F_CREATE | NLM_F_REPLACE, f"set forwarding entry {mac} to {destination}")
 
     def delete_forwarding(
-        self, index: int, mac: str, destination: str, vni: int | None = None, *, tolerated: frozenset[int] = frozenset()
+        self,
+        index: int,
+        mac: str,
+        destination: str,
+        identifier: int | None = None,
+        *,
+        tolerated: frozenset[int] = frozenset(),
     ) -> None:
-        """Remove a VXLAN forwarding entry; ``vni`` as it was set."""
-        body = _forwarding(index, mac, destination, vni)
+        """Remove a VXLAN forwarding entry; ``identifier`` as it was set."""
+        body = _forwarding(index, mac, destination, identifier)
         what = f"delete forwarding entry {mac} to {destination}"
         self._add(RTM_DELNEIGH, body, 0, what, tolerated=tolerated)
 
@@ -279,9 +288,13 @@ class RouteSocket:
         onlink: bool = False,
         blackhole: bool = False,
         protocol: int = PROTO_CALICO,
+        source: str | None = None,
     ) -> None:
-        """A route of the main table, new or in place of the old one to the same network."""
+        """A route of the main table, new or in place of the old one to the same network; ``source``: of what the
+        machine itself sends there."""
         body = _route(network, index, via, onlink=onlink, blackhole=blackhole, protocol=protocol)
+        if source is not None:
+            body += attribute(_RTA_PREFSRC, socket.inet_aton(source))
         self._add(RTM_NEWROUTE, body, NLM_F_CREATE | NLM_F_REPLACE, f"set route {network}")
 
     def delete_route(self, network: str, *, index: int | None = None, tolerated: frozenset[int] = frozenset()) -> None:

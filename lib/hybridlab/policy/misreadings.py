@@ -7,27 +7,24 @@ it concerns is enforced as ever.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Literal, get_args
 
-from hybridlab.policy.policy import Peer, Policy, PolicyRule, Ports
+from hybridlab.policy.policy import Direction, Peer, Policy, PolicyRule, PortRange, Ports
 from hybridlab.policy.render import TierPolicies
 
-Misreading = Literal["any-protocol", "any-port", "tcp-only", "namesakes", "blocks"]
-"""``any-protocol``: rules for TCP hold for UDP, and the other way round.  ``any-port``: ports are ignored.
-``tcp-only``: rules without a protocol hold for TCP alone.  ``namesakes``: pods of other namespaces are taken for those
-of the rule's own that have their labels.  ``blocks``: an address stands for all of the block that it is in."""
-MISREADINGS: tuple[Misreading, ...] = get_args(Misreading)
+Misreading = str
+"""A name of :data:`MISREADINGS`."""
 OF_BLOCK = 26
 """Prefix length of the blocks that pods' addresses come from."""
 _TWINS = {"tcp": ("tcp", "udp"), "6": ("6", "17"), "udp": ("tcp", "udp"), "17": ("6", "17")}
+_EVERYTHING = PolicyRule(action="allow")
 
 
 def misread(tiers: tuple[TierPolicies, ...], ways: Iterable[Misreading]) -> tuple[TierPolicies, ...]:
     """The policies of an endpoint, as a Felix that misreads them has them."""
     for way in ways:
-        tiers = tuple(replace(tier, policies=tuple(_policy(policy, way) for policy in tier.policies)) for tier in tiers)
+        tiers = tuple(_TIERS[way](tier) if way in _TIERS else _read_rules(tier, way) for tier in tiers)
     return tiers
 
 
@@ -36,29 +33,33 @@ def widened(members: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({_block(member) if "," not in member else member for member in members}))
 
 
-def _policy(policy: Policy, way: Misreading) -> Policy:
-    ingress, egress = (
-        tuple(made for rule in rules for made in _rules(rule, way)) for rules in (policy.ingress, policy.egress)
+def _read_rules(tier: TierPolicies, way: Misreading) -> TierPolicies:
+    if way not in _RULES:
+        return tier  # it is in the members of sets
+
+    def read(rules: Iterable[PolicyRule], direction: Direction) -> tuple[PolicyRule, ...]:
+        return tuple(made for rule in rules for made in _RULES[way](rule, direction))
+
+    return _with_policies(
+        tier,
+        (
+            replace(policy, ingress=read(policy.ingress, "ingress"), egress=read(policy.egress, "egress"))
+            for policy in tier.policies
+        ),
     )
-    return replace(policy, ingress=ingress, egress=egress)
 
 
-def _rules(rule: PolicyRule, way: Misreading) -> Iterator[PolicyRule]:
-    if way == "any-protocol":
-        for protocol in _TWINS.get(rule.protocol or "", (rule.protocol,)):
-            yield replace(rule, protocol=protocol)
-    elif way == "any-port":
-        yield replace(rule, source=_without_ports(rule.source), destination=_without_ports(rule.destination))
-    elif way == "tcp-only":
-        yield replace(rule, protocol=rule.protocol or "tcp")
-    elif way == "blocks":
-        yield replace(rule, source=_in_blocks(rule.source), destination=_in_blocks(rule.destination))
-    else:
-        yield rule
+def _with_policies(tier: TierPolicies, policies: Iterable[Policy]) -> TierPolicies:
+    return replace(tier, policies=tuple(policies))
 
 
-def _without_ports(peer: Peer) -> Peer:
-    return replace(peer, ports=Ports(), not_ports=Ports())
+def _any_protocol(rule: PolicyRule) -> list[PolicyRule]:
+    return [replace(rule, protocol=protocol) for protocol in _TWINS.get(rule.protocol or "", (rule.protocol,))]
+
+
+def _any_port(rule: PolicyRule) -> PolicyRule:
+    source, destination = (replace(side, ports=Ports(), not_ports=Ports()) for side in (rule.source, rule.destination))
+    return replace(rule, source=source, destination=destination)
 
 
 def _in_blocks(peer: Peer) -> Peer:
@@ -70,3 +71,58 @@ def _block(net: str) -> str:
     if network.version != 4 or network.prefixlen <= OF_BLOCK:
         return net
     return str(network.supernet(new_prefix=OF_BLOCK))
+
+
+def _to_ports(rule: PolicyRule, ranges: Iterable[PortRange]) -> PolicyRule:
+    ports = replace(rule.destination.ports, ranges=tuple(ranges))
+    return replace(rule, destination=replace(rule.destination, ports=ports))
+
+
+def _is_egress_udp(rule: PolicyRule, direction: Direction) -> bool:
+    return direction == "egress" and rule.protocol == "udp"
+
+
+def _ranges(rule: PolicyRule) -> tuple[PortRange, ...]:
+    return rule.destination.ports.ranges
+
+
+def _without_port_names(rule: PolicyRule) -> PolicyRule:
+    ports = replace(rule.destination.ports, names=())
+    return replace(rule, destination=replace(rule.destination, ports=ports))
+
+
+def _unmatched_allowed(policy: Policy) -> Policy:
+    return replace(policy, ingress=(*policy.ingress, _EVERYTHING), egress=(*policy.egress, _EVERYTHING))
+
+
+_RULES: dict[Misreading, Callable[[PolicyRule, Direction], list[PolicyRule]]] = {
+    "any-protocol": lambda rule, _: _any_protocol(rule),
+    "any-port": lambda rule, _: [_any_port(rule)],
+    "tcp-only": lambda rule, _: [replace(rule, protocol=rule.protocol or "tcp")],
+    "blocks": lambda rule, _: [replace(rule, source=_in_blocks(rule.source), destination=_in_blocks(rule.destination))],
+    "no-exceptions": lambda rule, _: [replace(rule, source=replace(rule.source, not_nets=()))],
+    "first-port": lambda rule, _: [_to_ports(rule, _ranges(rule)[:1])],
+    "last-port": lambda rule, _: [_to_ports(rule, _ranges(rule)[-1:])],
+    "range-start": lambda rule, _: [_to_ports(rule, ((first, first) for first, _ in _ranges(rule)))],
+    "range-longer": lambda rule, _: [
+        _to_ports(rule, ((first, last + (last > first)) for first, last in _ranges(rule)))
+    ],
+    "named-port-any": lambda rule, _: [_without_port_names(rule)],
+    "named-port-none": lambda rule, _: [] if rule.destination.ports.names else [rule],
+    "egress-udp-any-port": lambda rule, direction: [_any_port(rule) if _is_egress_udp(rule, direction) else rule],
+    "no-egress-udp": lambda rule, direction: [] if _is_egress_udp(rule, direction) else [rule],
+    "allow-denies": lambda rule, _: [replace(rule, action="deny") if rule.action == "allow" else rule],
+}
+"""Misreadings of a rule, to what is read in its place."""
+
+_TIERS: dict[Misreading, Callable[[TierPolicies], TierPolicies]] = {
+    "first-policy": lambda tier: _with_policies(tier, tier.policies[:1]),
+    "unmatched-allowed": lambda tier: _with_policies(tier, map(_unmatched_allowed, tier.policies)),
+    "egress-too": lambda tier: _with_policies(
+        tier, (replace(policy, types=frozenset({"ingress", "egress"})) for policy in tier.policies)
+    ),
+}
+"""Misreadings of a tier's policies for an endpoint."""
+
+MISREADINGS: tuple[Misreading, ...] = (*_RULES, *_TIERS, "namesakes")
+"""What rules and policies are taken for; docs/lab.md says it of each."""

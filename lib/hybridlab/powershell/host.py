@@ -25,6 +25,7 @@ SERVICE_STATUS = {"Stopped": 1, "Running": 4}
 KNOWN_SERVICES = frozenset(
     {"containerd", "hns", "kubelet", "vmcompute", "calicofelix", "caliconode", "calicoconfd", "kube-proxy", "kubeproxy"}
 )
+CALICO_PROGRAMS = ("calico-node", "calico")
 KNOWN_PROCESSES = frozenset({"calico-node.exe", "calico.exe", "kube-proxy.exe"})
 
 
@@ -159,6 +160,16 @@ async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
     ]
 
 
+class _CalicoProgram(Stage):
+    """Calico's program on the host, which says its version and does nothing else here."""
+
+    async def alone(self) -> None:
+        if [given.word for given in self.call.arguments] != ["-v"]:
+            raise NotEmulated(f"{self.call.name} other than with -v")
+        await self.put([await ask(self.shell, self.call, "calico-version")])
+        self.shell.scope.root.variables["lastexitcode"] = 0
+
+
 async def stop_process(shell: Shell, call: Call) -> list[object]:
     """By id."""
     for identity in enumerate_value(call.get("id")):
@@ -188,6 +199,7 @@ _SERVICE = "-DisplayName -Include -Exclude -InputObject"
 
 def add_to(library: Library) -> None:
     """Register them."""
+    library.tools |= dict.fromkeys(CALICO_PROGRAMS, _CalicoProgram)
     library.add("Get-HnsNetwork", "-Id -Detailed? -Version", once(get_hns_network))
     library.add("Get-HnsEndpoint", "-Id -Version", once(get_hns_endpoint))
     library.add("Get-HnsPolicyList", "-Id -Version", once(get_hns_policy_list))

@@ -20,6 +20,7 @@ from hybridlab.powershell.faults import ErrorRecord, Fault
 from hybridlab.powershell.flow import Break, Continue, Exit, Flow, Return
 from hybridlab.powershell.objects import ArrayList, HashTable, NetObject, enumerate_value, to_text, truth
 from hybridlab.powershell.pipelines import run_pipeline
+from hybridlab.powershell.registry import execution_context
 from hybridlab.powershell.reporting import INFORMATION, SILENT, WARNING, Reporting
 from hybridlab.powershell.scope import PREFERENCES, Scope, check_function
 from hybridlab.powershell.shell import Library
@@ -70,6 +71,7 @@ class Interpreter(Evaluation, Reporting):
         versions.set("PSVersion", NetObject("System.Version", parts, text=text))
         versions.set("PSEdition", "Core" if self.seven else "Desktop")
         found: dict[str, object] = {
+            **({"executioncontext": execution_context()} if self.process.host is not None else {}),
             "true": True,
             "false": False,
             "null": None,

@@ -95,14 +95,15 @@ def _check_ranges(profile: Profile, where: Where) -> None:
     ranges = {
         "block_size": (network.block_size, 20, 32),
         "underlay_mtu": (network.underlay_mtu, 576, 65535),
-        "vxlan_vni": (network.vxlan_vni, 1, 2**24 - 1),
-        "vxlan_port": (network.vxlan_port, 1, 65535),
         "calico_mtu": (network.calico_mtu or 1450, 576, 65535),
         "windows_mtu": (network.windows_mtu or 1450, 576, 65535),
     }
     for key, (value, low, high) in ranges.items():
         if not low <= value <= high:
             raise ProfileError(f"{where.of(('network', key))}: network.{key} is {value}, expected {low} to {high}")
+    if problem := network.plane.problem(profile):
+        path = ("network", "plane", *filter(None, problem[:1]))
+        raise ProfileError(f"{where.of(path)}: {'.'.join(path)} {problem[1]}")
     first, dash, last = profile.kube_proxy.node_port_range.partition("-")
     if not (dash and first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last) <= 65535):
         raise ProfileError(
@@ -124,6 +125,7 @@ def _check_names(profile: Profile, where: Where) -> None:
     for path, value in (
         (("kubernetes", "version"), profile.kubernetes.version),
         (("calico", "version"), profile.calico.version),
+        (("calico", "windows_version"), profile.calico.on("windows")),
     ):
         if not VERSION.match(value):
             raise ProfileError(f"{where.of(path)}: {'.'.join(path)} is {value!r}, expected like v1.34.1")
@@ -161,12 +163,10 @@ def _node_problem(group: NodeGroup) -> str:
             return "Windows nodes cannot be control planes"
         if not WINDOWS_BUILD.match(group.windows_build):
             return f"windows_build is {group.windows_build!r}, expected like 10.0.20348.2762 (build and UBR)"
-    elif group.windows_build:
-        return "windows_build is for Windows nodes only"
-    elif group.windows_updates:
-        return "windows_updates is for Windows nodes only"
-    elif group.windows_dsr is not None:
-        return "windows_dsr is for Windows nodes only"
+    else:
+        told = ("windows_build", "windows_updates", "windows_registry", "windows_dsr")
+        if strange := [name for name in told if getattr(group, name) not in ("", (), {}, None)]:
+            return f"{strange[0]} is for Windows nodes only"
     for taint in group.taints:
         if not TAINT.match(taint):
             return f"taint {taint!r} is not key=value:Effect or key:Effect"

@@ -15,8 +15,9 @@ from typing import Any, Literal, TypeGuard, cast
 
 import yaml
 
+from hybridlab.networks.registry import DEFAULT, PLANES
 from hybridlab.profiles.check import ProfileError, Where, check
-from hybridlab.profiles.model import Profile
+from hybridlab.profiles.model import PlaneSettings, Profile
 
 Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -33,10 +34,13 @@ def names() -> list[str]:
 def load(name_or_path: str, overrides: Sequence[str] = ()) -> Profile:
     """The profile of that name, or in that file, with ``KEY=VALUE`` overrides.  Raises ProfileError."""
     document, where = _document(name_or_path)
+    network = document.setdefault("network", {})
+    if isinstance(network, dict):
+        network.setdefault("plane", {"kind": DEFAULT})
     for override in overrides:
         key, separator, text = override.partition("=")
         if not separator or not key:
-            raise ProfileError(f"--set {override}: expected KEY=VALUE, for example --set network.vxlan_vni=4097")
+            raise ProfileError(f"--set {override}: expected KEY=VALUE, for example --set nodes.linux.count=1")
         _override(document, where, key.strip(), text)
     name = Path(name_or_path).name.removesuffix(".yaml").removesuffix(".yml")
     profile = cast(Profile, _build(Profile, {"name": name, **document}, where, ()))
@@ -144,7 +148,23 @@ def _build(shape: Any, value: Any, where: Where, path: tuple[str, ...]) -> Any:
     return value
 
 
+def _shape_of_plane(value: Any, where: Where, path: tuple[str, ...]) -> type[PlaneSettings]:
+    """The shape that the plane's kind says.  Raises ProfileError for a plane that is not built."""
+    built = ", ".join(PLANES)
+    if not isinstance(value, Mapping) or "kind" not in value:
+        raise ProfileError(f"{where.of(path)}: {_dotted(path)} is told by its kind first, one of {built}")
+    plane = PLANES.get(str(value["kind"]))
+    if plane is None:
+        kind = (*path, "kind")
+        raise ProfileError(
+            f"{where.of(kind)}: {_dotted(kind)} is {value['kind']!r}, which is not built; built: {built}"
+        )
+    return plane.settings_type
+
+
 def _build_dataclass(shape: type, value: Any, where: Where, path: tuple[str, ...]) -> Any:
+    if shape is PlaneSettings:
+        shape = _shape_of_plane(value, where, path)
     if not isinstance(value, Mapping):
         raise ProfileError(f"{where.of(path)}: {_dotted(path)} is {_kind(value)}, expected keys of {shape.__name__}")
     hints = typing.get_type_hints(shape)

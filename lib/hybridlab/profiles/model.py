@@ -1,7 +1,7 @@
 """What kind of cluster a lab is: neutral facts, no behaviour and no expectation.
 
 A profile is a YAML file whose keys are the fields below; an unknown key is an error that names file and line.
-``hybridlab up --set network.vxlan_vni=4097`` overrides one field by its dotted path.
+``hybridlab up --set network.pod_cidr=10.244.0.0/16`` overrides one field by its dotted path.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class CalicoSettings:
     """Calico's version and how it was installed."""
 
     version: str = "v3.31.2"
+    windows_version: str = ""
+    """Calico's version on Windows nodes, where it is another: AKS' images bring their own; empty: the same."""
     install: Literal["operator", "manifest", "services"] = "operator"
     """services: by manifests on Linux, and on Windows nodes by Calico's scripts as the services CalicoFelix and
     CalicoNode, without a pod (by hand, AKS)."""
@@ -60,27 +62,40 @@ class CalicoSettings:
     """crd.projectcalico.org/v1 is served."""
     defects: CalicoDefects = CalicoDefects()
 
+    def on(self, os: OS) -> str:
+        """Calico's version on nodes of one operating system."""
+        return (self.windows_version if os == "windows" else "") or self.version
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaneSettings:
+    """How pods' packets get to other nodes.
+
+    Each kind of plane has fields of its own, a subclass that stands with what it does in ``networks``.
+    """
+
+    kind: str
+
+    def problem(self, profile: Profile) -> tuple[str, str] | None:
+        """A field of this shape that is well-formed and still impossible, and why; an empty name: the whole plane."""
+        return None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
     """Pod and service networking."""
 
+    plane: PlaneSettings
+    """``kind`` first, then what that kind of plane can be told."""
     pod_cidr: str = "192.168.0.0/16"
     block_size: int = 26
     service_cidr: str = "10.96.0.0/12"
     node_cidr: str = "10.0.0.0/24"
     underlay_mtu: int = 1500
-    vxlan_vni: int = 4096
-    vxlan_port: int = 4789
     calico_mtu: int | None = None
-    """Installation .spec.calicoNetwork.mtu, bytes, for Linux pods and VXLAN devices.  None: Calico takes
-    underlay - 50."""
+    """Installation .spec.calicoNetwork.mtu, bytes, for Linux pods and tunnels.  None: what the underlay leaves."""
     windows_mtu: int | None = None
-    """Inside Windows pods, bytes.  None: underlay - 50 (deduced: Calico's Windows CNI sets no MTU)."""
-    encapsulation: Literal["VXLAN", "VXLANCrossSubnet", "IPIP", "None"] = "VXLAN"
-    """What the IP pool says."""
-    ipip_mode: Literal["Never", "Always", "CrossSubnet"] = "Never"
-    bgp: Literal["Disabled", "Enabled"] = "Disabled"
+    """Inside Windows pods, bytes.  None: what the underlay leaves (deduced: Calico's Windows CNI sets no MTU)."""
     nat_outgoing: bool = True
     strict_affinity: bool = True
     dns_domain: str = "cluster.local"
@@ -132,6 +147,9 @@ class Timing:
     windows_refused_ms: int = 0
     """How late programs of Windows pods hear that a TCP connection was refused.  Really 1000 to 3000: Winsock sends its
     SYN again after a reset, 500 ms apart, before it believes it (Microsoft KB175523)."""
+    node_unknown_ms: int = 1500
+    """How long a node's kubelet is silent before the node is Ready Unknown and tainted.  Really 50,000
+    (kube-controller-manager --node-monitor-grace-period; 40,000 before Kubernetes 1.32)."""
     image_pull_ms: int = 0
     pod_start_ms: int = 0
     daemon_replaced_ms: int = 1000
@@ -150,6 +168,9 @@ class NodeGroup:
     control_plane: bool = False
     windows_build: str = ""
     """``10.0.20348.2762``: build and UBR of a Windows node."""
+    windows_registry: dict[str, str] = field(default_factory=dict)
+    """Values in the registry of these Windows hosts by their paths below HKLM, switches of HNS and VFP say; digits are
+    DWORDs."""
     windows_updates: tuple[str, ...] = ()
     """KB numbers of the updates that Windows lists as installed, ``KB5044281``; empty: it lists none."""
     os_image: str = ""
@@ -172,7 +193,7 @@ class Profile:
     description: str
     kubernetes: Kubernetes = Kubernetes()
     calico: CalicoSettings = CalicoSettings()
-    network: Network = Network()
+    network: Network
     kube_proxy: KubeProxy = KubeProxy()
     windows: Windows = Windows()
     timing: Timing = Timing()

@@ -1,13 +1,14 @@
-"""How kubelets can be made to get stuck with starting containers, for the lab's faults; none is at first."""
+"""How kubelets can be made to get stuck with starting and probing pods, for the lab's faults; none is at first."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Literal
 
-Stall = Literal["pods", "pulls"]
+Stall = Literal["pods", "pulls", "probes", "dead"]
 """pods: what is bound to the node is not taken note of, though the node stays Ready.  pulls: images that are not there
-yet are pulled without end."""
+yet are pulled without end.  probes: those that go over the network fail.  dead: the kubelet does nothing any more, and
+renews no lease."""
 
 
 class KubeletStalls:
@@ -32,8 +33,8 @@ class KubeletStalls:
         return self._stalls.get(name, ("pods", frozenset()))[1]
 
     def stalled(self, what: Stall, node: str) -> bool:
-        """Whether it stalls there now."""
-        return any(kind == what and node in nodes for kind, nodes in self._stalls.values())
+        """Whether it stalls there now; a dead kubelet stalls with everything."""
+        return any(kind in (what, "dead") and node in nodes for kind, nodes in self._stalls.values())
 
     async def passes(self, what: Stall, node: str) -> None:
         """Returns once it does not stall there."""

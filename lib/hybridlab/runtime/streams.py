@@ -55,17 +55,6 @@ class NullOutput:
         """Drop ``data``."""
 
 
-class BufferOutput:
-    """Keeps everything; for probes and tests."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-
-    async def write(self, data: bytes) -> None:
-        """Append ``data``."""
-        self.data += data
-
-
 class LazyReader(asyncio.StreamReader):
     """Standard input over a descriptor that the caller owns: nothing is taken from it before the first read."""
 

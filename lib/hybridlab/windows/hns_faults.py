@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 class HnsFaults:
     """What is deliberately wrong with a node's HNS, by the ids of the faults that want it."""
 
-    follows_vni: set[str] = field(default_factory=set)
-    """A VNI that is delivered while the network is there becomes its VSID."""
+    follows_delivered: set[str] = field(default_factory=set)
+    """A VSID that is delivered while the network is there becomes its own."""
     remembers_vsid: set[str] = field(default_factory=set)
     """A network that is made anew gets the VSID that the removed one had."""
     loses_services: set[str] = field(default_factory=set)
@@ -25,10 +25,10 @@ class HnsFaults:
         """How it answers who asks: by one of ``fails``; empty when it works."""
         return next(iter(self.fails.values()), "")
 
-    def vsid_of_new(self, vni: int) -> int:
-        """The VSID that a network gets which is made when ``vni`` is delivered: that one."""
-        return self.removed_vsid if self.remembers_vsid and self.removed_vsid is not None else vni
+    def vsid_of_new(self, delivered: int | None) -> int | None:
+        """The VSID that a network gets which is made now: the one that is delivered."""
+        return self.removed_vsid if self.remembers_vsid and self.removed_vsid is not None else delivered
 
-    def vsid_of_kept(self, vsid: int, vni: int) -> int:
-        """The VSID of a network that is there when ``vni`` is delivered: the one it has."""
-        return vni if self.follows_vni else vsid
+    def vsid_of_kept(self, vsid: int | None, delivered: int | None) -> int | None:
+        """The VSID of a network that is there when one is delivered: the one it has."""
+        return delivered if self.follows_delivered else vsid

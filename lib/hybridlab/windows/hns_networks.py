@@ -1,36 +1,61 @@
 """HNS of one Windows node: its networks, and the endpoints on them.
 
 A network keeps the VSID that it was made with.  Calico makes its network "Calico" when there is none, and otherwise
-compares type, subnet and gateway only (``ensureVxlanNetworkExists``): a VNI that is delivered later changes nothing
+compares type, subnet and gateway only (``ensureVxlanNetworkExists``): a VSID that is delivered later changes nothing
 until the network is removed.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from hybridlab.windows.hns import pod_mac, vtep_mac
 from hybridlab.windows.hns_faults import HnsFaults
-from hybridlab.windows.reserved import gateway, source_vip
 
 POD_NETWORK, HOST_ENDPOINT = "Calico", "Calico_ep"
 EXTERNAL_NETWORK = "External"
 """Made by node-service.ps1 to get a virtual switch; no pod is ever on it."""
-EXTERNAL_SUBNET, EXTERNAL_GATEWAY, EXTERNAL_VSID = "192.168.255.0/30", "192.168.255.1", 9999
-SMALLEST_VNI = 4096
+EXTERNAL_SUBNET, EXTERNAL_GATEWAY = "192.168.255.0/30", "192.168.255.1"
+HYPERV_OUI = "00:15:5d"
+"""First half of the MAC addresses that Hyper-V and HNS give."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSpec:
+    """How HNS is asked to make a network."""
+
+    name: str
+    type: str
+    """As HNS calls it."""
+    subnet: str
+    gateway: str
+    vsid: int | None = None
+    """Virtual subnet id; None where networks of this type have none."""
+    pods_gateway: str = ""
+    """Where endpoints send what is not on their subnet; empty: to the gateway."""
+    host_endpoint: tuple[str, str] | None = None
+    """Address and MAC of the endpoint that the host itself gets with the network."""
+    policies: tuple[Mapping[str, Any], ...] = ()
+    """What the network shows besides what Felix puts on it."""
+    endpoint_policies: tuple[Mapping[str, Any], ...] = ()
+    """What every endpoint on it has."""
 
 
 @dataclass(kw_only=True)
 class HnsNetwork:
-    """One overlay network."""
+    """One network."""
 
     id: str
-    name: str
-    subnet: str
-    gateway: str
-    vsid: int
+    spec: NetworkSpec
+    vsid: int | None
+    """As it is now."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.spec.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +75,14 @@ class HnsEndpoint:
 class Hns:
     """The Host Networking Service of one node."""
 
-    def __init__(self, node: str) -> None:
+    def __init__(self, node: str, external: NetworkSpec) -> None:
+        """``external`` is there from the beginning."""
         self.node = node
         self.faults = HnsFaults()
         self._networks: dict[str, HnsNetwork] = {}
         self._endpoints: dict[str, HnsEndpoint] = {}
         self._listeners: list[Callable[[], None]] = []
-        self._add(EXTERNAL_NETWORK, EXTERNAL_SUBNET, EXTERNAL_GATEWAY, EXTERNAL_VSID)
+        self._add(external, external.vsid)
 
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call ``listener`` whenever a network came, went or got another VSID."""
@@ -80,24 +106,20 @@ class Hns:
         network = self.pod_network
         return None if network is None else network.vsid
 
-    def ensure_pod_network(self, block: str, vni: int) -> tuple[str, ...]:
-        """Make the network "Calico" for the node's IPAM block with this VNI, when it is not there.
+    def ensure_pod_network(self, spec: NetworkSpec) -> tuple[str, ...]:
+        """Make the network "Calico" as asked, when it is not there for the same subnet.
 
-        Returns the pods that were on a network of another block, which is removed for it: they have none any more.
-        Raises ValueError for a VNI that Windows does not support.
+        Returns the pods that were on a network of another subnet, which is removed for it: they have none any more.
         """
-        if vni < SMALLEST_VNI:
-            raise ValueError(f"Windows does not support VXLANVNI < {SMALLEST_VNI}")
         gone: tuple[str, ...] = ()
         network = self.pod_network
-        if network is not None and (network.subnet, network.gateway) != (block, gateway(block)):
+        if network is not None and (network.spec.subnet, network.spec.gateway) != (spec.subnet, spec.gateway):
             gone = self.remove_network(network.id)
             network = None
         if network is None:
-            network = self._add(POD_NETWORK, block, gateway(block), self.faults.vsid_of_new(vni))
-            self._attach(network, HOST_ENDPOINT, source_vip(block), pod_mac(source_vip(block)))
-        elif network.vsid != (vsid := self.faults.vsid_of_kept(network.vsid, vni)):
-            self.set_vsid(vsid)
+            self._add(spec, self.faults.vsid_of_new(spec.vsid))
+        elif network.vsid != (vsid := self.faults.vsid_of_kept(network.vsid, spec.vsid)):
+            self._set_vsid(network, vsid)
         return gone
 
     def set_vsid(self, vsid: int) -> None:
@@ -105,6 +127,9 @@ class Hns:
         network = self.pod_network
         if network is None:
             raise ValueError(f"{self.node} has no HNS network {POD_NETWORK}")
+        self._set_vsid(network, vsid)
+
+    def _set_vsid(self, network: HnsNetwork, vsid: int | None) -> None:
         network.vsid = vsid
         self._changed()
 
@@ -119,11 +144,12 @@ class Hns:
         self._changed()
         return tuple(endpoint.pod for endpoint in gone if endpoint.pod)
 
-    def _add(self, name: str, subnet: str, gateway_address: str, vsid: int) -> HnsNetwork:
-        network = HnsNetwork(id=_identity(), name=name, subnet=subnet, gateway=gateway_address, vsid=vsid)
+    def _add(self, spec: NetworkSpec, vsid: int | None) -> None:
+        network = HnsNetwork(id=_identity(), spec=spec, vsid=vsid)
         self._networks[network.id] = network
+        if spec.host_endpoint is not None:
+            self._attach(network, HOST_ENDPOINT, *spec.host_endpoint)
         self._changed()
-        return network
 
     def _changed(self) -> None:
         for listener in self._listeners:
@@ -137,9 +163,9 @@ class Hns:
         return tuple(self._endpoints.values())
 
     @property
-    def router_mac(self) -> str:
-        """MAC of the node's distributed router, which is its VXLAN tunnel endpoint."""
-        return vtep_mac(self.node)
+    def host_endpoint(self) -> str | None:
+        """Address of the host's own endpoint among the pods; None while there is none."""
+        return next((endpoint.address for endpoint in self.endpoints if endpoint.name == HOST_ENDPOINT), None)
 
     def attach(self, pod: str, sandbox: str, address: str, mac: str) -> None:
         """An endpoint on "Calico" for a pod, named as Calico's CNI plugin does.  Raises ValueError without network."""

@@ -18,48 +18,30 @@ attached and shared by several containers, 4 detached, 5 degraded, 6 destroyed."
 PROTOCOLS = {"tcp": 6, "udp": 17}
 
 
-def network(found: HnsNetwork, management_address: str, router_mac: str, remote_blocks: Iterable[Object]) -> Object:
-    """A network; ``remote_blocks`` are the RemoteSubnetRoute policies that Felix has put on it."""
-    routes = list(remote_blocks)
-    policies: list[Object] = [
-        {"Type": "HostRoute"},
-        {"Type": "DrMacAddress", "Address": hyphens(router_mac)},
-        *routes,
-    ]
+def network(found: HnsNetwork, management_address: str, routes: Iterable[Object]) -> Object:
+    """A network; ``routes`` are the policies that lead to other nodes, which Felix has put on it."""
     return {
         "ActivityId": found.id,
         "ID": found.id,
         "Name": found.name,
-        "Type": "Overlay",
+        "Type": found.spec.type,
         "State": RUNNING,
         "ManagementIP": management_address,
         "IPv6": False,
         "Subnets": [
             {
-                "AddressPrefix": found.subnet,
-                "GatewayAddress": found.gateway,
-                "Policies": [{"Type": "VSID", "VSID": found.vsid}],
+                "AddressPrefix": found.spec.subnet,
+                "GatewayAddress": found.spec.gateway,
+                "Policies": [] if found.vsid is None else [{"Type": "VSID", "VSID": found.vsid}],
             }
         ],
-        "Policies": policies,
-    }
-
-
-def remote_subnet_route(block: str, vni: int, mac: str, node_address: str) -> Object:
-    """The policy by which a network reaches another node's block."""
-    return {
-        "Type": "RemoteSubnetRoute",
-        "DestinationPrefix": block,
-        "IsolationId": vni,
-        "DistributedRouterMacAddress": hyphens(mac),
-        "ProviderAddress": node_address,
+        "Policies": [*(dict(policy) for policy in found.spec.policies), *routes],
     }
 
 
 def endpoint(
     found: HnsEndpoint,
     on: HnsNetwork,
-    management_address: str,
     own_policies: Sequence[Mapping[str, Any]],
     acls: Sequence[Mapping[str, Any]],
 ) -> Object:
@@ -73,12 +55,12 @@ def endpoint(
         "VirtualNetwork": on.id,
         "VirtualNetworkName": on.name,
         "IPAddress": found.address,
-        "PrefixLength": int(on.subnet.partition("/")[2]),
+        "PrefixLength": int(on.spec.subnet.partition("/")[2]),
         "MacAddress": hyphens(found.mac),
-        "GatewayAddress": on.gateway,
+        "GatewayAddress": on.spec.pods_gateway or on.spec.gateway,
         "IsRemoteEndpoint": False,
         "Policies": [
-            {"Type": "PA", "PA": management_address},
+            *(dict(policy) for policy in on.spec.endpoint_policies),
             *([dict(policy) for policy in own_policies] if found.pod else []),
             *(dict(acl) for acl in acls),
         ],

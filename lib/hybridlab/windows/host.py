@@ -20,9 +20,9 @@ from hybridlab.windows.dsr import uses_dsr
 from hybridlab.windows.hns_networks import POD_NETWORK, Hns
 
 ALWAYS_RUNNING = ("containerd", "hns", "kubelet", "vmcompute")
-CALICO_SERVICES = ("CalicoFelix", "CalicoNode")
-"""Services of an installation without operator; an operator runs the same scripts in HostProcess containers."""
 FELIX_SERVICE = "CalicoFelix"
+SERVICES_FOLDER, CONTAINER_FOLDER = "C:\\CalicoWindows", "C:\\hpc\\CalicoWindows"
+"""Where Calico's program lies that runs: on the host, or as the HostProcess container that has it sees it."""
 HNS_QUESTIONS = frozenset(("networks", "endpoints", "policy-lists", "remove-network"))
 HNS_FAILURES = {
     "error": "An unexpected error occurred while processing the request.",
@@ -51,7 +51,7 @@ class HostState:
     pod_policies: Callable[[], list[dict[str, Any]]]
     """What the CNI plugin gives every endpoint of a pod besides its ACLs."""
     remote_routes: Callable[[], list[dict[str, Any]]]
-    """RemoteSubnetRoute policies that Felix has put on the pod network."""
+    """Policies that lead to other nodes, which Felix has put on the pod network."""
     services: Callable[[], ServiceTable | None]
     """What kube-proxy has programmed on the node."""
     files: Callable[[], Mapping[str, str]]
@@ -63,6 +63,10 @@ class HostState:
     restart_felix: Callable[[], Awaitable[None]]
     remove_network: Callable[[str], Awaitable[None]]
     """Remove a network by id, with everything that this cuts off."""
+    calico_services: tuple[str, ...] = ()
+    """Windows services that Calico runs as; none where it runs in pods alone."""
+    kube_proxy_service: str = ""
+    """Windows service that kube-proxy is; empty: it is none."""
 
 
 class WindowsHost:
@@ -73,28 +77,28 @@ class WindowsHost:
         self._acts: set[asyncio.Task[None]] = set()
 
     async def answer(self, question: str, arguments: Mapping[str, Any]) -> object:
-        """JSON for ``networks``, ``endpoints``, ``policy-lists``, ``services``, ``processes``, ``updates`` and
-        ``files``; nothing for the acts ``remove-network`` (id), ``restart-service`` (name) and ``stop-process`` (id).
+        """JSON for ``networks``, ``endpoints``, ``policy-lists``, ``services``, ``processes``, ``updates``,
+        ``registry``, ``calico-version`` and ``files``; nothing for the acts ``remove-network`` (id),
+        ``restart-service`` (name) and ``stop-process`` (id).
 
         Raises HostRefused.
         """
         if question in HNS_QUESTIONS:
             self._hns_fails()
+        told: dict[str, Callable[[], object]] = {
+            "networks": self._networks,
+            "endpoints": self._endpoints,
+            "policy-lists": self._policy_lists,
+            "services": self._services,
+            "processes": self._processes,
+            "updates": self._updates,
+            "registry": self._registry,
+            "calico-version": lambda: self._profile.calico.on("windows"),
+            "files": lambda: dict(self._state.files()),
+        }
+        if question in told:
+            return told[question]()
         match question:
-            case "networks":
-                return self._networks()
-            case "endpoints":
-                return self._endpoints()
-            case "policy-lists":
-                return self._policy_lists()
-            case "services":
-                return self._services()
-            case "processes":
-                return self._processes()
-            case "updates":
-                return [{"Description": "Update", "HotFixID": name} for name in self._machine.group.windows_updates]
-            case "files":
-                return dict(self._state.files())
             case "remove-network":
                 await self._remove_network(str(arguments["id"]))
             case "restart-service":
@@ -112,21 +116,17 @@ class WindowsHost:
             raise HostRefused(f"hns-{how}", f"HNS failed with error : {HNS_FAILURES[how]}")
 
     def _networks(self) -> list[dict[str, Any]]:
-        hns, address = self._state.hns, self._machine.address
+        address, routes = self._machine.address, self._state.remote_routes()
         return [
-            hns_objects.network(
-                network, address, hns.router_mac, self._state.remote_routes() if network.name == POD_NETWORK else ()
-            )
-            for network in hns.networks
+            hns_objects.network(network, address, routes if network.name == POD_NETWORK else ())
+            for network in self._state.hns.networks
         ]
 
     def _endpoints(self) -> list[dict[str, Any]]:
         hns, acls, policies = self._state.hns, self._state.acls(), self._state.pod_policies()
         networks = {network.id: network for network in hns.networks}
         return [
-            hns_objects.endpoint(
-                endpoint, networks[endpoint.network], self._machine.address, policies, acls.get(endpoint.pod, ())
-            )
+            hns_objects.endpoint(endpoint, networks[endpoint.network], policies, acls.get(endpoint.pod, ()))
             for endpoint in hns.endpoints
         ]
 
@@ -146,12 +146,14 @@ class WindowsHost:
 
     def _services(self) -> dict[str, str]:
         services = dict.fromkeys(ALWAYS_RUNNING, RUNNING)
-        if self._profile.calico.install != "operator":
-            up = RUNNING if self._state.felix_process() is not None else STOPPED
-            services |= dict.fromkeys(CALICO_SERVICES, up)
-        if name := kube_proxy.service_name(self._profile):
+        up = RUNNING if self._state.felix_process() is not None else STOPPED
+        services |= dict.fromkeys(self._state.calico_services, up)
+        if name := self._state.kube_proxy_service:
             services[name] = RUNNING if self._state.kube_proxy_process() is not None else STOPPED
         return services
+
+    def _updates(self) -> list[dict[str, str]]:
+        return [{"Description": "Update", "HotFixID": name} for name in self._machine.group.windows_updates]
 
     async def _restart_service(self, name: str) -> None:
         names = {service.lower() for service in self._services()}
@@ -164,10 +166,20 @@ class WindowsHost:
     def _processes(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         if (process := self._state.felix_process()) is not None:
-            name, command = felix_command(self._profile.calico.version)
-            found.append({"Name": name, "ProcessId": process, "CommandLine": command})
+            name, command = felix_command(self._profile.calico.on("windows"))
+            folder = SERVICES_FOLDER if self._profile.calico.install == "services" else CONTAINER_FOLDER
+            path = f"{folder}\\{name}"
+            found.append({"Name": name, "ProcessId": process, "CommandLine": command, "ExecutablePath": path})
         if (running := self._state.kube_proxy_process()) is not None:
             found.append({"Name": kube_proxy.NAME, "ProcessId": running[0], "CommandLine": running[1]})
+        return found
+
+    def _registry(self) -> dict[str, dict[str, object]]:
+        """Key below HKLM to its values; numbers are DWORDs."""
+        found: dict[str, dict[str, object]] = {}
+        for path, value in self._machine.group.windows_registry.items():
+            key, _, name = path.rpartition("\\")
+            found.setdefault(key, {})[name] = int(value) if value.isdigit() else value
         return found
 
     async def _stop_process(self, process: int) -> None:

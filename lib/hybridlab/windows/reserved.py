@@ -31,10 +31,10 @@ def reserved_addresses(block: str) -> tuple[str, str, str, str]:
 
 
 def gateway(block: str) -> str:
-    """The pods' gateway in overlay mode, which is also the node's tunnel address."""
+    """The address of the network's own gateway; on an overlay pods send to it, and it is the node's tunnel address."""
     return reserved_addresses(block)[GATEWAY]
 
 
 def source_vip(block: str) -> str:
-    """The host endpoint's address in overlay mode: what kube-proxy gets as ``--source-vip``."""
+    """The host endpoint's address; on an overlay kube-proxy gets it as ``--source-vip``."""
     return reserved_addresses(block)[HOST_ENDPOINT]

@@ -14,6 +14,7 @@ from hybridlab.api.contract import Obj
 from hybridlab.api.core import Core, Settings
 from hybridlab.api.interference import Interference
 from hybridlab.calico.cluster import Calico
+from hybridlab.cluster.installs.installed import Installed
 from hybridlab.dataplane.contract import Dataplane, remote_dataplane
 from hybridlab.dataplane.model import NodeSpec
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
@@ -22,6 +23,7 @@ from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.zone_gate import ZoneGate
 from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
+from hybridlab.networks.registry import fault_types, plane_of
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
 
@@ -60,9 +62,10 @@ class CalicoLab:
         self.profile = load("default", overrides)
         self.core = Core(Settings())
         self.client = self.core.client("admin")
-        self.calico = Calico(self.core.client, plane, self.profile)
+        network = plane_of(self.profile)
+        self.calico = Calico(self.core.client, plane, self.profile, network, Installed(self.profile, network))
         harness = LabParts(plane, self.calico, self.client, ZoneGate(plane), Interference(), _no_containers)
-        self.injector = Injector(harness)
+        self.injector = Injector(harness, fault_types())
         self.pods: dict[str, Obj] = {}
         self.addresses: dict[str, str] = {}
 

@@ -36,7 +36,7 @@ def devices(lab: CalicoLab) -> dict[str, int]:
 
 def vni_of(felix: Felix) -> int | None:
     """VNI of the VXLAN device as Felix programmed it last."""
-    return None if felix.routing.vxlan is None else felix.routing.vxlan.vni
+    return None if felix.routing.tunnel is None else felix.routing.tunnel.identifier
 
 
 def deliver(lab: CalicoLab, vni: int) -> None:
@@ -113,7 +113,7 @@ def test_pods_of_a_removed_network_are_cut_off_and_their_node_is_not(own: Calico
     assert hns.pod_network is not None
     own.run(own.calico.remove_hns_network("windows-2022", hns.pod_network.id))
     own.run(own.plane.cut_off_pod("one that has left"))  # as when a pod leaves meanwhile: no reason to stop
-    own.run(own.until(lambda: own.calico.felixes["windows-2022"].routing.vxlan is None))
+    own.run(own.until(lambda: own.calico.felixes["windows-2022"].routing.tunnel is None))
     own.run(own.settled())
     assert not own.reaches("l1", "w1")
     assert own.attempt("w1", "w1b") == "OSError"  # network unreachable: there is no interface any more

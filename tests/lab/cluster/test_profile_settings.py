@@ -18,7 +18,7 @@ pytestmark = [
 ]
 
 SETTINGS = {
-    "network.vxlan_vni": "7777",
+    "network.plane.vni": "7777",
     "network.underlay_mtu": "9000",
     "network.windows_mtu": "1400",
     "network.dns_domain": "lab.test",

@@ -10,6 +10,7 @@ from typing import Any
 from hybridlab.api.contract import Obj
 from hybridlab.api.core import Core, Settings
 from hybridlab.calico.cluster import Calico
+from hybridlab.cluster.installs.installed import Installed
 from hybridlab.cluster.kube_proxy_pods import WindowsKubeProxies
 from hybridlab.cluster.windows_hosts import HostAnswers, windows_hosts
 from hybridlab.controllers.manager import ControlPlane
@@ -17,6 +18,7 @@ from hybridlab.dataplane.contract import remote_dataplane
 from hybridlab.faults.service_gate import ServiceGate
 from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import LabdSettings, launch
+from hybridlab.networks.registry import plane_of
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.contract import WindowsHosts
 from hybridlab.runtime.descriptors import RemoteStreams, remote_runtime
@@ -50,7 +52,9 @@ class WholeLab:
         channel.on_event = streams.event
         self.core = Core(Settings(service_cidr=self.profile.network.service_cidr))
         self.client = self.core.client("test")
-        self.calico = Calico(self.core.client, self.dataplane, self.profile)
+        plane = plane_of(self.profile)
+        installed = Installed(self.profile, plane)
+        self.calico = Calico(self.core.client, self.dataplane, self.profile, plane, installed)
         service_gate = ServiceGate(self.dataplane)
         self.control_plane = ControlPlane(
             self.core.client,
@@ -58,11 +62,14 @@ class WholeLab:
             self.runtime,
             self.profile,
             self.calico.pod_network,
+            installed,
             proxied=service_gate,
             snat_local_pods_to=self.calico.snat_for,
         )
         on_windows = {name: (node.machine, node.hns) for name, node in self.calico.windows.items()}
-        kube_proxies = WindowsKubeProxies(self.profile, on_windows, self.control_plane, self.runtime, service_gate)
+        kube_proxies = WindowsKubeProxies(
+            self.profile, plane, on_windows, self.control_plane, self.runtime, service_gate
+        )
         hosts = windows_hosts(self.calico, self.control_plane, kube_proxies, self.profile)
         Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
         self.control_plane.on_container_started(self._started)

@@ -12,7 +12,7 @@ import errno
 import selectors
 import socket
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from socket import socket as Socket  # noqa: N812 (a class; Lab has a method of its name)
 from typing import Any, TypeVar
@@ -24,12 +24,13 @@ from hybridlab.dataplane.model import (
     EndpointProgram,
     NodeRoutes,
     NodeSpec,
+    PodPort,
     PodSpec,
     PolicyUpdate,
-    RemoteBlock,
     ServicePort,
     ServiceTable,
-    VxlanSpec,
+    Tunnel,
+    TunnelRoute,
 )
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.kernel.wire import Channel
@@ -49,7 +50,7 @@ class TestNode:
 
     spec: NodeSpec
     block: str
-    vxlan: VxlanSpec
+    tunnel: Tunnel
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,11 @@ class Lab:
     def routes(self, name: str) -> NodeRoutes:
         own = self.nodes[name]
         remote = tuple(
-            RemoteBlock(
+            TunnelRoute(
                 cidr=n.block,
                 node_address=n.spec.address,
-                tunnel_address=n.vxlan.tunnel_address,
-                tunnel_mac=n.vxlan.tunnel_mac,
+                tunnel_address=n.tunnel.address,
+                tunnel_mac=n.tunnel.mac,
             )
             for n in self.nodes.values()
             if n is not own
@@ -107,7 +108,7 @@ class Lab:
             name=f"{node}{letter}",
             namespace="default",
             address=f"192.168.1.{64 * number + 5 + 'abcdefgh'.index(letter)}",
-            gateway=f"192.168.1.{64 * number + 1}" if windows else "169.254.1.1",
+            port=PodPort(gateway=f"192.168.1.{64 * number + 1}" if windows else "169.254.1.1"),
         )
         await self.plane.add_pod(spec)
         self.pods[spec.id] = spec
@@ -230,32 +231,43 @@ def _node(name: str, number: int) -> TestNode:
     """Node number N: 10.0.0.10+N, block 192.168.1.64*(N-1)/26, tunnel address .0 on Linux and .1 on Windows."""
     windows = name.startswith("w")
     base = 64 * (number - 1)
-    vxlan = VxlanSpec(
-        vni=4096,
+    tunnel = Tunnel(
+        device="vxlan.calico",
+        identifier=4096,
         port=4789,
         mtu=1450,
-        tunnel_address=f"192.168.1.{base + 1 if windows else base}",
-        tunnel_mac=f"66:00:00:00:00:{number:02x}",
+        address=f"192.168.1.{base + 1 if windows else base}",
+        mac=f"66:00:00:00:00:{number:02x}",
     )
     spec = NodeSpec(
         name=name,
         os="windows" if windows else "linux",
         address=f"10.0.0.{10 + number}",
         prefix_length=24,
-        vxlan=vxlan,
+        tunnel=tunnel,
         reset="both" if name == "w2" else "remote",  # one of each
     )
-    return TestNode(spec=spec, block=f"192.168.1.{base}/26", vxlan=vxlan)
+    return TestNode(spec=spec, block=f"192.168.1.{base}/26", tunnel=tunnel)
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
+LabType = TypeVar("LabType", bound=Lab)
+
+
+@contextlib.contextmanager
+def labd_lab(kind: Callable[[asyncio.Runner, Channel], LabType]) -> Iterator[LabType]:
+    """A lab of this kind, built, behind a labd of its own."""
     labd = launch(LabdSettings(services=("dataplane",)))
     with asyncio.Runner() as runner:
         try:
             channel = runner.run(labd.connect())
-            built = Lab(runner, channel)
+            built = kind(runner, channel)
             runner.run(built.build())
             yield built
         finally:
             runner.run(labd.close())
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with labd_lab(Lab) as built:
+        yield built

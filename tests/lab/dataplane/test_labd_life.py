@@ -272,10 +272,12 @@ def test_what_the_machine_forbids_is_named_with_what_to_allow(limit: str, what: 
 
 
 def test_a_missing_library_is_a_lack_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybridlab.kernel.nft.LIBRARY", "libnftables-is-not-here.so.1")
+    monkeypatch.setattr("hybridlab.kernel.libnftables.LIBRARY", "libnftables-is-not-here.so.1")
+    monkeypatch.setattr("hybridlab.kernel.libnftables.FETCHED", Path("/nowhere"))
     monkeypatch.setattr("hybridlab.kernel.nft._library", _uncached_library())
     (lack,) = preflight.check()
-    assert (lack.what, lack.remedy) == ("libnftables", "apt-get install nftables")
+    assert lack.what == "libnftables"
+    assert lack.remedy.startswith("hybridlab fetch-nftables (takes no root), or ")
     assert "libnftables-is-not-here.so.1 cannot be loaded" in lack.why
 
 

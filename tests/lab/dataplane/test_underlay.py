@@ -18,7 +18,7 @@ ETH_P_ALL = 3
 
 
 @contextlib.contextmanager
-def capture(lab: Lab, where: Any, device: Any = None) -> Iterator[Any]:
+def capture(lab: Any, where: Any, device: Any = None) -> Iterator[Any]:
     """On one device, or on all of the namespace."""
     sock = lab.run(sandbox_socket(lab.channel, where, socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)))
     with sock:
@@ -76,15 +76,15 @@ def test_a_node_has_exactly_the_static_entries_that_felix_lays(lab: Lab) -> None
     facts: Any = lab.run(lab.plane.facts("l1"))
     remote = [n for n in lab.nodes.values() if n.spec.name != "l1"]
     assert {(e["mac"], e["dst"]) for e in facts["fdb"] if e["dev"] == "vxlan.calico"} == {
-        (n.vxlan.tunnel_mac, n.spec.address) for n in remote
+        (n.tunnel.mac, n.spec.address) for n in remote
     }
     tunnels = {(n["dst"], n["lladdr"], n["permanent"]) for n in facts["neighbours"] if n["dev"] == "vxlan.calico"}
-    assert tunnels == {(n.vxlan.tunnel_address, n.vxlan.tunnel_mac, True) for n in remote}
+    assert tunnels == {(n.tunnel.address, n.tunnel.mac, True) for n in remote}
     calico = {r["dst"]: r for r in facts["routes"] if r["protocol"] == 80}
     assert calico["192.168.1.0/26"]["type"] == "blackhole"
     for node in remote:
         route = calico[node.block]
-        assert (route["gateway"], route["dev"], route["onlink"]) == (node.vxlan.tunnel_address, "vxlan.calico", True)
+        assert (route["gateway"], route["dev"], route["onlink"]) == (node.tunnel.address, "vxlan.calico", True)
     vxlan = next(link for link in facts["links"] if link["ifname"] == "vxlan.calico")
     assert (vxlan["vni"], vxlan["port"], vxlan["mtu"], vxlan["up"]) == (4096, 4789, 1450, True)
 
@@ -106,7 +106,7 @@ def test_another_vni_cuts_a_node_off_until_it_is_set_back(lab: Lab) -> None:
     node = lab.nodes["l1"]
 
     async def move(vni: Any) -> None:
-        await lab.plane.set_vxlan("l1", dataclasses.replace(node.vxlan, vni=vni))
+        await lab.plane.set_tunnel("l1", dataclasses.replace(node.tunnel, identifier=vni))
         await lab.plane.set_routes("l1", lab.routes("l1"))
 
     lab.run(move(4097))

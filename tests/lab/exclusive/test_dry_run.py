@@ -27,6 +27,8 @@ STORY = (
     ": uncordons node ",
 )
 
+pytestmark = [pytest.mark.xdist_group("dry-run"), pytest.mark.whole_run]
+
 
 def content(lab: RunningLab) -> list[str]:
     """What is there, without what beats by itself."""

@@ -37,6 +37,8 @@ from conformance.kube.ownership import RUN_LABEL
 from conformance.marks import verifies
 from conformance.model.change import ObjectRef
 
+pytestmark = [pytest.mark.xdist_group("exclusive-runs"), pytest.mark.whole_run]
+
 BECAUSE = "no policy applies"
 
 

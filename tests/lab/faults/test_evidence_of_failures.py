@@ -17,6 +17,8 @@ import yaml
 
 from tests.lab.lab_process import RunningLab, running_lab
 
+pytestmark = [pytest.mark.xdist_group("evidence"), pytest.mark.whole_run]
+
 ROOT = Path(__file__).parents[3]
 FAULTY, SOUND = "windows-2019", "windows-2022"
 RUN_WITHIN = 200.0

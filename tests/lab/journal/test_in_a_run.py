@@ -25,7 +25,7 @@ from conformance.undo.leftovers import Leftovers, leftovers
 from tests.reliability import hit_run
 from tests.reliability.kills import WHOLE
 
-pytestmark = pytest.mark.xdist_group("journal-runs")
+pytestmark = [pytest.mark.xdist_group("journal-runs"), pytest.mark.whole_run]
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 WITHIN = 60.0
 """Seconds; only a run that hangs is caught."""

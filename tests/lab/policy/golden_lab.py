@@ -26,10 +26,11 @@ from hybridlab.dataplane.model import (
     EndpointProgram,
     NodeRoutes,
     NodeSpec,
+    PodPort,
     PodSpec,
     PolicyUpdate,
-    RemoteBlock,
-    VxlanSpec,
+    Tunnel,
+    TunnelRoute,
 )
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.kernel.wire import Channel
@@ -80,7 +81,7 @@ class GoldenLab:
         for node, vxlan in vxlans.items():
             os: OS = self._os if node == ASKED else "linux"
             await self._plane.add_node(
-                NodeSpec(name=node, os=os, address=ADDRESSES[node], prefix_length=24, vxlan=vxlan)
+                NodeSpec(name=node, os=os, address=ADDRESSES[node], prefix_length=24, tunnel=vxlan)
             )
         pools = tuple(cidr for cidrs in BLOCKS.values() for cidr in cidrs)
         for node, own in BLOCKS.items():
@@ -102,7 +103,9 @@ class GoldenLab:
     async def _add_pod(self, identity: str, address: str) -> None:
         node = _node_of(address)
         gateway = "10.65.1.1" if node == ASKED and self._os == "windows" else "169.254.1.1"
-        spec = PodSpec(id=identity, node=node, name=identity, namespace="n", address=address, gateway=gateway)
+        spec = PodSpec(
+            id=identity, node=node, name=identity, namespace="n", address=address, port=PodPort(gateway=gateway)
+        )
         await self._plane.add_pod(spec)
         self._at[address] = identity
 
@@ -143,8 +146,11 @@ class GoldenLab:
         node, faults = self._world.node, FelixFaults(self._world.node, lambda level, message: None)
         if self._os == "linux":
             return NodePolicy(node, objects.graph, faults, lambda: None)
-        lists, address = AclLists(release.version), ADDRESSES[ASKED]
-        return WindowsNodePolicy(node, address, objects.graph, release, lists, faults, lambda: None, faults.log)
+        lists = AclLists(release.version)
+        addresses = (ADDRESSES[ASKED],)
+        return WindowsNodePolicy(
+            node, lambda: addresses, objects.graph, release, lists, faults, lambda: None, faults.log
+        )
 
     async def opened(self, openings: Iterable[Opening], expected: Mapping[Opening, bool]) -> dict[Opening, bool]:
         """Which of these come through, all tried at once; one that should is given the time of another SYN."""
@@ -218,12 +224,11 @@ def _node_of(address: str) -> str:
     return ASKED if address.startswith("10.65.1.") else PEERS
 
 
-def _vxlan(number: int) -> VxlanSpec:
+def _vxlan(number: int) -> Tunnel:
     address = f"10.65.{number}.{240 + number}"
-    return VxlanSpec(vni=4096, port=4789, mtu=1450, tunnel_address=address, tunnel_mac=f"66:00:00:00:00:{number:02x}")
+    mac = f"66:00:00:00:00:{number:02x}"
+    return Tunnel(device="vxlan.calico", identifier=4096, port=4789, mtu=1450, address=address, mac=mac)
 
 
-def _remote(cidr: str, node: str, vxlan: VxlanSpec) -> RemoteBlock:
-    return RemoteBlock(
-        cidr=cidr, node_address=ADDRESSES[node], tunnel_address=vxlan.tunnel_address, tunnel_mac=vxlan.tunnel_mac
-    )
+def _remote(cidr: str, node: str, vxlan: Tunnel) -> TunnelRoute:
+    return TunnelRoute(cidr=cidr, node_address=ADDRESSES[node], tunnel_address=vxlan.address, tunnel_mac=vxlan.mac)

@@ -24,7 +24,7 @@ from tests.reliability import snapshot
 from tests.reliability.kills import WHOLE
 from tests.reliability.snapshot import Snapshot
 
-pytestmark = pytest.mark.xdist_group("field-run")
+pytestmark = [pytest.mark.xdist_group("field-run"), pytest.mark.whole_run]
 
 SLOW = {"exec_cost_ms": 500, "powershell_start_ms": 1500, "windows_refused_ms": 1000}
 """Of a real cluster: an exec through API server and kubelet, the start of PowerShell 5.1, a refused connection."""

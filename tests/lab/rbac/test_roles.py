@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab.rbac.conftest import AsRole, run_suite
 
-pytestmark = pytest.mark.xdist_group("rbac")
+pytestmark = [pytest.mark.xdist_group("rbac"), pytest.mark.whole_run]
 
 
 def test_read_only_decides_what_only_reads_and_names_what_it_lacks(as_role: AsRole, tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from hybridlab.dataplane.model import (
     NodeSpec,
     PodSpec,
     PolicyUpdate,
-    RemoteBlock,
-    VxlanSpec,
+    Tunnel,
+    TunnelRoute,
 )
 from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
@@ -81,10 +81,13 @@ class Lab:
                 "tunnel_address": f"192.168.{number}.1",
                 "tunnel_mac": f"66:00:00:00:00:0{number}",
             }
-            vxlan = VxlanSpec(vni=4096, port=4789, mtu=1450, **tunnel)
-            spec = NodeSpec(name=name, os=system, address=f"10.0.0.{10 + number}", prefix_length=24, vxlan=vxlan)  # type: ignore[arg-type]
+            vxlan = Tunnel(
+                device="vxlan.calico", identifier=4096, port=4789, mtu=1450,
+                address=tunnel["tunnel_address"], mac=tunnel["tunnel_mac"],
+            )  # fmt: skip
+            spec = NodeSpec(name=name, os=system, address=f"10.0.0.{10 + number}", prefix_length=24, tunnel=vxlan)  # type: ignore[arg-type]
             await self.plane.add_node(spec)
-            blocks[name] = RemoteBlock(cidr=f"192.168.{number}.0/26", node_address=spec.address, **tunnel)
+            blocks[name] = TunnelRoute(cidr=f"192.168.{number}.0/26", node_address=spec.address, **tunnel)
         for name, own in blocks.items():
             remote = tuple(block for block in blocks.values() if block is not own)
             routes = NodeRoutes(own_blocks=(own.cidr,), remote_blocks=remote, pools=("192.168.0.0/16",))

@@ -9,12 +9,13 @@ from typing import Any
 from hybridlab.dataplane.contract import DataplaneError, remote_dataplane
 from hybridlab.dataplane.model import (
     EndpointProgram,
+    FabricTable,
     NodeRoutes,
     NodeSpec,
     PodSpec,
     PolicyUpdate,
     ServiceTable,
-    VxlanSpec,
+    Tunnel,
     Zone,
 )
 
@@ -49,7 +50,7 @@ class RecordingDataplane(Recorder):
         super().__init__()
         self.plane = remote_dataplane(self)
         self.nodes: dict[str, NodeSpec] = {}
-        self.vxlan: dict[str, VxlanSpec | None] = {}
+        self.tunnels: dict[str, Tunnel | None] = {}
         self.routes: dict[str, NodeRoutes] = {}
         self.pods: dict[str, PodSpec] = {}
         self.updates: list[tuple[str, PolicyUpdate]] = []
@@ -59,6 +60,7 @@ class RecordingDataplane(Recorder):
         self.latencies: dict[str, float] = {}
         self.services: dict[str, ServiceTable] = {}
         self.zone: Zone | None = None
+        self.fabric = FabricTable()
         self.cut_off: list[str] = []
         self.refuse: str = ""
         """When set, policy updates are refused with this message."""
@@ -66,14 +68,17 @@ class RecordingDataplane(Recorder):
         """When set, fault rules are accepted and lost."""
 
     async def add_node(self, spec: NodeSpec) -> None:
-        self.nodes[spec.name], self.vxlan[spec.name] = spec, spec.vxlan
+        self.nodes[spec.name], self.tunnels[spec.name] = spec, spec.tunnel
 
-    async def set_vxlan(self, node: str, spec: VxlanSpec | None) -> None:
-        self.vxlan[node] = spec
+    async def set_tunnel(self, node: str, spec: Tunnel | None) -> None:
+        self.tunnels[node] = spec
         self.routes.pop(node, None)
 
     async def set_routes(self, node: str, routes: NodeRoutes) -> None:
         self.routes[node] = routes
+
+    async def set_fabric(self, table: FabricTable) -> None:
+        self.fabric = table
 
     async def add_pod(self, spec: PodSpec) -> None:
         self.pods[spec.id] = spec

@@ -5,11 +5,11 @@ Knows when to ask; what the answers mean is :mod:`conformance.expect.engine.deci
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from conformance.errors import EnvironmentBroken, ProbeBroken
+from conformance.errors import ProbeBroken
 from conformance.expect.engine.answered import as_wanted
 from conformance.expect.engine.decide import (
     Broken,
@@ -89,6 +89,75 @@ def ask(
         asking.cancel()
 
 
+@dataclass(eq=False)
+class _Source:
+    """One source, with all its paths; times in seconds since the round began."""
+
+    uid: str
+    cadence: float
+    agree_every: float | None
+    """Between attempts while all of them agree; None: the cadence, since a path is to be closed."""
+    next_pause: float | None
+    """Next pause while a change of policy is not seen to have taken effect for it; None: there is none to see."""
+    paths: list[_Asked] = field(default_factory=list)
+    due: float = 0.0
+    pause: float | None = None
+    """After its newest attempts, while a change is not seen; at most a cadence."""
+    held_until: float = 0.0
+    """Its attempts did not leave: when it is looked at again."""
+    sooner: float | None = None
+    """When it is due before its cadence says so; None: not known since something changed."""
+
+
+@dataclass(eq=False)
+class _Asked:
+    """One path, and how it stands."""
+
+    path: Path
+    source: _Source
+    standing: Standing = field(default_factory=lambda: NotYet((), None))
+    is_left: bool = True
+    """Whether it may still become something else."""
+    alone: bool = False
+    """It is to be closed, and has a time-out that no control was seen beside yet."""
+    beside: list[list[_Asked]] = field(default_factory=list)
+    """Closed paths beside which it may stand, by the kinds of controls that it belongs to; closed paths share kinds."""
+
+    @property
+    def last_asked(self) -> float:
+        return self.path.tries[-1].asked if self.path.tries else -float("inf")
+
+    @property
+    def completes_at(self) -> float:
+        return completes_at(self.path, self.standing)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether its newest attempt was answered, as it is to be, and more of the kind decide it."""
+        standing = self.standing
+        return isinstance(standing, NotYet) and bool(standing.row) and self.path.tries[-1].seen is not None
+
+    @property
+    def may_be_complete(self) -> bool:
+        """Whether an unanswered attempt may be the last one of the row that is under way."""
+        newest = self.path.recent[-1] if self.path.recent else None
+        return newest is not None and newest.seen is None and newest.asked >= self.completes_at
+
+
+def _stand_beside(several: Sequence[_Asked]) -> None:
+    """Tell open paths beside which closed ones they may stand."""
+    by_path = {one.path: one for one in several}
+    kinds: dict[int, list[_Asked]] = {}
+    for closed in several:
+        for kind in closed.path.controls if not closed.path.want else ():
+            if id(kind) not in kinds:
+                kinds[id(kind)] = []
+                for control in kind:
+                    if control in by_path:
+                        by_path[control].beside.append(kinds[id(kind)])
+            kinds[id(kind)].append(closed)
+
+
 class _Round:
     """One expectation's attempts."""
 
@@ -103,37 +172,33 @@ class _Round:
         about_denial: bool,
         agreeing: Mapping[str, float],
     ) -> None:
-        self._asking, self._paths, self._cadence, self._settle, self._clock = asking, paths, cadence, settle, clock
+        self._asking, self._settle, self._clock = asking, settle, clock
         self._began = clock.monotonic()
         self._within = max((path.rule.within for path in paths), default=0.0)
         self._earliest = min((path.rule.within for path in paths), default=0.0)
         """s.  Before it no time is over: budgets only grow."""
-        self._by_source: dict[str, list[Path]] = {}
-        for path in paths:
-            self._by_source.setdefault(path.attempt.source.uid, []).append(path)
-        self._left = {id(path): path for path in paths}
-        """Paths that may still become something else."""
-        self._closed_left = {id(path): path for path in paths if not path.want}
-        self._about_denial = about_denial or bool(self._closed_left)
-        self._controls = _Controls(self._closed_left.values())
-        self._alone: set[int] = set()
-        """Closed paths, by id(), with a time-out that no control was seen beside yet."""
-        self._due = dict.fromkeys(self._by_source, 0.0)
-        self._pause: dict[str, float] = {}
-        """s.  Source to the pause after its newest attempts while a change is not seen; at most a cadence."""
-        self._held_until: dict[str, float] = {}
-        """s.  Source, whose attempts did not leave, to when it is looked at again."""
-        self._agreeing: Mapping[str, float] = {} if self._closed_left else agreeing
-        self._until_seen = dict(agreeing) if self._about_denial else {}
-        """s.  Source to its next pause while a change of policy is not seen to have taken effect for it."""
-        self._sooner: dict[str, float] = {}
-        """s.  Source to when it is due before its cadence says so; only those where nothing has changed since."""
-        self._asked: dict[int, tuple[Path, Try]] = {}
-        self._standing: dict[int, Standing] = {id(path): NotYet((), None) for path in paths}
-        self._changed: dict[int, Path] = dict(self._left)
+        any_closed = not all(path.want for path in paths)
+        self._about_denial = about_denial or any_closed
+        self._sources = {
+            uid: _Source(
+                uid, cadence[uid],
+                agree_every=None if any_closed else agreeing.get(uid),
+                next_pause=agreeing.get(uid) if self._about_denial else None,
+            )
+            for uid in dict.fromkeys(path.attempt.source.uid for path in paths)
+        }  # fmt: skip
+        self._all = [_Asked(path, self._sources[path.attempt.source.uid]) for path in paths]
+        for one in self._all:
+            one.source.paths.append(one)
+        _stand_beside(self._all)
+        self._left = dict.fromkeys(self._all)
+        self._closed_left = dict.fromkeys(one for one in self._all if not one.path.want)
+        self._changed = dict(self._left)
+        self._under_way: dict[int, tuple[_Asked, Try]] = {}
+        """By ticket."""
         self._broke = False
         """Whether an attempt broke since that was last looked at."""
-        self._denials_done: float | None = None if self._closed_left else 0.0
+        self._denials_done: float | None = None if any_closed else 0.0
         """s.  When every closed path was decided; None: not yet."""
 
     @property
@@ -144,7 +209,7 @@ class _Round:
         while True:
             self._judge()
             if not self._left:
-                return [self._standing[id(path)] for path in self._paths]
+                return [one.standing for one in self._all]
             self._begin_due()
             self._hear(self._wait())
 
@@ -152,77 +217,77 @@ class _Round:
 
     def _begin_due(self) -> None:
         now = self._now
-        due: list[str] = []
-        for uid in self._by_source:
-            if self._next_due(uid) <= now + TICK:
+        due: list[_Source] = []
+        for source in self._sources.values():
+            if self._next_due(source) <= now + TICK:
                 # An agent that hangs is seen to hang, and a busy one to be behind: neither is asked for more and more.
-                if self._asking.waits(uid) or self._is_behind(uid):
-                    self._held_until[uid] = now + min(LOOK, self._cadence[uid])
+                if self._asking.waits(source.uid) or self._is_behind(source):
+                    source.held_until = now + min(LOOK, source.cadence)
                     continue
-                self._due[uid] = now + self._cadence[uid]
-                self._pause[uid] = self._until_seen.get(uid, self._cadence[uid])
-                self._until_seen[uid] = 2 * self._pause[uid]
-                due.append(uid)
+                source.due = now + source.cadence
+                source.pause = source.cadence if source.next_pause is None else source.next_pause
+                source.next_pause = 2 * source.pause
+                due.append(source)
         if not due:
             return
         beside = self._wanted_beside()
-        several = [path for uid in due for path in self._by_source[uid] if self._wants_more(path, beside)]
+        several = [one for source in due for one in source.paths if self._wants_more(one, beside)]
         if several:
-            for path in several:
-                self._sooner.pop(path.attempt.source.uid, None)
-            tickets = self._asking.begin([path.attempt for path in several])
-            self._asked.update({ticket: (path, path.ask(now)) for ticket, path in zip(tickets, several, strict=True)})
+            for one in several:
+                one.source.sooner = None
+            tickets = self._asking.begin([one.path.attempt for one in several])
+            tried = zip(tickets, several, strict=True)
+            self._under_way.update({ticket: (one, one.path.ask(now)) for ticket, one in tried})
 
-    def _is_behind(self, uid: str) -> bool:
+    def _is_behind(self, source: _Source) -> bool:
         """Whether more than a few attempts of the source at servers that have answered it are unanswered.
 
         Attempts at closed paths do not count: that nothing answers them is what is to be seen.
         """
         since, owed = self._now - BEHIND, 0
-        for path in self._by_source[uid]:
-            if path.has_connected:
-                owed += sum(attempt.seen is None and attempt.asked > since for attempt in path.recent)
+        for one in source.paths:
+            if one.path.has_connected:
+                owed += sum(attempt.seen is None and attempt.asked > since for attempt in one.path.recent)
         return owed > FEW
 
-    def _next_due(self, uid: str) -> float:
+    def _next_due(self, source: _Source) -> float:
         """By the source's cadence, or sooner where an attempt would complete a row, all that it was asked agrees, or a
         change is yet to take effect."""
-        if uid not in self._sooner:
-            self._sooner[uid] = min(self._completes_row(uid), self._goes_on_agreeing(uid), self._sees_change(uid))
-        return max(min(self._due[uid], self._sooner[uid]), self._held_until.get(uid, 0.0))
+        if source.sooner is None:
+            of_all = (self._completes_row(source), self._goes_on_agreeing(source), self._sees_change(source))
+            source.sooner = min(of_all)
+        return max(min(source.due, source.sooner), source.held_until)
 
-    def _completes_row(self, uid: str) -> float:
+    @staticmethod
+    def _completes_row(source: _Source) -> float:
         """s.  When an attempt of the source would complete a row, if none is begun by then; ``inf``: never."""
-        margin, first = min(MARGIN, self._cadence[uid] / 2), float("inf")
-        for path in self._by_source[uid]:
-            if id(path) in self._closed_left and path.recent:
-                complete = self._completes_at(path)
-                if path.recent[-1].asked < complete:
+        margin, first = min(MARGIN, source.cadence / 2), float("inf")
+        for one in source.paths:
+            if one.is_left and not one.path.want and one.path.recent:
+                complete = one.completes_at
+                if one.path.recent[-1].asked < complete:
                     first = min(first, complete + margin)
         return first
 
-    def _goes_on_agreeing(self, uid: str) -> float:
+    @staticmethod
+    def _goes_on_agreeing(source: _Source) -> float:
         """s.  When the source is asked again while all that it answered last is as it is to be; ``inf``: it is not."""
-        if uid not in self._agreeing:
+        left = [one for one in source.paths if one.is_left]
+        if source.agree_every is None or not left or not all(one.agrees for one in left):
             return float("inf")
-        left = [path for path in self._by_source[uid] if id(path) in self._left]
-        if not left or not all(self._agrees(path) for path in left):
-            return float("inf")
-        return self._due[uid] - self._cadence[uid] + self._agreeing[uid]
+        return source.due - source.cadence + source.agree_every
 
-    def _sees_change(self, uid: str) -> float:
+    def _sees_change(self, source: _Source) -> float:
         """s.  When the source is asked again since a change has not taken effect for all its paths; ``inf``: it has.
 
         A path that is to be closed still connects; one that is to be open again has not connected yet.  Changes mostly
         take effect long before the cadence has passed.
         """
-        pause = self._pause.get(uid, self._cadence[uid])
-        if pause >= self._cadence[uid]:
+        if source.pause is None or source.pause >= source.cadence:
             return float("inf")
-        left = (path for path in self._by_source[uid] if id(path) in self._left and path.tries)
-        if not any(self._is_as_before(path) for path in left):
+        if not any(self._is_as_before(one.path) for one in source.paths if one.is_left and one.path.tries):
             return float("inf")
-        return self._due[uid] - self._cadence[uid] + pause
+        return source.due - source.cadence + source.pause
 
     def _is_as_before(self, path: Path) -> bool:
         """Whether the newest attempt of a path that is to change shows that it has not, as far as is known."""
@@ -231,47 +296,33 @@ class _Round:
             return not self._closed_left and not (newest is not None and as_wanted(newest, True))
         return newest is not None and as_wanted(newest, True)
 
-    def _agrees(self, path: Path) -> bool:
-        """Whether its newest attempt was answered, as it is to be, and more of the kind decide it."""
-        standing = self._standing[id(path)]
-        return isinstance(standing, NotYet) and bool(standing.row) and path.tries[-1].seen is not None
-
-    def _may_be_complete(self, path: Path) -> bool:
-        """Whether an unanswered attempt may be the last one of the row that is under way."""
-        newest = path.recent[-1] if path.recent else None
-        return newest is not None and newest.seen is None and newest.asked >= self._completes_at(path)
-
-    def _wants_more(self, path: Path, beside: float) -> bool:
+    def _wants_more(self, one: _Asked, beside: float) -> bool:
         """Whether another attempt could help to decide the path, or a closed one.
 
         Open paths are asked as long as closed ones are: those that are controls to stand beside them, the others since
         what was open before a change took effect says nothing of what is open after it.  ``beside``: those that were
         asked last before that moment.
         """
-        if path.error is not None:
+        if one.path.error is not None:
             return False
-        if path.want and (path.tries[-1].asked if path.tries else -float("inf")) < beside:
+        if one.path.want and one.last_asked < beside:
             return True
-        if id(path) not in self._left or not self._may_begin(path):
+        if not one.is_left or not self._may_begin(one):
             return False
-        if path.want:
-            return not isinstance(self._standing[id(path)], Held)
-        return not self._may_be_complete(path)
+        if one.path.want:
+            return not isinstance(one.standing, Held)
+        return not one.may_be_complete
 
     def _wanted_beside(self) -> float:
         """s.  Open paths that were asked last before it have to be asked again beside the closed ones."""
         never, always = -float("inf"), float("inf")
-        closed = self._closed_left.values()
-        if any(self._wants_more(path, never) for path in closed):
+        if any(self._wants_more(one, never) for one in self._closed_left):
             return always
-        return max((path.tries[-1].asked for path in closed if path.tries), default=never)
+        return max((one.last_asked for one in self._closed_left), default=never)
 
-    def _completes_at(self, path: Path) -> float:
-        return completes_at(path, self._standing[id(path)])
-
-    def _may_begin(self, path: Path) -> bool:
+    def _may_begin(self, one: _Asked) -> bool:
         """Whether an attempt that is begun now can still count: in time, or in a row that was begun in time."""
-        return self._now <= self._deadline(path) or self._undecided(path) or len(path.tries) < AT_LEAST
+        return self._now <= self._deadline(one.path) or self._undecided(one) or len(one.path.tries) < AT_LEAST
 
     def _deadline(self, path: Path) -> float:
         """s.  A row has to be begun by then."""
@@ -279,20 +330,19 @@ class _Round:
             return max(path.rule.within, self._denials_done + (self._settle if self._denials_done else 0.0))
         return path.rule.within
 
-    def _undecided(self, path: Path) -> bool:
+    def _undecided(self, one: _Asked) -> bool:
         """Whether a row that was begun in time is under way, or an unanswered attempt may be its beginning."""
-        deadline = self._deadline(path)
-        standing = self._standing[id(path)]
+        deadline, standing = self._deadline(one.path), one.standing
         if isinstance(standing, NotYet) and standing.row and standing.row[0].at <= deadline:
             return True
-        return any(attempt.seen is None and attempt.asked <= deadline for attempt in path.recent)
+        return any(attempt.seen is None and attempt.asked <= deadline for attempt in one.path.recent)
 
     # --- hearing ---------------------------------------------------------------------------------------------------
 
     def _wait(self) -> float:
         """s.  Until something is to be done without an answer."""
         now = self._now
-        moments = [self._next_due(uid) for uid in self._by_source]
+        moments = [self._next_due(source) for source in self._sources.values()]
         if now < self._within:
             moments.append(self._within + TICK)
         return min(PATIENT, max(0.0, min(moments) - now))
@@ -305,8 +355,8 @@ class _Round:
             answered = self._asking.next(0)
 
     def _take(self, answered: Answered) -> None:
-        path, attempt = self._asked.pop(answered.ticket)
-        seen = answered.observation
+        one, attempt = self._under_way.pop(answered.ticket)
+        path, seen = one.path, answered.observation
         if seen is None:
             self._broke = True
             path.error = path.error or answered.error or ProbeBroken(f"{path.attempt.label}: nothing was observed")
@@ -314,94 +364,60 @@ class _Round:
             at, error = attempt.asked, float("inf")
             if seen.began_at is not None and seen.began_at_error is not None:
                 at, error = seen.began_at - unix(self._began), seen.began_at_error
-            if attempt is path.tries[0] and at > self._cadence[path.attempt.source.uid]:
+            if attempt is path.tries[0] and at > one.source.cadence:
                 # Its agent had to be started: nothing could be seen before, and that time is not the network's.
                 path.rule = replace(path.rule, within=path.rule.within + at)
             path.answer(attempt, seen, at=at, error=error, came=self._now)
-        self._changed[id(path)] = path
-        if self._alone:
-            alone = [closed for closed in self._controls.of(path) if id(closed) in self._alone]
-            self._changed.update((id(closed), closed) for closed in alone)
+        self._changed[one] = None
+        self._changed.update((closed, None) for kind in one.beside for closed in kind if closed.alone)
 
     # --- deciding --------------------------------------------------------------------------------------------------
 
     def _judge(self) -> None:
         """Look again at what has changed; at everything, once time is over."""
         changed, self._changed = self._changed, {}
-        for path in changed.values():
-            self._sooner.pop(path.attempt.source.uid, None)
-            if id(path) not in self._left:
+        for one in changed:
+            one.source.sooner = None
+            if not one.is_left:
                 continue
-            standing = self._standing[id(path)] = decide(path)
-            if isinstance(standing, NotYet):
-                if standing.alone:
-                    self._alone.add(id(path))
-                else:
-                    self._alone.discard(id(path))
-            elif not path.want or isinstance(standing, Broken):
-                self._end(path)
+            one.standing = decide(one.path)
+            if isinstance(one.standing, NotYet):
+                one.alone = one.standing.alone
+            elif not one.path.want or isinstance(one.standing, Broken):
+                self._end(one)
         self._drop_without_control()
         ended = self._denials_done is None and not self._closed_left
         if ended:
             self._denials_done = self._now
-        for path in list((self._left if ended or self._now > self._earliest else changed).values()):
-            if id(path) not in self._left:
+        for one in list(self._left if ended or self._now > self._earliest else changed):
+            if not one.is_left:
                 continue
-            if isinstance(self._standing[id(path)], Held):
+            if isinstance(one.standing, Held):
                 if self._denials_done is not None:
-                    self._end(path)
-            elif self._is_over(path):
-                self._standing[id(path)] = conclude(path, about_denial=self._about_denial)
-                self._end(path)
+                    self._end(one)
+            elif self._is_over(one):
+                one.standing = conclude(one.path, about_denial=self._about_denial)
+                self._end(one)
 
-    def _end(self, path: Path) -> None:
+    def _end(self, one: _Asked) -> None:
         """It stays as it stands."""
-        self._left.pop(id(path))
-        self._closed_left.pop(id(path), None)
-        self._alone.discard(id(path))
-        self._sooner.pop(path.attempt.source.uid, None)
+        one.is_left, one.alone, one.source.sooner = False, False, None
+        del self._left[one]
+        self._closed_left.pop(one, None)
 
     def _drop_without_control(self) -> None:
         """A closed path all of whose controls of one kind are broken cannot be decided."""
         if not self._broke:
             return
         self._broke = False
-        for path in list(self._closed_left.values()):
-            if any(all(control.error is not None for control in kind) for kind in path.controls):
-                self._standing[id(path)] = BrokenControl(Why.CONTROL)
-                self._end(path)
+        for one in list(self._closed_left):
+            if any(all(control.error is not None for control in kind) for kind in one.path.controls):
+                one.standing = BrokenControl(Why.CONTROL)
+                self._end(one)
 
-    def _is_over(self, path: Path) -> bool:
+    def _is_over(self, one: _Asked) -> bool:
         """Whether no attempt could decide it any more; at least two were answered before that is said."""
-        if path.want and self._denials_done is None:
+        if one.path.want and self._denials_done is None:
             return False  # it is a control still
-        answered = sum(attempt.seen is not None for attempt in path.tries[: 2 * AT_LEAST])
-        return answered >= AT_LEAST and not self._may_begin(path) and self._now > self._deadline(path)
-
-
-class _Controls:
-    """Which closed paths an open one is a control for; paths may share their controls, and mostly do."""
-
-    def __init__(self, closed: Iterable[Path]) -> None:
-        self._kinds: dict[int, list[int]] = {}
-        """Open path, by id(), to the kinds of controls that it belongs to."""
-        self._closed: dict[int, list[Path]] = {}
-        """Kind, by its tuple's id(), to the closed paths that have it."""
-        for path in closed:
-            for kind in path.controls:
-                if id(kind) not in self._closed:
-                    self._closed[id(kind)] = []
-                    for control in kind:
-                        self._kinds.setdefault(id(control), []).append(id(kind))
-                self._closed[id(kind)].append(path)
-
-    def of(self, opened: Path) -> Iterator[Path]:
-        """The closed paths beside which it may stand; one may come twice."""
-        for kind in self._kinds.get(id(opened), ()):
-            yield from self._closed[kind]
-
-
-def first_error(standings: Sequence[Standing]) -> Exception | None:
-    """The error that explains most: a pod that changed comes before a probe that broke."""
-    errors = [standing.error for standing in standings if isinstance(standing, Broken)]
-    return next((error for error in errors if isinstance(error, EnvironmentBroken)), errors[0] if errors else None)
+        answered = sum(attempt.seen is not None for attempt in one.path.tries[: 2 * AT_LEAST])
+        return answered >= AT_LEAST and not self._may_begin(one) and self._now > self._deadline(one.path)

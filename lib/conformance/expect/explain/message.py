@@ -1,16 +1,20 @@
 """What a failed expectation says: a first line that is enough at 3 a.m., then why, what was seen, what to do.
 
-Builds text from its arguments and nothing else; at most twelve lines, everything longer is an attachment.
+Builds an :class:`Explanation`, or text, from its arguments and nothing else; at most twelve lines, everything longer is
+an attachment.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import overload
 
 from conformance.expect.engine.answered import unexpected_backend
 from conformance.model.attempt import Attempt
 from conformance.model.counted import counted
+from conformance.model.explanation import Explanation
 from conformance.model.observation import Observation, Verdict
 
 MARK = "<---- WRONG"
@@ -27,12 +31,23 @@ def headline(
     observed: str = "",
 ) -> str:
     """``POL-1  ns/client (windows, node w1) -> 10.0.0.9:80/tcp  expected TIMED_OUT, observed CONNECTED (3 tries)``."""
-    tries = sum(observation.tries for observation in seen)
-    observed = observed or summary(seen)
-    return (
-        f"{', '.join(claims) or 'no claim'}  {attempt.label}  expected {expected}, observed {observed} "
-        f"({counted(tries, 'try', 'tries')}, {seconds:.1f} s)"
-    )
+    return explanation(claims, attempt, expected, seen, seconds, observed=observed).headline
+
+
+def explanation(
+    claims: Sequence[str],
+    attempt: Attempt,
+    expected: str,
+    seen: Sequence[Observation],
+    seconds: float,
+    *,
+    observed: str = "",
+) -> Explanation:
+    """What was expected of one attempt and seen of it; ``observed``: where what is wrong is not the verdict."""
+    return Explanation(
+        claims=tuple(claims), path=attempt.label, expected=expected, observed=observed or summary(seen),
+        tries=sum(observation.tries for observation in seen), seconds=seconds,
+    )  # fmt: skip
 
 
 def summary(seen: Sequence[Observation]) -> str:
@@ -83,33 +98,39 @@ def connectivity(
     further: Mapping[str, str],
     observed: str = "",
     so: str = "",
-) -> str:
+) -> Explanation:
     """The whole message about one attempt; ``further`` lines are shown in order (policies, controls, what to do).
 
     ``observed``: for the first line, where what is wrong is not the verdict.  ``so``: what the first line ends with.
     """
-    lines = {"because": because, "observed": details(seen), **further}
-    width = max(map(len, lines))
-    return "\n".join(
-        [
-            headline(claims, attempt, expected, seen, seconds, observed=observed) + (f": {so}" if so else ""),
-            *(f"  {key:{width}}  {text}" for key, text in lines.items()),
-        ]
-    )
+    found = explanation(claims, attempt, expected, seen, seconds, observed=observed)
+    return replace(found, lines={"because": because, "observed": details(seen), **further}, so=so)
 
 
-def of_control(text: str, when: str = "") -> str:
+@overload
+def of_control(text: Explanation, when: str = "") -> Explanation: ...
+@overload
+def of_control(text: str, when: str = "") -> str: ...
+def of_control(text: str | Explanation, when: str = "") -> str | Explanation:
     """A message about a control: ``POL-1  control before the change failed: ns/client ...``, the ids first.
 
     ``when``: words that say which control it is; they take the place of what was said of it before.
     """
     kind = f"control {when} failed: " if when else CONTROL
+    if isinstance(text, Explanation):
+        return replace(text, prefix=f"{kind}{text.prefix.removeprefix(CONTROL)}")
     ids, rest = _ids(text)
     return f"{ids}{kind}{rest.removeprefix(CONTROL)}"
 
 
-def explained(text: str, by: str) -> str:
+@overload
+def explained(text: Explanation, by: str) -> Explanation: ...
+@overload
+def explained(text: str, by: str) -> str: ...
+def explained(text: str | Explanation, by: str) -> str | Explanation:
     """A message about what was seen, with what explains it: ``POL-1  pod ns/a restarted, while this was seen: ...``."""
+    if isinstance(text, Explanation):
+        return replace(text, prefix=f"{by}, while this was seen: {text.prefix}")
     ids, rest = _ids(text)
     return f"{ids}{by}, while this was seen: {rest}"
 

@@ -86,6 +86,7 @@ def render(
             suite=plain.get("suite") or {},
             facts=_facts(plain.get("facts") or {}),
             nodes=(plain.get("facts") or {}).get("nodes") or [],
+            differences=_differences((plain.get("facts") or {}).get("nodes") or []),
             kbs=_kbs((plain.get("facts") or {}).get("nodes") or []),
             installed=plain.get("installed") or {"cluster_uid": "", "components": [], "kubelets": {}, "unread": []},
             covered=plain.get("covered"),  # None: the report does not tell
@@ -219,6 +220,15 @@ def _cells(claim: Mapping[str, Any]) -> dict[str, str]:
     if others:
         cells[LINUX] = str(next(verdict for verdict in PRECEDENCE if verdict in others))
     return cells
+
+
+def _differences(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[str]]]:
+    """Name, value and the Windows nodes that have it, of all that a look into nodes told of their hosts."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for node in nodes:
+        for name, value in ((node.get("differences") or {}).get("value") or {}).items():
+            found.setdefault((name, value), []).append(node["name"])
+    return [(name, value, names) for (name, value), names in sorted(found.items())]
 
 
 def _kbs(nodes: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

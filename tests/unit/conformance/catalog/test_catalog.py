@@ -42,7 +42,7 @@ TAGS = {
     "dns": "CONN-6",
     "demo": "DEMO-1 DEMO-2 DEMO-3 DEMO-4 DEMO-5 DEMO-6 DEMO-7 DEMO-8 DEMO-9",
     "reset": "RST-1 RST-2 RST-3 RST-4 XPOL-16",
-    "snat": "SVC-1 SVC-2 VXLAN-6 EKS-3",
+    "snat": "SVC-1 SVC-2 VXLAN-6 EKS-3 XSVC-5",
 }  # fmt: skip
 """What these words select, by hand."""
 
@@ -77,6 +77,13 @@ def test_a_tag_selects_its_claims(tag: str) -> None:
 
 def test_windows_is_the_tag_of_what_needs_a_windows_node() -> None:
     assert tagged("windows") == {claim.id for claim in catalog().values() if claim.needs.windows}
+
+
+def test_words_that_follow_from_a_claim_are_given_by_themselves() -> None:
+    assert tagged("isolation") == {claim.id for claim in catalog().values() if claim.denial} != set()
+    assert tagged("limitations") == {
+        claim.id for claim in catalog().values() if claim.kind in ("limitation", "known issue")
+    }
 
 
 def test_every_tag_is_explained_and_used() -> None:
@@ -236,12 +243,20 @@ def test_a_denial_names_condition_and_fact() -> None:
     assert str(outcome("BGP-1")) == "it is about mode bgp; here: mode vxlan (stand-in)"
 
 
-@pytest.mark.parametrize("version", [None, "master"])
-def test_an_unknown_version_is_judged_as_the_newest_and_that_is_said(version: str | None) -> None:
-    applies = outcome("XOP-1", calico_version=version)
+def test_a_version_that_cannot_be_told_is_judged_as_the_newest_and_that_is_said() -> None:
+    applies = outcome("XOP-1", calico_version="master")
     assert isinstance(applies, Applies)
     assert "judged as the newest" in applies.assumed[0]
-    assert "judged as the newest" in str(outcome("INST-2", calico_version=version))
+    assert "judged as the newest" in str(outcome("INST-2", calico_version="master"))
+    assert "judged as the newest" in str(outcome("INST-2", calico_version=None))
+
+
+def test_a_version_on_windows_nodes_that_is_not_known_decides_nothing_about_windows() -> None:
+    unknown = outcome("XOP-1", calico_version=None)
+    assert isinstance(unknown, Undecided)
+    assert unknown.look
+    assert "Calico's version on Windows nodes is not known" in str(unknown)
+    assert "--windows-calico-version" in unknown.remedy
 
 
 # --- loading ----------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ class Hosts:
         other = HnsSubnet(prefix="192.168.255.0/30", gateway="192.168.255.1", vsid=9999)
         found = [HnsNetwork(id="e", name="External", type="Overlay", subnets=(other,))]
         if self.vsid:
-            found.append(HnsNetwork(id="c", name="Calico", type="Overlay", subnets=(subnet,)))
+            found.append(HnsNetwork(id="c", name="Calico", type="Overlay", pods=True, subnets=(subnet,)))
         return found
 
 

@@ -18,7 +18,7 @@ from conformance.expect.traffic import Expect
 from conformance.journal import Outcome
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import OS, Addressing, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import Group
@@ -123,7 +123,7 @@ class Story:
     change: VniChange
     lifted: list[str] = field(default_factory=list)
     recorded: dict[str, float | str] = field(default_factory=dict)
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[Decision] = field(default_factory=list)
 
 
 def party(name: str, os: OS, node: str, address: str) -> Workload:

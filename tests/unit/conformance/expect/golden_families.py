@@ -19,7 +19,6 @@ from conformance.errors import EnvironmentBroken, Nonconformance, SuiteError
 from conformance.expect.backends import Backends
 from conformance.expect.context import Context
 from conformance.expect.figures import PolicyChange
-from conformance.expect.node_readings import NodeReadings
 from conformance.expect.overlay import Overlay
 from conformance.expect.pages import Pages
 from conformance.expect.readings import Readings
@@ -161,7 +160,7 @@ def silent_over_tcp(attempt: Attempt, _: int) -> Observation:
 def read(claim: str, name: str, wanted: Any, found: Any, do: str) -> None:
     requires = Readings(Context(claims=(claim,)))
     fact = Fact(found, "BlockAffinities and IPAMBlocks (crd.projectcalico.org/v1)")
-    requires.on_nodes(ipam.NODES[:1], lambda _: {name: fact}, wanted, because="the node has one network", do=do)
+    requires.that(lambda _: {name: fact}, wanted, on=ipam.NODES[:1], because="the node has one network", do=do)
 
 
 PEER = Peer(name="w9", os="windows", address="10.0.0.14", tunnel="192.168.1.2", mac="00:15:5d:00:00:14",
@@ -178,8 +177,9 @@ def remote_subnet() -> dict[str, Fact[str]]:
 
 
 def node_read(claim: str, facts: dict[str, Fact[Any]], wanted: Any = "as announced", on: Workload = FRIEND) -> None:
-    readings = NodeReadings(expecting(claim, {}))
-    readings.equal([on], lambda _: facts, wanted, because="Felix lays what nodes announce", do="restart calico-node")
+    expect = expecting(claim, {})
+    requires = Readings(expect.context, expect.timings, expect.clock)
+    requires.that(lambda _: facts, wanted, on=[on], because="Felix lays what nodes announce", do="restart calico-node")
 
 
 def one(name: str, value: Any) -> dict[str, Fact[Any]]:

@@ -11,7 +11,7 @@ from typing import Protocol
 from conformance.errors import EnvironmentBroken, SuiteError
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import OS, Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.asking import Answered
@@ -202,6 +202,6 @@ def backend_named(attempt: Attempt, verdict: Verdict) -> str:
     return f"{backends[0].namespace}/{backends[0].pod}" if names else ""
 
 
-def told(kept: Iterable[Seen]) -> list[str]:
+def told(kept: Iterable[Decision]) -> list[str]:
     """Reasons of what was decided beyond right and wrong: LIFTED and NOT_OBSERVED."""
     return [seen.reason for seen in kept if seen.verdict in (ClaimVerdict.LIFTED, ClaimVerdict.NOT_OBSERVED)]

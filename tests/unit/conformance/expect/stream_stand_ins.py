@@ -13,7 +13,7 @@ from conformance.expect.context import Context
 from conformance.expect.streams import StreamExpect
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact
 from conformance.model.host import AclRule
@@ -87,7 +87,7 @@ class Expectations:
     def __init__(self, streams: ScriptedStreams, version: str = "v3.31.2", **answers: Any) -> None:
         self.attached: dict[str, str] = {}
         self.recorded: dict[str, Any] = {}
-        self.kept: list[Seen] = []
+        self.kept: list[Decision] = []
         self.prober = ScriptedProber(answers)
         context = Context(
             claims=("RST-1",), attach=lambda name, text: self.attached.update({name: text}), keep=self.kept.extend

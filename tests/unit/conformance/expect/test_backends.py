@@ -14,7 +14,7 @@ from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
@@ -47,7 +47,7 @@ def asked(
     restarted: set[str] | None = None, service: Target = SERVICE, **clients: list[Answer]
 ) -> tuple[dict[str, ClaimVerdict], str]:
     """Each client's verdict, and the first line of what was raised."""
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     prober = ScriptedProber(dict(clients), restarted=restarted or set())
     expect = Expect(prober, load_timings(), Context(claims=("CONN-4",), keep=kept.extend), prober.clock)
     sources = [replace(workload(name), node=name) for name in clients]

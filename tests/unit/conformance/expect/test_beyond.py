@@ -14,7 +14,7 @@ from conformance.expect.commands import Commands
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Verdict
 from conformance.pods.groups import PodPairs
@@ -49,7 +49,7 @@ class Town:
     printed: dict[tuple[str, str], str | list[str]]
     tcp: Verdict = Verdict.CONNECTED
     target: tuple[str, int] | None = (OUTSIDE, 80)
-    kept: list[Seen] = field(default_factory=list)
+    kept: list[Decision] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     first: Callable[[float], object] = lambda _: None
     """Called by each ping before it answers, with the seconds that it may take."""

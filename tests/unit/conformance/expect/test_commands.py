@@ -14,7 +14,7 @@ from conformance.expect.commands import Commands
 from conformance.expect.context import Context
 from conformance.expect.engine.at_once import at_once
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import target, workload
@@ -108,7 +108,7 @@ def test_every_pair_is_decided_whatever_the_others_said_and_the_failures_are_nam
     answers: list[str], raised: type[Exception], verdicts: list[str]
 ) -> None:
     ends = {"through": Ended(0, PAGE), "denied": Ended(1, TIMED_OUT), "broken": Ended(1, "not recognized")}
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     by_pod = dict(zip((client.pod for client in CLIENTS), answers, strict=True))
 
     def run(where: Workload, argv: Sequence[str], within: float) -> Ended:

@@ -11,7 +11,7 @@ from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation, target, workload
@@ -19,8 +19,8 @@ from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedP
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 
 
-def scripted(**answers: list[Answer]) -> tuple[Expect, list[Seen]]:
-    kept: list[Seen] = []
+def scripted(**answers: list[Answer]) -> tuple[Expect, list[Decision]]:
+    kept: list[Decision] = []
     context = Context(claims=("POL-1",), keep=kept.extend)
     prober = ScriptedProber(answers)
     return Expect(prober, load_timings(), context, prober.clock), kept

@@ -13,7 +13,7 @@ from conformance.expect.fragments import WHOLE, Fragments
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
@@ -32,7 +32,7 @@ class Network:
     restarted: set[str] = field(default_factory=set)
     sizes: set[int] = field(default_factory=set)
     whole: set[bool] = field(default_factory=set)
-    kept: list[Seen] = field(default_factory=list)
+    kept: list[Decision] = field(default_factory=list)
 
     def judge(self) -> None:
         answers: dict[str, list[Answer]] = {"good": [UP], "bad": [self._answer]}

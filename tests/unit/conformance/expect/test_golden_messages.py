@@ -97,7 +97,7 @@ def test_a_failure_reads_letter_by_letter_as_agreed(
         seconds=30.0,
         further=further,
     )
-    assert text == golden
+    assert str(text) == golden
 
 
 def test_a_matrix_marks_the_wrong_cells_and_only_those() -> None:

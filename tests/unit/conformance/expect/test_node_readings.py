@@ -9,14 +9,13 @@ import pytest
 
 from conformance.errors import MissingCapability, ProbeBroken, Unmet
 from conformance.expect.context import Context
-from conformance.expect.node_readings import NodeReadings
-from conformance.expect.traffic import Expect
+from conformance.expect.readings import Readings
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import Announced, Fact
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import Clock, workload
 
 GOOD = "as announced"
 
@@ -34,7 +33,7 @@ class Nodes:
 
     said: dict[str, list[Mapping[str, Fact[str]] | Exception]]
     clock: Clock = field(default_factory=Clock)
-    kept: list[Seen] = field(default_factory=list)
+    kept: list[Decision] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
     def read(self, node: str) -> Mapping[str, Fact[str]]:
@@ -46,10 +45,9 @@ class Nodes:
         return answer
 
     def judge(self) -> None:
-        prober = ScriptedProber({}, clock=self.clock)
         context = Context(claims=("VXLAN-2",), keep=self.kept.extend)
-        one = NodeReadings(Expect(prober, load_timings(), context, prober.clock))
-        one.equal(PODS, self.read, GOOD, because="Felix lays routes", do="restart calico-node")
+        requires = Readings(context, load_timings(), self.clock)
+        requires.that(self.read, GOOD, on=PODS, because="Felix lays routes", do="restart calico-node")
 
     @property
     def verdicts(self) -> dict[str, ClaimVerdict]:
@@ -132,3 +130,10 @@ def test_a_read_that_fails_makes_its_own_node_inconclusive() -> None:
         nodes.judge()
     assert nodes.verdicts["l1"] is ClaimVerdict.INCONCLUSIVE
     assert nodes.verdicts["l2"] is ClaimVerdict.CONFIRMED
+
+
+def test_a_look_that_broke_hides_no_deviation_of_another_node() -> None:
+    nodes = Nodes({"l1": [ProbeBroken("node l1: nothing came")], "w1": [routes("w1", "no route")]})
+    with pytest.raises(Unmet, match="route of node w1"):
+        nodes.judge()
+    assert nodes.verdicts == {"l1": ClaimVerdict.INCONCLUSIVE, "l2": ClaimVerdict.CONFIRMED, "w1": ClaimVerdict.UNMET}

@@ -13,7 +13,7 @@ from conformance.expect.context import Context
 from conformance.expect.overlay import Overlay
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Pair, Target
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
@@ -46,7 +46,7 @@ WELL = Nodes()
 
 
 def decide(
-    nodes: Nodes = WELL, kept: list[Seen] | None = None, more: Sequence[Pair] = (), **answers: list[Answer]
+    nodes: Nodes = WELL, kept: list[Decision] | None = None, more: Sequence[Pair] = (), **answers: list[Answer]
 ) -> list[Observation]:
     prober = ScriptedProber({"linux": [UP], "inside": [UP], "node": [REFUSED], **answers})
     context = Context(claims=("VXLAN-4",), keep=(kept if kept is not None else []).extend)
@@ -71,7 +71,7 @@ def test_a_dead_overlay_between_healthy_nodes_is_blocked_4789() -> None:
 
 @pytest.mark.parametrize("way", [("linux-1", "windows-1"), ("windows-1", "linux-1")], ids=["there", "back"])
 def test_a_missing_route_is_named_in_the_place_of_udp_4789(way: tuple[str, str]) -> None:
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     with pytest.raises(ControlBroken) as broken:
         decide(Nodes({way: "no route"}), kept, linux=[DROPPED])
     assert str(broken.value).splitlines()[0] == (
@@ -84,7 +84,7 @@ def test_a_missing_route_is_named_in_the_place_of_udp_4789(way: tuple[str, str])
 
 
 def test_a_dead_route_without_another_reason_is_blocked_4789_although_others_have_one() -> None:
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     other = replace(workload("other", "windows"), node="windows-2", address="192.168.8.8", node_address="10.0.0.15")
     with pytest.raises(Unmet) as unmet:
         decide(Nodes({("linux-1", "windows-2"): "no route"}), kept, [(LINUX, other.tcp(8080))], linux=[DROPPED])

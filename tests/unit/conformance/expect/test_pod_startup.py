@@ -15,7 +15,7 @@ from conformance.expect.pod_startup import PodStartup
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.new_pod import Stage
@@ -52,9 +52,9 @@ def startup(
     source: str = "client",
     figures: dict[str, float | str] | None = None,
     restarted: Sequence[str] = (),
-) -> tuple[PodStartup, list[Seen]]:
+) -> tuple[PodStartup, list[Decision]]:
     """What each round's attempts to each port come to; the last round lasts."""
-    kept: list[Seen] = []
+    kept: list[Decision] = []
 
     def by_port(verdicts: dict[int, Verdict]) -> Any:
         def make(attempt: Attempt, _: int) -> Observation:

@@ -9,7 +9,7 @@ import pytest
 from conformance.errors import MissingCapability
 from conformance.expect.context import Context
 from conformance.expect.pools import Pools
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.facts import Fact
 from tests.unit.conformance.expect.stand_ins import workload
 
@@ -21,7 +21,7 @@ def pools(*cidrs: str) -> dict[str, Fact[str]]:
 
 
 def test_pools_of_which_each_has_a_pod_are_all_used() -> None:
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     Pools(Context(keep=kept.extend)).are_all_used(pools("192.168.0.0/16", "10.9.0.0/16"), by=PODS, because="x")
     assert [seen.halves for seen in kept] == [("read",)]
 
@@ -34,7 +34,7 @@ def test_pools_of_which_each_has_a_pod_are_all_used() -> None:
     ],
 )
 def test_a_pool_without_a_pod_leaves_it_open(cidrs: tuple[str, ...], words: str) -> None:
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     with pytest.raises(MissingCapability, match=words):
         Pools(Context(keep=kept.extend)).are_all_used(pools(*cidrs), by=PODS, because="x")
     assert kept == []

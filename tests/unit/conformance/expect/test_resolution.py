@@ -11,7 +11,7 @@ from conformance.errors import MissingCapability, Nonconformance, ProbeBroken
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
@@ -46,10 +46,10 @@ def answered(attempt: Attempt, seconds: float = 0.003) -> Observation:
 
 def failing(
     answer: Callable[[Attempt, int], Observation], dns: Dns | None = None, at: tuple[Workload, ...] = ()
-) -> tuple[str, list[Seen]]:
+) -> tuple[str, list[Decision]]:
     """The message, and what was decided."""
     prober = ScriptedProber({"friend": [answer]})
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     context = Context(claims=("CONN-6",), keep=kept.extend, dns=lambda: dns)
     expect = Expect(prober, load_timings(), context, prober.clock)
     with pytest.raises(Nonconformance) as failed:

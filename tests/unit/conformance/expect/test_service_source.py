@@ -16,7 +16,7 @@ from conformance.expect.traffic import Expect
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.observation import Observation, Verdict
@@ -43,10 +43,11 @@ def node(name: str, build: tuple[int, int], *, schedulable: bool = True, dsr: bo
     )  # fmt: skip
 
 
-def facts(*nodes: NodeFacts, mode: Any = "vxlan") -> Facts:
+def facts(*nodes: NodeFacts, plane: str | None = "overlay") -> Facts:
     unknown: Any = Fact(None, "-")
+    carried = tuple(replace(node, plane=Fact(plane, "stand-in")) for node in nodes)
     return Facts(
-        nodes=nodes, kubernetes_version=unknown, calico_version=unknown, mode=Fact(mode, "stand-in"),
+        nodes=carried, kubernetes_version=unknown, calico_version=unknown, mode=unknown,
         datastore=unknown, install=unknown, platform=unknown, calico_apis=unknown, cni=unknown,
         kube_proxy_mode=unknown, evidence="lab",
     )  # fmt: skip
@@ -62,7 +63,7 @@ class Town:
     directly: str = OWN
     admitted: dict[tuple[str, Addressing], bool] = field(default_factory=dict)
     """Under the policy: (pod, addressing) that gets through; empty: no policy is in force."""
-    kept: list[Seen] = field(default_factory=list)
+    kept: list[Decision] = field(default_factory=list)
 
     def source(self, dsr: bool | None = False, **about: Any) -> ServiceSource:
         prober = ScriptedProber({"client": [self._answer], "stranger": [self._answer]})
@@ -126,17 +127,17 @@ def test_a_hidden_client_that_is_admitted_all_the_same_is_a_violation() -> None:
         limited(Town(), EVERYWHERE)
 
 
-@pytest.mark.parametrize("mode", ["vxlan", "bgp"])
-def test_another_address_than_the_modes_is_a_violation(mode: str) -> None:
-    right, wrong = (SOURCE_VIP, NODE) if mode == "vxlan" else (NODE, SOURCE_VIP)
+@pytest.mark.parametrize("plane", ["overlay", "l2bridge"])
+def test_another_address_than_the_planes_is_a_violation(plane: str) -> None:
+    right, wrong = (SOURCE_VIP, NODE) if plane == "overlay" else (NODE, SOURCE_VIP)
     with pytest.raises(Nonconformance) as raised:
-        limited(Town(by_service=wrong), ALONE, mode=mode)
+        limited(Town(by_service=wrong), ALONE, plane=plane)
     first, *rest = str(raised.value).splitlines()
     assert first.startswith("SVC-1  ns/client (windows, node windows-1) -> 10.96.0.9:80/tcp (Service web)")
     whose = {SOURCE_VIP: "source VIP of windows-1", NODE: "address of node windows-1"}
     assert f"expected source {right} ({whose[right]}), observed source {wrong} ({whose[wrong]}) (" in first
     assert any("--enable-dsr False" in line for line in rest)
-    limited(Town(by_service=right), ALONE, mode=mode)
+    limited(Town(by_service=right), ALONE, plane=plane)
 
 
 def test_a_client_that_is_seen_and_admitted_confirms_dsr() -> None:
@@ -188,21 +189,44 @@ def test_a_server_that_does_not_say_whom_it_saw_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "host_network", "expected"),
+    ("plane", "host_network", "expected"),
     [
-        ("vxlan", False, SOURCE_VIP), ("vxlan", True, NODE), ("bgp", False, NODE), ("bgp", True, NODE),
-        ("policy-only", False, NODE),
+        ("overlay", False, SOURCE_VIP), ("overlay", True, NODE), ("l2bridge", False, NODE), ("l2bridge", True, NODE),
     ],
 )  # fmt: skip
-def test_the_address_follows_from_mode_and_backend(mode: str, host_network: bool, expected: str) -> None:
+def test_the_address_follows_from_plane_and_backend(plane: str, host_network: bool, expected: str) -> None:
     backend: Workload = replace(SERVER, host_network=host_network)
-    assert Addresses(facts(node("windows-1", NEW), mode=mode)).through_service(CLIENT, backend) == expected
+    assert Addresses(facts(node("windows-1", NEW), plane=plane)).through_service(CLIENT, backend) == expected
 
 
-@pytest.mark.parametrize("mode", ["mixed", None])
-def test_no_address_is_guessed_for_a_mode_that_is_not_known(mode: str | None) -> None:
-    with pytest.raises(MissingCapability, match="networking mode"):
-        Addresses(facts(node("windows-1", NEW), mode=mode)).through_service(CLIENT, SERVER)
+def test_no_address_is_guessed_for_a_plane_that_is_not_known() -> None:
+    with pytest.raises(MissingCapability, match="follows from what carries them"):
+        Addresses(facts(node("windows-1", NEW), plane=None)).through_service(CLIENT, SERVER)
+
+
+def own_node(plane: str, **town: Any) -> tuple[ServiceSource, Town]:
+    there = Town(**town)
+    source = there.source(plane=plane)
+    source.pod_pairs = PodPairs([(CLIENT, replace(SERVER, node=CLIENT.node))])
+    return source, there
+
+
+def test_without_an_overlay_a_backend_on_the_clients_node_is_another_claims_matter() -> None:
+    source, _ = own_node("l2bridge", by_service=NODE)
+    with pytest.raises(NotAboutThisCluster, match=r"come to backends there with its address.*see XSVC-5"):
+        source.is_rewritten(because="no DSR")
+    source, _ = own_node("l2bridge", by_service=SOURCE_VIP)
+    with pytest.raises(Nonconformance, match=r"expected source 10\.0\.0\.11"):  # the address itself is decided
+        source.is_rewritten(because="no DSR")
+
+
+def test_where_the_source_is_kept_or_an_overlay_is_it_stays_this_claims() -> None:
+    for plane, seen, under in (("overlay", SOURCE_VIP, ALONE), ("l2bridge", OWN, EVERYWHERE)):
+        source, town = own_node(plane, by_service=seen)
+        source.is_rewritten(because="no DSR")
+        town.admitted = under
+        source.admits_by_address_alone(because="the policy names the client")
+    assert told(town.kept)
 
 
 def windows_nodes(known: Facts) -> WindowsNodes:

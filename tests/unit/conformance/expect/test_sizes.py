@@ -13,7 +13,7 @@ from conformance.expect.sizes import HEADERS, Sizes
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
@@ -71,7 +71,7 @@ class Net:
         return Verdict.CONNECTED if size <= self.way else Verdict.TIMED_OUT
 
 
-def sizes(net: Net, kept: list[Seen] | None = None, figures: dict[str, float | str] | None = None) -> Sizes:
+def sizes(net: Net, kept: list[Decision] | None = None, figures: dict[str, float | str] | None = None) -> Sizes:
     taken = figures if figures is not None else {}
     context = Context(claims=("CONN-3",), record=taken.__setitem__, keep=(kept if kept is not None else []).extend)
     return Sizes(Expect(net, load_timings(), context, net.clock))
@@ -117,7 +117,7 @@ def test_silence_above_the_largest_packet_is_a_black_hole() -> None:
 
 
 def test_a_black_hole_on_one_pair_s_way_leaves_the_other_pair_s_verdict_alone() -> None:
-    net, kept = Net(own={"linux-client": 1450, "linux-node": 1350, "linux-server": 1350}, way=1350), list[Seen]()
+    net, kept = Net(own={"linux-client": 1450, "linux-node": 1350, "linux-server": 1350}, way=1350), list[Decision]()
     with pytest.raises(Nonconformance, match="linux-client"):
         sizes(net, kept).carries([(LINUX, LINUX_SERVER), (NODE, LINUX_SERVER)], because="x")
     assert [seen.verdict for seen in kept] == [ClaimVerdict.VIOLATED, *[ClaimVerdict.CONFIRMED] * 3]
@@ -162,7 +162,7 @@ def test_a_server_that_hears_nothing_breaks_the_control() -> None:
     "pair", [(WINDOWS, LINUX_SERVER), (WINDOWS, WINDOWS_SERVER)], ids=["windows->linux", "windows->windows"]
 )
 def test_a_black_hole_on_the_way_from_a_windows_pod_is_a_violation_too(pair: tuple[Workload, Workload]) -> None:
-    net, kept = Net(own={pair[1].pod: 1350}, way=1350), list[Seen]()
+    net, kept = Net(own={pair[1].pod: 1350}, way=1350), list[Decision]()
     with pytest.raises(
         Nonconformance, match=r"ns/windows-client .* refused by the sender .* observed no answer from 1351 bytes"
     ):
@@ -176,7 +176,7 @@ def test_a_way_that_cannot_be_measured_leaves_the_other_ways_verdicts_alone() ->
             away = attempt.whole and attempt.source.pod == "linux-client"
             return Verdict.TIMED_OUT if away else super()._verdict(attempt)
 
-    kept = list[Seen]()
+    kept = list[Decision]()
     with pytest.raises(ProbeBroken, match="none of 576 bytes"):
         sizes(Deaf(), kept).carries([(LINUX, LINUX_SERVER)], because="x")
     assert [seen.verdict for seen in kept] == [ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED]
@@ -189,7 +189,7 @@ def test_no_large_packet_at_all_is_no_size() -> None:
         sizes(Net(way=500)).carries([(LINUX, LINUX_SERVER)], because="x")
 
 
-def ignored(net: Net, value: int | None, kept: list[Seen] | None = None) -> None:
+def ignored(net: Net, value: int | None, kept: list[Decision] | None = None) -> None:
     sizes(net, kept).setting_ignored(
         Fact(value, "Installation default .spec.calicoNetwork.mtu"),
         by=[(WINDOWS, WINDOWS_SERVER)], followed_by=(LINUX, LINUX_SERVER), node=NODE, because="Windows ignores it",
@@ -200,13 +200,13 @@ SET = {"linux-client": 1440, "linux-node": 1500}
 
 
 def test_windows_pods_that_keep_their_own_mtu_ignore_the_setting() -> None:
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     ignored(Net(own={**SET, "windows-client": 1450}), 1440, kept)
     assert [seen.verdict for seen in kept] == [ClaimVerdict.CONFIRMED]
 
 
 def test_windows_pods_with_the_mtu_that_is_set_lift_the_limitation() -> None:
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     ignored(Net(own={**SET, "windows-client": 1440}), 1440, kept)
     (reason,) = told(kept)
     assert "has the MTU of 1440 that is set" in reason

@@ -17,7 +17,7 @@ from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.builds import BuildUnderCalico
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
@@ -153,8 +153,8 @@ def by_port(answers: dict[int, Verdict], *, late: int = 0, who: str = "") -> Cal
     return make
 
 
-def issue(*, late: int = 0, who: str = "", **ports: Verdict) -> tuple[KnownIssue, list[Seen]]:
-    kept: list[Seen] = []
+def issue(*, late: int = 0, who: str = "", **ports: Verdict) -> tuple[KnownIssue, list[Decision]]:
+    kept: list[Decision] = []
     answers = {int(port[1:]): verdict for port, verdict in ports.items()}
     prober = ScriptedProber({"client": [by_port(answers, late=late, who=who)]})
     return KnownIssue(Expect(prober, load_timings(), Context(keep=kept.extend), prober.clock)), kept
@@ -207,7 +207,7 @@ def test_a_witness_that_works_only_after_the_issue_was_looked_for_shows_nothing(
         asked.add(attempt.target.port)
         return by_port({80: DROPPED, 81: UP if 80 in asked else DROPPED})(attempt, number)
 
-    prober, kept = ScriptedProber({"client": [answer_of_a_network_that_comes_up]}), list[Seen]()
+    prober, kept = ScriptedProber({"client": [answer_of_a_network_that_comes_up]}), list[Decision]()
     starting = KnownIssue(Expect(prober, load_timings(), Context(keep=kept.extend), prober.clock))
     with pytest.raises(ControlBroken, match="the witness: x"):
         starting.may_fail(CLIENT, GOALS, because="x")

@@ -266,7 +266,7 @@ def test_a_source_that_a_policy_may_shut_in_is_seen_beside_another_source(
 ) -> None:
     shut_in = opened(expect(friend=[UP], stranger=[DROPPED]))
     change = PolicyChange(what="a policy", at=0.0, enforced_at=side)
-    shut_in.context = replace(shut_in.context, change=lambda: change)
+    shut_in = replace(shut_in, context=replace(shut_in.context, change=lambda: change))
     shut_in.blocked(STRANGER, SERVER, because="it may not leave", beside=FRIEND)
     with pytest.raises(ControlBroken, match="no open path beside it is its source's"):
         shut_in.blocked(STRANGER, SERVER, because="it may not leave", beside=(FRIEND, target("192.168.0.77")))

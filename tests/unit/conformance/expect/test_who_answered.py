@@ -18,7 +18,7 @@ from conformance.expect.sizes import SMALLEST, Sizes
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
@@ -61,7 +61,7 @@ class Town:
     """A network in which one server answers in the place of another, and what is decided there."""
 
     servers: dict[str, str] = field(default_factory=dict)
-    kept: list[Seen] = field(default_factory=list)
+    kept: list[Decision] = field(default_factory=list)
 
     def expect(self) -> Expect:
         network = Network(load_timings(), servers=self.servers)
@@ -192,7 +192,7 @@ def test_a_page_that_another_pod_shows_is_not_the_servers() -> None:
 
 
 def test_a_name_s_answer_is_said_to_come_from_a_server_that_nobody_can_tell() -> None:
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     prober = ScriptedProber(
         {"client": [lambda attempt, _: replace(observation(attempt, Verdict.RESOLVED), answers=("10.96.0.9",))]}
     )
@@ -210,7 +210,7 @@ class Ended:
 
 
 def test_a_ping_and_a_command_are_said_to_name_nobody() -> None:
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     context = Context(keep=kept.extend)
 
     def run(source: Workload, argv: Sequence[str], within: float) -> Ended:
@@ -219,8 +219,7 @@ def test_a_ping_and_a_command_are_said_to_name_nobody() -> None:
         return Ended(f"PING\n64 bytes from {argv[-1]}: seq=0\n3 packets transmitted")
 
     commands = Commands(run, load_timings(), context)
-    expect = Town().expect()
-    expect.context = context
+    expect = replace(Town().expect(), context=context)
     Beyond(expect, commands, None).ping(PodPairs([(CLIENT, SERVER)]), because=BECAUSE)
     commands.nc_opens([(CLIENT, SERVER.tcp(80))], because=BECAUSE)
     assert [seen.reason for seen in kept] == [

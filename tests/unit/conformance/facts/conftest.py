@@ -14,6 +14,8 @@ from conformance.kube.client import Kube
 from conformance.settings import load_timings
 from tests.unit.conformance.kube import fake_api
 
+LISTED = ("nodes", "ippools", "pods", "events", "daemonsets", "blockaffinities")
+
 
 class World:
     """Objects by path, served with lists."""
@@ -39,7 +41,7 @@ class World:
         known = fake_api.discovery(request.path)
         if known:
             return known
-        if request.path.rpartition("/")[2] in ("nodes", "ippools", "pods", "events"):
+        if request.path.rpartition("/")[2] in LISTED:
             return fake_api.listing(
                 *(one for path, one in self.objects.items() if path.rpartition("/")[0] == request.path)
             )
@@ -78,6 +80,11 @@ class World:
             f"/apis/apps/v1/namespaces/{path.replace('/', '/daemonsets/')}",
             {"spec": {"template": {"spec": {"containers": [container]}}}},
         )
+
+    def block(self, node: str, cidr: str) -> None:
+        """A confirmed block of Calico's IPAM."""
+        spec = {"node": node, "cidr": cidr, "state": "confirmed", "deleted": "false"}
+        self.put(f"/apis/projectcalico.org/v3/blockaffinities/{node}", {"spec": spec})
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 from conformance.facts.detect import detect
 
+POOLS = "/apis/projectcalico.org/v3/ippools"
 INSTALLATION = "/apis/operator.tigera.io/v1/installations/default"
 INFORMATION = "/apis/projectcalico.org/v3/clusterinformations/default"
 
@@ -44,7 +45,8 @@ def test_a_node_that_lacks_parts_is_still_a_node(kube: Any, world: Any) -> None:
 def test_an_operator_installation_with_vxlan_is_recognised(kube: Any, world: Any) -> None:
     world.node("win", "windows", "10.0.20348.1")
     world.put(INFORMATION, {"spec": {"calicoVersion": "v3.31.2"}})
-    world.put(INSTALLATION, {"spec": {"cni": {"type": "Calico"}, "calicoNetwork": {"bgp": "Disabled"}}})
+    network = {"bgp": "Disabled", "windowsDataplane": "HNS"}
+    world.put(INSTALLATION, {"spec": {"cni": {"type": "Calico"}, "calicoNetwork": network}})
     world.daemonset("calico-system/calico-node-windows", CALICO_NETWORKING_BACKEND="vxlan")
     facts = detect(kube)
     assert facts.calico_version.value == "v3.31.2"
@@ -65,14 +67,21 @@ def test_the_backend_on_windows_decides_the_mode(kube: Any, world: Any, backend:
 
 def test_a_bgp_backend_over_vxlan_pools_is_mixed(kube: Any, world: Any) -> None:
     world.daemonset("kube-system/calico-node-windows", CALICO_NETWORKING_BACKEND="windows-bgp")
-    world.put("/apis/projectcalico.org/v3/ippools/a", {"spec": {"vxlanMode": "Always"}})
+    world.put(f"{POOLS}/a", {"spec": {"cidr": "10.1.0.0/16", "vxlanMode": "Always"}})
     assert detect(kube).mode.value == "mixed"
+    world.put(f"{POOLS}/a", {"spec": {"cidr": "10.1.0.0/16", "vxlanMode": "Always", "disabled": True}})
+    assert detect(kube).mode.value == "bgp"
+    world.block("a", "10.1.4.0/26")
+    assert detect(kube).mode.value == "mixed"  # pods still have addresses of it
 
 
 def test_without_a_backend_the_installation_decides_then_the_pools(kube: Any, world: Any) -> None:
-    world.put("/apis/projectcalico.org/v3/ippools/a", {"spec": {"vxlanMode": "Always"}})
-    assert (detect(kube).mode.value, detect(kube).mode.source) == ("vxlan", "IPPools' vxlanMode and ipipMode")
-    world.put("/apis/projectcalico.org/v3/ippools/b", {"spec": {"ipipMode": "Always"}})
+    for name, cidr in (("a", "10.1.0.0/16"), ("b", "10.2.0.0/16")):
+        world.put(f"{POOLS}/{name}", {"spec": {"cidr": cidr, "vxlanMode": "Always" if name == "a" else "Never"}})
+    assert detect(kube).mode.value is None  # every start of Calico makes a pool
+    world.block("a", "10.1.4.0/26")
+    assert (detect(kube).mode.value, detect(kube).mode.source) == ("vxlan", "vxlanMode of IPPools with blocks")
+    world.block("b", "10.2.4.0/26")
     assert detect(kube).mode.value == "mixed"
     world.put(INSTALLATION, {"spec": {"cni": {"type": "AmazonVPC"}}})
     assert detect(kube).mode.value == "policy-only"

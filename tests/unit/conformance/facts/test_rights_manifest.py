@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
 import yaml
 
-from conformance.facts.rights import DEPLOYING, DISRUPTING, NEEDS, POLICIES, RBAC_ROLES, READING
+from conformance.facts.rights import CALICOCTL, DEPLOYING, DISRUPTING, NEEDS, POLICIES, RBAC_ROLES, READING, lacking
 from conformance.kube.rights import Right
 from conformance.pods.roles import MANIFESTS
+from tests.unit.conformance.undo.test_rights import Kube
 
 STEPS = ("read-only", "standard", "disruptive")
 WANTED = {
@@ -65,6 +66,38 @@ def test_pull_secrets_are_read_in_one_namespace_and_written_anywhere() -> None:
 def test_every_need_has_a_role_that_grants_it() -> None:
     for need, rights in NEEDS.items():
         assert all(granted(RBAC_ROLES[need], right) for right in rights)
+
+
+def test_calicoctl_has_a_role_beside_the_others_which_do_not_grant_it() -> None:
+    assert [right.label for right in CALICOCTL if not granted("calicoctl", right)] == []
+    assert not any(granted(role, right) for role in STEPS for right in CALICOCTL)
+
+
+@pytest.mark.parametrize(
+    ("calicoctl", "v3", "asked"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_what_calicoctl_takes_is_asked_where_it_writes(*, calicoctl: bool, v3: bool, asked: bool) -> None:
+    denied = {(right.verb, right.resource) for right in CALICOCTL if right.verb == "create"}
+    kube: Any = Kube(*denied, served=v3)
+    kube.request = partial(refusing_crd, kube.request)
+    told = lacking(kube, calicoctl=calicoctl).get("calicoctl", ())
+    assert bool(told) == asked
+    if asked:
+        right = "create networkpolicies.crd.projectcalico.org in all namespaces"
+        assert told[0] == f"{right} (needed to write Calico policies with calicoctl)"
+
+
+def refusing_crd(request: Any, method: str, path: str, *, body: Any, repeat: bool) -> bytes:
+    """Everything of other groups than Calico's storage is allowed."""
+    if body["spec"]["resourceAttributes"]["group"] != "crd.projectcalico.org":
+        return b'{"status": {"allowed": true}}'
+    answer: bytes = request(method, path, body=body, repeat=repeat)
+    return answer
+
+
+def test_rancher_has_a_role_for_the_verb_that_its_webhook_asks_for() -> None:
+    (rule,) = rules("rancher")
+    assert rule == {"apiGroups": ["management.cattle.io"], "resources": ["projects"], "verbs": ["updatepsa"]}
 
 
 def test_the_runner_has_the_standard_role() -> None:

@@ -89,7 +89,13 @@ SUBNET = RemoteSubnet(prefix="192.168.1.0/26", provider="10.0.0.11", mac=OTHER_M
 def network(*vsids: int | None, remote: tuple[RemoteSubnet, ...] = (SUBNET,), policies: bool = True) -> HnsNetwork:
     subnets = tuple(HnsSubnet(prefix="192.168.4.0/26", gateway="192.168.4.1", vsid=vsid) for vsid in vsids)
     return HnsNetwork(
-        id="c", name="Calico", type="Overlay", subnets=subnets, remote_subnets=remote, shows_policies=policies
+        id="c",
+        name="Calico",
+        type="Overlay",
+        subnets=subnets,
+        remote_subnets=remote,
+        shows_policies=policies,
+        pods=True,
     )
 
 
@@ -188,7 +194,7 @@ def test_a_device_that_is_not_there_is_not_known() -> None:
         ([network(4096, 4097)], "4096, 4097, the VNI is 4096"),
         ([network(None)], "None, the VNI is 4096"),
         ([], "no network, the VNI is 4096"),
-        ([replace(network(9999), name="External"), network(4096)], "the configured VNI"),
+        ([replace(network(9999), name="External", pods=False), network(4096)], "the configured VNI"),
     ],
     ids=["equal", "another", "two", "none", "no network", "beside External"],
 )

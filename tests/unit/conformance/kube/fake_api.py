@@ -25,10 +25,14 @@ CORE = {
 GROUPS = {
     "apps/v1": {"deployments": "Deployment", "daemonsets": "DaemonSet", "replicasets": "ReplicaSet"},
     "projectcalico.org/v3": {"networkpolicies": "NetworkPolicy", "globalnetworkpolicies": "GlobalNetworkPolicy",
-                             "clusterinformations": "ClusterInformation", "ippools": "IPPool"},
+                             "clusterinformations": "ClusterInformation", "ippools": "IPPool",
+                             "blockaffinities": "BlockAffinity"},
     "operator.tigera.io/v1": {"installations": "Installation"},
 }  # fmt: skip
-CLUSTER = {"nodes", "namespaces", "globalnetworkpolicies", "clusterinformations", "ippools", "installations"}
+CLUSTER = {
+    "nodes", "namespaces", "globalnetworkpolicies", "clusterinformations", "ippools", "installations",
+    "blockaffinities",
+}  # fmt: skip
 
 
 @dataclass

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import socket
 import ssl
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ import trustme
 import yaml
 
 from conformance.errors import ClusterUnusable, UsageProblem
-from conformance.kube import execute
+from conformance.kube import access, execute
 from conformance.kube.access import from_environment, from_kubeconfig, in_cluster
 from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
@@ -204,6 +207,45 @@ def test_credentials_that_ran_out_are_renewed_once_and_the_request_is_repeated(
     assert [item.headers["Authorization"] for item in api.requests if item.path == "/api/v1/nodes"] == [
         "Bearer t1", "Bearer t2",
     ]  # fmt: skip
+
+
+SHORT_LIVED = """n=$(cat {0}/n 2>/dev/null || echo 0); n=$((n+1)); echo $n >{0}/n
+echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"t'$n'",
+"expirationTimestamp":"'$(date -u -d '+4 min' +%Y-%m-%dT%H:%M:%SZ)'"}}}}'"""
+"""Gives tokens that live 4 min, which the official client takes for ended at once."""
+
+
+def test_a_plugin_with_short_lived_tokens_is_not_run_for_every_request(
+    tmp_path: Path, fakes: Any, api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kube = Kube(from_kubeconfig(with_plugin(tmp_path, fakes, SHORT_LIVED.format(tmp_path), api.url)), RUN)
+    api.routes["GET /api/v1/nodes"] = fakes.listing()
+    assert [kube.objects("v1", "Node") for _ in range(20)] == [[]] * 20
+    assert (tmp_path / "n").read_text() == "1\n"
+    monkeypatch.setattr(access, "RENEWED_EVERY", 0.0)
+    kube.objects("v1", "Node")
+    assert int((tmp_path / "n").read_text()) > 1
+    assert api.requests[-1].headers["Authorization"] != "Bearer t1"
+
+
+def token(**body: Any) -> str:
+    parts = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({"alg": "x"}, body))
+    return ".".join([*parts, "c2ln"])
+
+
+def test_the_end_of_a_static_token_is_known_and_that_of_a_plugin_s_is_not(tmp_path: Path, fakes: Any) -> None:
+    ends = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
+    jwt = token(exp=int(ends.timestamp()), aud=["https://kubernetes.default.svc"])
+    static = fakes.kubeconfig(tmp_path / "static", "https://127.0.0.1:1", token=jwt)
+    assert from_kubeconfig(static).ends == ends
+    plugin = with_plugin(tmp_path, fakes, COUNTING.format(tmp_path).replace("t'$n'", jwt))
+    assert from_kubeconfig(plugin).ends is None
+
+
+@pytest.mark.parametrize("text", ["", "Bearer opaque", "a.b.c", "a.W10.c", f"Bearer {token()}", token(exp="soon"),
+                                  token(exp=1e30)])  # fmt: skip
+def test_a_token_that_says_no_end_has_none(text: str) -> None:
+    assert access.end_of(text) is None
 
 
 def test_an_exec_whose_credentials_ran_out_is_asked_for_once_more_with_new_ones(

@@ -33,6 +33,7 @@ class Deployer:
         """The error comes once."""
         self.kube = self
         self.changes = SimpleNamespace(waits=self)
+        self.watch = SimpleNamespace(lost=lambda names: None)
 
     def start(self, wish: Wish) -> None:
         self.log.append(f"start {wish.called}")
@@ -117,11 +118,10 @@ def test_pods_that_cannot_run_are_a_lack(deployer: Any, error: Exception) -> Non
     "error",
     [
         ApiRefused(500, "InternalError", "etcdserver: request timed out", "POST daemonsets"),
-        EnvironmentBroken("DaemonSet ns-host/x has no pod after 60 s"),
         EnvironmentBroken("0 of 1 pods ready after 360 s: pod x (w1): ContainerCreating"),
         ApiUnreachable("POST daemonsets", 3, 5.0, "timed out"),
     ],
-    ids=["500", "no pod", "not ready", "no answer"],
+    ids=["500", "not ready", "no answer"],
 )
 def test_a_request_that_failed_is_tried_again_and_then_trouble_without_advice(deployer: Any, error: Exception) -> None:
     deployer.error = error
@@ -131,6 +131,22 @@ def test_a_request_that_failed_is_tried_again_and_then_trouble_without_advice(de
     assert [line.split()[0] for line in deployer.log] == ["start", "deploy"] * 2
     deployer.passing, deployer.log = True, []
     assert HostPods(deployer).on("w1").node == "w1"
+
+
+def test_a_node_that_gave_no_pod_in_time_is_asked_once(deployer: Any) -> None:
+    deployer.error = EnvironmentBroken("DaemonSet ns-host/x has no pod after 60 s")
+    host_pods = HostPods(deployer)
+    for _ in range(2):
+        with pytest.raises(EnvironmentBroken, match=r"no HostProcess pod runs on node w1: .*has no pod after 60 s"):
+            host_pods.on("w1")
+    assert [line.split()[0] for line in deployer.log] == ["start", "deploy"]
+
+
+def test_a_node_that_died_is_not_asked(deployer: Any) -> None:
+    deployer.watch = SimpleNamespace(lost=lambda names: EnvironmentBroken(f"node {names[0]} was lost"))
+    with pytest.raises(EnvironmentBroken, match="node w1 was lost"):
+        HostPods(deployer).on("w1")
+    assert deployer.log == []
 
 
 def test_an_error_on_linux_is_raised_as_it_is(deployer: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.pods.placement import Placement
 from conformance.pods.starting import own_fault, verdict_on
 from conformance.pods.tailor import SEAT
@@ -107,7 +107,7 @@ def test_a_web_server_that_crashes_is_told_from_one_without_network(
         namespace="ns", prepare=lambda *_: None, changes=changes, settings=Settings(timings=load_timings()),
         kube=SimpleNamespace(objects=lambda *_, labels: [pod(container)] if labels == f"{SEAT}={NAME}-1" else []),
     )  # fmt: skip
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     with pytest.raises(kind, match=r"DEMO-9  ns/web-1 .node w1.  expected Ready, observed") as raised:
         WebServer(pods, Placement(nodes), ["DEMO-9"], kept.extend).start(because="x")
     assert not raised.value.__cause__

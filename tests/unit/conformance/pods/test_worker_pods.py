@@ -11,7 +11,7 @@ import pytest
 
 from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.pods.deploy import Wish
@@ -53,6 +53,11 @@ class Deployer:
     prepared: list[tuple[str, Any]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     lock: Any = field(default_factory=threading.Lock)
+    dead: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def watch(self) -> Any:
+        return SimpleNamespace(lost_among=lambda names: {name: self.dead[name] for name in names if name in self.dead})
 
     @property
     def kube(self) -> Any:
@@ -166,7 +171,7 @@ def test_a_pod_without_a_network_yet_holds_up_who_uses_it_and_not_who_only_start
 def test_a_sick_node_makes_its_own_decisions_inconclusive_and_no_others() -> None:
     deployer = Deployer(broken={"windows-server-2": EnvironmentBroken("no image")})
     pods = worker_pods(deployer)
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     pods.keep = kept.extend
     for _ in range(2):
         assert [server.node for server in pods.servers("windows")] == ["w1"]
@@ -187,7 +192,7 @@ def test_where_no_pod_of_a_role_can_be_deployed_everybody_who_asks_is_told() -> 
 
 def test_a_node_for_which_there_is_no_image_is_not_run() -> None:
     pods = worker_pods(Deployer(broken={"windows-client-1": MissingCapability("no image is known", "x")}))
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     pods.keep = kept.extend
     assert [client.node for client in pods.clients("windows")] == ["w2"]
     assert [(seen.target, seen.verdict) for seen in kept] == [("w1", ClaimVerdict.NOT_RUN)]
@@ -208,7 +213,7 @@ def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_a
     }
     pods = worker_pods(Deployer(broken, [pod()]))
     pods.claims = ("DEMO-1",)
-    kept: list[Seen] = []
+    kept: list[Decision] = []
     pods.keep = kept.extend
     with pytest.raises(Nonconformance, match="because  nothing else is missing") as raised:
         pods.start("windows-server", because="nothing else is missing")
@@ -369,3 +374,43 @@ def test_there_is_no_other_windows_node_in_a_small_cluster() -> None:
     small = cluster(node("l1", "linux"), node("w1", "windows"))
     with pytest.raises(MissingCapability, match="needs a pair of pods on two nodes"):
         worker_pods(Deployer(), small).placed_around(["w1"], "another Windows node")
+
+
+def test_a_node_that_died_is_left_and_what_it_would_have_decided_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    deployer = Deployer()
+    pods = worker_pods(deployer)
+    kept: list[Any] = []
+    pods.keep = kept.extend
+    assert {pod.node for pod in pods.clients("windows")} == {"w1", "w2"}
+    monkeypatch.setattr("conformance.pods.worker_pods.LOOK_AT_NODES", -1.0)
+    deployer.dead = {"w1": "node w1 was lost during the run: Ready Unknown"}
+    assert {pod.node for pod in pods.clients("windows")} == {"w2"}
+    assert {(seen.target, str(seen.verdict), seen.reason) for seen in kept} == {
+        ("w1", "INCONCLUSIVE", "node w1 was lost during the run: Ready Unknown")
+    }
+    kept.clear()
+    assert pods.clients("linux")
+    assert kept == []
+    deployer.dead["w2"] = "node w2 was lost during the run: Ready Unknown"
+    with pytest.raises(EnvironmentBroken, match=r"no Windows node is left: node w1 was lost.*; node w2 was lost"):
+        pods.clients("windows")
+
+
+def test_a_test_of_linux_alone_starts_no_windows_pods_of_the_demo() -> None:
+    deployer = Deployer()
+    pods = worker_pods(deployer)
+    pods.systems = ("linux",)
+    pods.start_demo()
+    assert pods.clients("linux")
+    pods.close()
+    assert sorted(named(deployer)) == ["linux-client-1", "linux-client-2", "linux-server-1", "linux-server-2"]
+
+
+def test_what_cannot_start_before_a_test_is_told_to_who_asks_for_it() -> None:
+    deployer = Deployer(broken={"linux-server-1": EnvironmentBroken("no image")})
+    pods = worker_pods(deployer)
+    pods.start_demo()
+    assert len(named(deployer)) == 8
+    assert not pods.used, "nobody has asked for one yet"
+    with pytest.raises(EnvironmentBroken, match="no image"):
+        pods.server("linux")

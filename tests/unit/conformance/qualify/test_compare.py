@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 
 from conformance.errors import UsageProblem
+from conformance.model.verdict import ClaimVerdict
 from conformance.qualify.compare import as_json, as_markdown, as_text, compare
 from conformance.qualify.stored import parse, read
+from conformance.qualify.waivers import Waiver
 from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, report, undecided
 
 
@@ -184,3 +187,34 @@ def test_a_file_that_is_no_report_is_refused_in_one_line(tmp_path: Path, content
 def test_a_report_without_a_cluster_can_be_compared() -> None:
     plain = dict(report([]).plain) | {"facts": None}
     assert compare(parse(plain, "x"), parse(plain, "y")).facts == ()
+
+
+def waiver(**narrowed: str) -> Waiver:
+    return Waiver(
+        claim="DEMO-7", verdicts=(ClaimVerdict.VIOLATED,), reason="known", link="https://x.example/1", owner="jane",
+        expires=datetime.date(2099, 12, 31), **narrowed,
+    )  # fmt: skip
+
+
+def test_a_waiver_covers_what_became_worse_and_is_named() -> None:
+    old = report([decided("DEMO-7", {NEW: "CONFIRMED"})])
+    new = report([decided("DEMO-7", {NEW: "VIOLATED"})])
+    found = compare(old, new, [waiver()])
+    assert (found.exit_code, found.cause) == (0, "")
+    assert [turned.where for turned in found.waived] == ["", "Windows 20348"]
+    assert "DEMO-7: CONFIRMED -> VIOLATED (DEMO-7 VIOLATED, waived by jane until 2099-12-31" in as_text(found)
+
+
+def test_a_waiver_of_one_build_covers_no_other() -> None:
+    old = report([decided("DEMO-7", {OLD: "CONFIRMED", NEW: "CONFIRMED"})], builds=BOTH)
+    new = report([decided("DEMO-7", {OLD: "VIOLATED", NEW: "VIOLATED"})], builds=BOTH)
+    found = compare(old, new, [waiver(build=OLD)])
+    assert [turned.where for turned in found.of("worse")] == ["", "Windows 20348"]
+    assert (found.exit_code, found.cause) == (1, "DEMO-7 became worse")
+
+
+def test_a_waiver_covers_no_claim_that_is_not_decided_any_more() -> None:
+    found = compare(
+        report([decided("DEMO-7", {NEW: "CONFIRMED"})]), report([undecided("DEMO-7", "INCONCLUSIVE")]), [waiver()]
+    )
+    assert (found.exit_code, found.cause) == (6, "not decided any more: DEMO-7")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from conformance.catalog import catalog
 from conformance.catalog.claims import Needs
@@ -10,7 +13,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import OS
 from conformance.pods.coverage import Covered
 from conformance.run import groups, plan
-from conformance.run.estimate import estimate
+from conformance.run.estimate import estimate, token_line
 from conformance.run.plan import ClaimPart, PlannedTest
 from conformance.run.scheduler_lock import Exclusivity
 from conformance.settings import Settings, Workers
@@ -50,6 +53,26 @@ def test_a_policy_that_kubernetes_can_write_too_needs_no_calico_api() -> None:
     assert plan.prospect_of(DEMO, catalog(), cluster, Settings()).verdict is None
     alone = PlannedTest(test="t::a", parts=DEMO.parts, needs=DEMO.needs)
     assert plan.prospect_of(alone, catalog(), cluster, Settings()).verdict is ClaimVerdict.NOT_RUN
+
+
+def test_calicoctl_that_may_not_write_costs_what_calico_policies_decide_and_names_its_role() -> None:
+    cluster = facts(calico_apis=CRD_ONLY)
+    lacking = {"calicoctl": ("create networkpolicies.crd.projectcalico.org (needed to write)",)}
+    settings = Settings(calicoctl=Path("/bin/true"), lacking=lacking)
+    prospect = plan.prospect_of(DEMO, catalog(), cluster, settings)
+    assert prospect.reason == "the run's user may not create networkpolicies.crd.projectcalico.org (needed to write)"
+    assert prospect.remedy == "bind the role of manifests/rbac/calicoctl.yaml"
+    other = PlannedTest(test="t::b", parts=(ClaimPart(claim="CONN-1"),), needs=Needs(), uses=("policies",))
+    assert plan.prospect_of(other, catalog(), cluster, settings).verdict is None
+
+
+@pytest.mark.parametrize(("ends", "said"), [(None, False), (9_000.0, False), (4_000.0, True), (900.0, True)])
+def test_a_token_that_ends_before_the_run_may_is_announced(*, ends: float | None, said: bool) -> None:
+    line = token_line(ends, 60, now=1_000.0)
+    assert bool(line) == said
+    if ends == 4_000.0:
+        assert line.startswith("the user's token ends at 1970-01-01 01:06 UTC, in 50 min, and this run may take 60: ")
+        assert "calico-conformance kubeconfig --hours N" in line
 
 
 def test_a_vni_that_nothing_carries_to_windows_nodes_is_said_before_the_run() -> None:

@@ -21,6 +21,7 @@ class Host:
     lines: list[str] | Exception
     asked: int = 0
     learnt: dict[str, Fact[bool]] = field(default_factory=dict)
+    config: str | Exception = ""
 
     def command_lines(self, node: str, program: str) -> list[str]:
         assert program == "kube-proxy.exe"
@@ -28,6 +29,12 @@ class Host:
         if isinstance(self.lines, Exception):
             raise self.lines
         return self.lines
+
+    def file(self, node: str, path: str) -> str:
+        assert path == "C:\\k\\kube proxy.conf"
+        if isinstance(self.config, Exception):
+            raise self.config
+        return self.config
 
     def dsr(self, read: bool | None = None) -> NodeDsr:
         known = facts(windows=1)
@@ -46,8 +53,8 @@ REFUSED = MissingCapability("no HostProcess pod runs", "allow them")
     [
         ([f"{COMMAND} --enable-dsr=true"], None, True),
         ([f"{COMMAND} --enable-dsr=false"], True, False),
-        ([COMMAND], None, None),
-        ([COMMAND], True, True),
+        ([COMMAND], None, False),
+        ([COMMAND], True, False),
         ([], None, None),
         (REFUSED, None, None),
         (REFUSED, True, True),
@@ -57,8 +64,23 @@ def test_the_command_line_counts_first(lines: list[str] | Exception, read: bool 
     assert Host(lines).of(read).value is value
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("winkernel:\n  enableDSR: true\n", True),
+        ('{"winkernel":\n  "enableDSR": false}', False),
+        ("mode: kernelspace\n", False),
+        (ProbeBroken("no such file"), None),
+    ],
+)
+def test_with_a_configuration_file_absence_of_the_flag_says_nothing(text: str | Exception, value: bool | None) -> None:
+    host = Host(["C:\\k\\kube-proxy.exe --config=C:\\k\\kube proxy.conf --v=4"], config=text)
+    assert host.of().value is value
+    assert "kube proxy.conf" in host.of().source
+
+
 def test_what_is_not_known_says_what_was_seen() -> None:
-    assert f"{COMMAND} does not name --enable-dsr" in Host([COMMAND]).of().source
+    assert f"{COMMAND}, without --enable-dsr, which means off" in Host([COMMAND]).of().source
     assert "no kube-proxy.exe runs on node win-0" in Host([]).of().source
     assert "no HostProcess pod runs" in Host(REFUSED).of().source
 

@@ -33,6 +33,9 @@ class Host:
     def command_lines(self, node: str, program: str) -> list[str]:
         return [f"{program} --enable-dsr=true on {node}"]
 
+    def file(self, node: str, path: str) -> str:
+        raise AssertionError(path)
+
     def known(self, labels: dict[str, str] | None = None) -> NodeUpdates:
         told = facts(windows=1)
         update = windows_update("10.0.20348.2762", labels or {}, {})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from conformance.errors import UsageProblem
 from conformance.run.choice import Choice
-from conformance.run.run import Run
+from conformance.run.run import Run, check_selector
 from conformance.settings import Settings
+from tests.plugin.stand_in_cluster import facts, node
 
 
 @pytest.mark.parametrize(
@@ -18,3 +22,12 @@ def test_what_a_run_made_is_removed_but_where_it_is_kept_or_goes_with_the_runs_o
 ) -> None:
     run = Run(choice=Choice(how=how, why="by the test"), settings=Settings(keep=keep), directory=None)  # type: ignore[arg-type]
     assert run.stays is stays
+
+
+def test_a_node_selector_that_no_node_has_is_refused_with_the_labels_that_there_are() -> None:
+    labelled = replace(node("linux-1", "linux"), labels={"pool": "blue"})
+    cluster = replace(facts(), nodes=(labelled,))
+    check_selector("pool=blue", cluster)
+    check_selector("", cluster)
+    with pytest.raises(UsageProblem, match="--node-selector pool=bleu: no node of this cluster has these labels; of "):
+        check_selector("pool=bleu", cluster)

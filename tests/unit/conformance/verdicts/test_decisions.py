@@ -9,7 +9,8 @@ import pytest
 from conformance.model.builds import build_name
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import from_plain, to_plain
-from conformance.model.decision import Decision, Seen, seen
+from conformance.model.decision import Decision
+from conformance.model.decision import decisions_about as seen
 from conformance.model.endpoint import OS, Addressing, Target, Workload
 from conformance.verdicts.decisions import by_build, folded, over_builds
 
@@ -58,7 +59,10 @@ def test_a_policy_s_verdict_is_about_the_build_that_enforces_it() -> None:
 
 def test_a_service_with_backends_on_two_nodes_is_two_ways_and_a_target_outside_is_one() -> None:
     service = Target(host="10.96.0.7", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(OLD, NEW, OLD))
-    assert [item.target for item in seen(LINUX, service, V.CONFIRMED, "why", "open")] == ["win-2019", "win-2022"]
+    assert [item.target for item in seen(LINUX, service, V.CONFIRMED, "why", "open")] == [
+        "win-2019",
+        "win-2022",
+    ]
     assert [item.target for item in seen(LINUX, None, V.CONFIRMED, "why", "behaviour")] == [""]
 
 
@@ -96,7 +100,7 @@ def test_of_several_verdicts_on_a_pair_the_worst_counts_and_every_half_is_kept()
     assert by_build([first, second]) == {"17763": V.VIOLATED, "20348": V.CONFIRMED}
 
 
-def ways(**verdicts: ClaimVerdict) -> list[Seen]:
+def ways(**verdicts: ClaimVerdict) -> list[Decision]:
     """What was seen between pairs of three nodes: ``old_new`` from the 2019 node to the 2022 one."""
     pods = {"linux": LINUX, "old": OLD, "new": NEW}
     pairs = {way: [pods[end] for end in way.split("_")] for way in verdicts}
@@ -149,7 +153,6 @@ def test_what_is_said_of_a_way_stands_whatever_else_was_open_between_the_two_nod
 
 def test_a_decision_survives_json() -> None:
     (way,) = seen(LINUX, NEW.tcp(80), V.CONFIRMED, "why", "open")
-    decision = Decision(claim="CONN-3", part="linux->windows pod-ip", test="t::a", **vars(way))
+    decision = replace(way, claim="CONN-3", part="linux->windows pod-ip", test="t::a")
     result = ClaimResult(claim="CONN-3", verdict=V.CONFIRMED, test="t::a", reason="why", decisions=(decision,))
     assert from_plain(ClaimResult, to_plain(result)) == result
-    assert isinstance(decision, Seen)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from conformance.catalog import catalog
-from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Half, Seen
+from conformance.model.claim import ClaimResult, ClaimVerdict, Finding
+from conformance.model.decision import Decision, Half
 from conformance.run.builds import builds_of
 from conformance.settings import Cover, Settings
-from conformance.verdicts.judged import Judged, judged
+from conformance.verdicts.judged import judged
 from conformance.verdicts.statement import Statement
 from tests.plugin.stand_in_cluster import facts, node
 
@@ -21,13 +21,13 @@ OLD, NEW = "17763", "20348"
 BOTH = {OLD: "win-2019", NEW: "win-2022"}
 
 
-def way(build: str, verdict: V = V.CONFIRMED, half: Half = "open", **more: Any) -> Seen:
+def way(build: str, verdict: V = V.CONFIRMED, half: Half = "open", **more: Any) -> Decision:
     about = (build,) if build else ()
     fields = {"source": "linux-1", "target": f"on-{build}", "builds": about, "about": about}
-    return Seen(**{**fields, "verdict": verdict, "reason": f"{verdict} there", "halves": (half,), **more})
+    return Decision(**{**fields, "verdict": verdict, "reason": f"{verdict} there", "halves": (half,), **more})
 
 
-def told(claim: str, *seen: Seen, builds: dict[str, str] | None = None, **statement: Any) -> Judged:
+def told(claim: str, *seen: Decision, builds: dict[str, str] | None = None, **statement: Any) -> ClaimResult:
     said = Statement(seen=list(seen), **statement)
     return judged(catalog()[claim], "a part", "t::a", said, BOTH if builds is None else builds)
 
@@ -56,7 +56,7 @@ def test_what_was_read_of_the_cluster_reaches_no_build_and_lacks_none() -> None:
 
 
 def test_a_violation_on_one_build_leaves_the_decision_on_the_other() -> None:
-    found = told("CONN-3", way(OLD, V.VIOLATED), way(NEW), verdict=V.VIOLATED, reason="it leaks")
+    found = told("CONN-3", way(OLD, V.VIOLATED), way(NEW), raised=Finding(V.VIOLATED, "it leaks"))
     assert (found.verdict, found.reason) == (V.VIOLATED, "it leaks")
     assert {decision.about: decision.verdict for decision in found.decisions} == {
         (OLD,): V.VIOLATED,
@@ -84,7 +84,7 @@ def test_a_limitation_that_one_build_still_has_is_confirmed_though_it_is_lifted_
 
 
 def test_what_a_test_says_of_itself_holds_for_all_that_it_saw() -> None:
-    found = told("VXLAN-9", way(OLD), way(NEW), special={"VXLAN-9": (V.LIFTED, "Windows followed")})
+    found = told("VXLAN-9", way(OLD), way(NEW), special={"VXLAN-9": Finding(V.LIFTED, "Windows followed")})
     assert (found.verdict, found.reason) == (V.LIFTED, "Windows followed")
 
 

@@ -12,7 +12,9 @@ from hybridlab.api.contract import Client, Obj
 from hybridlab.api.core import Core, Settings
 from hybridlab.calico.cluster import Calico
 from hybridlab.calico.felix_queue import GATHER_SECONDS
+from hybridlab.cluster.installs.installed import Installed
 from hybridlab.dataplane.pod_network import PodAttachment
+from hybridlab.networks.registry import plane_of
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
 from tests.unit.hybridlab.recording import RecordingDataplane
@@ -30,11 +32,17 @@ class Harness:
     calico: Calico
     logged: list[tuple[str, str]]
 
-    async def pod(self, name: str, node: str, namespace: str = "demo", **labels: str) -> tuple[Obj, PodAttachment]:
-        """Create, network and annotate a pod, as scheduler and kubelet do."""
+    async def pod(
+        self, name: str, node: str, namespace: str = "demo", asking: dict[str, str] | None = None, **labels: str
+    ) -> tuple[Obj, PodAttachment]:
+        """Create, network and annotate a pod, as scheduler and kubelet do; ``asking``: annotations."""
         spec: dict[str, Any] = {"nodeName": node, "containers": [{"name": "c", "image": "busybox"}]}
         obj = await self.client.create(
-            "pods", {"metadata": {"name": name, "namespace": namespace, "labels": labels}, "spec": spec}
+            "pods",
+            {
+                "metadata": {"name": name, "namespace": namespace, "labels": labels, "annotations": asking or {}},
+                "spec": spec,
+            },
         )
         attachment = await self.calico.pod_network.attach(obj, node)
         annotations = {"metadata": {"annotations": attachment.annotations}}
@@ -83,7 +91,11 @@ async def harness(*overrides: str, profile: str = "default", felix: bool = True)
     for machine in machines(loaded):
         await client.create("nodes", {"metadata": {"name": machine.name}})
     dataplane, logged = RecordingDataplane(), []
-    calico = Calico(core.client, dataplane.plane, loaded, log=lambda node, line: logged.append((node, line)))
+    plane = plane_of(loaded)
+    calico = Calico(
+        core.client, dataplane.plane, loaded, plane, Installed(loaded, plane),
+        log=lambda node, line: logged.append((node, line)),
+    )  # fmt: skip
     await calico.start()
     if felix:
         for node in calico.nodes:

@@ -32,10 +32,10 @@ def test_routes_lead_to_every_other_nodes_block_over_its_tunnel() -> None:
             assert windows.tunnel_address.endswith(".1")
             assert windows.tunnel_mac == node["metadata"]["annotations"]["projectcalico.org/VXLANTunnelMACAddr"]
             assert windows.tunnel_mac.startswith("00:15:5d:")
-            spec = b.dataplane.vxlan["windows-2022"]
+            spec = b.dataplane.tunnels["windows-2022"]
             assert spec is not None
-            assert (spec.vni, spec.port, spec.mtu) == (4096, 4789, 1450)
-            assert (spec.tunnel_address, spec.tunnel_mac) == (windows.tunnel_address, windows.tunnel_mac)
+            assert (spec.identifier, spec.port, spec.mtu) == (4096, 4789, 1450)
+            assert (spec.address, spec.mac) == (windows.tunnel_address, windows.tunnel_mac)
 
     asyncio.run(run())
 
@@ -47,9 +47,9 @@ def test_linux_has_no_mac_annotation_and_the_mac_of_its_name() -> None:
             node = await b.client.get("nodes", "linux-1")
             assert "projectcalico.org/VXLANTunnelMACAddr" not in node["metadata"]["annotations"]
             assert node["metadata"]["annotations"]["projectcalico.org/IPv4Address"] == "10.0.0.11/24"
-            spec = b.dataplane.vxlan["linux-1"]
+            spec = b.dataplane.tunnels["linux-1"]
             assert spec is not None
-            assert spec.tunnel_mac.replace(":", "") == "66" + hashlib.sha1(b"linux-1").hexdigest()[:10]
+            assert spec.mac.replace(":", "") == "66" + hashlib.sha1(b"linux-1").hexdigest()[:10]
 
     asyncio.run(run())
 
@@ -64,7 +64,7 @@ def test_a_pod_gets_address_gateway_mtu_and_mac_by_its_nodes_system() -> None:
             assert windows.gateway == ".".join(map(str, [*octets[:3], octets[3] - 2]))
             assert windows.mac == "0e:2a:" + ":".join(f"{octet:02x}" for octet in octets)
             spec = b.dataplane.pods[windows_pod["metadata"]["uid"]]
-            assert (spec.address, spec.gateway, spec.mac) == (windows.address, windows.gateway, windows.mac)
+            assert (spec.address, spec.port.gateway, spec.port.mac) == (windows.address, windows.gateway, windows.mac)
             assert spec.nameservers == ("10.96.0.10",)
             assert spec.searches[0] == "demo.svc.cluster.local"
             assert windows.annotations["cni.projectcalico.org/podIP"] == f"{windows.address}/32"
@@ -98,6 +98,58 @@ def test_the_api_says_what_ipam_does_as_soon_as_a_pod_is_attached() -> None:
 
 async def handles(b: Harness) -> list[dict[str, Any]]:
     return (await b.client.list("ipamhandles.crd.projectcalico.org"))[0]
+
+
+SECOND = {"metadata": {"name": "second"}, "spec": {"cidr": "10.9.0.0/24", "vxlanMode": "Always", "natOutgoing": True}}
+POOLS = "cni.projectcalico.org/ipv4pools"
+
+
+@pytest.mark.parametrize("how", ["pod", "namespace", "disabled", "address"])
+def test_a_second_block_costs_a_windows_node_its_network_and_its_pods_theirs(how: str) -> None:
+    async def run() -> None:
+        async with harness() as made:
+            before, attached = await made.pod("before", "windows-2022")
+            await made.client.create("ippools.projectcalico.org", SECOND)
+            await made.until(lambda: len(made.calico.ipam.pools) == 2)
+            asking = {}
+            if how == "pod":
+                asking = {POOLS: '["second"]'}
+            elif how == "address":
+                asking = {"cni.projectcalico.org/ipAddrs": '["10.9.0.9"]'}
+            elif how == "namespace":
+                await made.client.patch("namespaces", "demo", {"metadata": {"annotations": {POOLS: '["10.9.0.0/24"]'}}})
+                await made.until(lambda: made.calico._namespace_annotations("demo"))
+            else:
+                await made.client.patch(
+                    "ippools.projectcalico.org", "default-ipv4-ippool", {"spec": {"disabled": True}}
+                )
+                await made.until(lambda: any(pool.disabled for pool in made.calico.ipam.pools))
+            _, after = await made.pod("after", "windows-2022", asking=asking)
+            assert attached.address.startswith("192.168.")
+            assert after.address == ("10.9.0.9" if how == "address" else "10.9.0.3")
+            assert made.dataplane.cut_off == [before["metadata"]["uid"]]
+            network = made.calico.windows["windows-2022"].hns.pod_network
+            assert network is not None
+            assert network.spec.subnet == "10.9.0.0/26"
+            assert len(made.calico.ipam.blocks_of("windows-2022")) == 2
+
+    asyncio.run(run())
+
+
+def test_a_linux_pod_gets_an_address_of_the_pool_that_it_asks_for() -> None:
+    async def run() -> None:
+        async with harness() as made:
+            await made.client.create("ippools.projectcalico.org", SECOND)
+            await made.until(lambda: len(made.calico.ipam.pools) == 2)
+            _, attached = await made.pod("l", "linux-1", asking={POOLS: '["second"]'})
+            assert attached.address.startswith("10.9.0.")
+            with pytest.raises(
+                SandboxError, match=r"the given pool \(40\.0\.0\.0/24\) does not exist, or is not enabled"
+            ):
+                await made.pod("m", "linux-1", asking={POOLS: '["40.0.0.0/24"]'})
+            assert made.dataplane.cut_off == []
+
+    asyncio.run(run())
 
 
 def test_attaching_twice_gives_the_same_and_detaching_twice_does_nothing() -> None:
@@ -160,17 +212,7 @@ async def condition(b: Harness, name: str, kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("override", "pool", "degraded"),
     [
-        ("network.encapsulation=VXLAN", ("Always", "Never"), ""),
-        (
-            "network.encapsulation=VXLANCrossSubnet",
-            ("CrossSubnet", "Never"),
-            "IPv4 IPPool encapsulation VXLANCrossSubnet is not supported by Calico for Windows",
-        ),
-        (
-            "network.encapsulation=IPIP",
-            ("Never", "Always"),
-            "IPv4 IPPool encapsulation IPIP is not supported by Calico for Windows",
-        ),
+        ("network.plane.kind=vxlan", ("Always", "Never"), ""),
         ("network.strict_affinity=false", ("Always", "Never"), "Invalid StrictAffinity"),
     ],
 )
@@ -204,7 +246,7 @@ def test_with_the_old_api_group_only_everything_is_there_under_its_old_names() -
 
 def test_a_vni_that_windows_cannot_do_fails_its_pods_and_not_linux() -> None:
     async def run() -> None:
-        async with harness("network.vxlan_vni=4095") as b:
+        async with harness("network.plane.vni=4095") as b:
             await b.pod("l", "linux-1")
             with pytest.raises(SandboxError, match="Windows does not support VXLANVNI < 4096"):
                 await b.pod("w", "windows-2022")
@@ -220,9 +262,9 @@ def test_linux_follows_the_vni_of_felix_configuration_and_windows_keeps_its_own(
             await b.client.patch("felixconfigurations.projectcalico.org", "default", change)
 
             def vxlan(node: str) -> tuple[int, int]:
-                spec = b.dataplane.vxlan[node]
+                spec = b.dataplane.tunnels[node]
                 assert spec
-                return spec.vni, spec.port
+                return spec.identifier, spec.port
 
             await b.until(lambda: vxlan("linux-1")[0] == 4097 and "linux-1" in b.dataplane.routes)
             assert vxlan("linux-1")[1] == 4790

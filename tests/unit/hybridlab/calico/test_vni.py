@@ -10,9 +10,11 @@ from typing import Any, Literal
 import pytest
 
 from hybridlab.calico.felix_configuration import effective, needs_restart
-from hybridlab.calico.windows_node import WindowsNode
+from hybridlab.cluster.installs.axes import install_of
 from hybridlab.dataplane.model import PodSpec
 from hybridlab.dataplane.pod_network import SandboxError
+from hybridlab.networks.registry import plane_of
+from hybridlab.networks.vxlan.plane import Vxlan, cni_vni, felix_port, felix_vni, started_vni
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
 from tests.unit.hybridlab.calico.cluster_harness import Harness, harness
@@ -31,8 +33,8 @@ def scenario(body: Callable[[Harness], Awaitable[None]], *overrides: str) -> Non
 
 
 def vni(made: Harness, node: str) -> int | None:
-    spec = made.dataplane.vxlan[node]
-    return None if spec is None else spec.vni
+    spec = made.dataplane.tunnels[node]
+    return None if spec is None else spec.identifier
 
 
 def starts(made: Harness, node: str) -> int:
@@ -83,7 +85,7 @@ def test_a_delivered_vni_is_stored_and_the_vsid_stays_until_the_network_is_made_
         await made.calico.felix_stopped(WINDOWS)
         made.calico.felix_started(WINDOWS, {"VXLAN_VNI": "4097"})
         await made.settled()
-        assert (node.felix_vni, node.cni_vni, node.hns.vsid, vni(made, WINDOWS)) == (4097, 4097, 4096, 4096)
+        assert (started_vni(node), cni_vni(node), node.hns.vsid, vni(made, WINDOWS)) == (4097, 4097, 4096, 4096)
         assert node.hns.pod_network is not None
         await made.calico.remove_hns_network(WINDOWS, node.hns.pod_network.id)
         await made.until(lambda: vni(made, WINDOWS) is None)
@@ -137,12 +139,12 @@ def test_pods_of_another_block_lose_their_interfaces_when_the_network_is_made_fo
     async def body(made: Harness) -> None:
         node = made.calico.windows[WINDOWS]
         pods = [(await made.pod(name, WINDOWS))[0]["metadata"]["uid"] for name in ("one", "two")]
-        node.hns.ensure_pod_network("192.168.255.0/26", 4096)
+        node.hns.ensure_pod_network(made.calico.plane.started_network(node, "192.168.255.0/26"))
         for number, pod in enumerate(pods):
             node.hns.attach(pod, "sandbox", f"192.168.255.{number + 3}", "0e:2a:c0:a8:ff:03")
         await made.calico.restart_felix(WINDOWS)
         await made.until(lambda: made.dataplane.cut_off == pods)
-        node.hns.ensure_pod_network("192.168.255.0/26", 4096)
+        node.hns.ensure_pod_network(made.calico.plane.started_network(node, "192.168.255.0/26"))
         node.hns.attach(pods[0], "sandbox", "192.168.255.3", "0e:2a:c0:a8:ff:03")
         made.dataplane.cut_off.clear()
         await made.pod("three", WINDOWS)
@@ -158,7 +160,7 @@ def test_a_vni_that_windows_does_not_support_lets_no_pod_in_and_makes_no_network
             await made.pod("w", WINDOWS)
 
     async def run() -> None:
-        async with harness("network.vxlan_vni=4095") as made:
+        async with harness("network.plane.vni=4095") as made:
             await body(made)
 
     asyncio.run(run())
@@ -203,12 +205,14 @@ def test_what_felix_cannot_take_over_while_it_runs(
 ) -> None:
     before = effective({"default": {"vxlanVNI": 4096}}, "n")
     after = effective({"default": {"vxlanVNI": 4096, **changed}}, "n")
-    assert needs_restart(before, after, os) is restarts
+    plane = plane_of(load("default"))
+    assert needs_restart(before, after, plane.felix_ignores(os)) is restarts
 
 
 def test_a_node_s_own_value_wins() -> None:
     specs = {"default": {"vxlanVNI": 4096, "vxlanPort": 4790}, "node.a": {"vxlanVNI": 5000}}
-    assert [(effective(specs, node).vni, effective(specs, node).port) for node in "ab"] == [(5000, 4790), (4096, 4790)]
+    read = [effective(specs, node) for node in "ab"]
+    assert [(felix_vni(one), felix_port(one)) for one in read] == [(5000, 4790), (4096, 4790)]
 
 
 @pytest.mark.parametrize(
@@ -218,10 +222,11 @@ def test_the_configuration_on_disk_is_a_list_by_the_operator_and_one_plugin_with
     install: str, path: str, key: str
 ) -> None:
     profile = load("default", [f"calico.install={install}"])
-    node = WindowsNode(next(machine for machine in machines(profile) if machine.os == "windows"), profile)
+    machine = next(machine for machine in machines(profile) if machine.os == "windows")
+    node = Vxlan(profile).windows_node(machine, install_of(profile).cni_file)
     assert node.cni_path == f"C:\\etc\\cni\\net.d\\{path}"
     assert key in json.loads(node.cni_text)
     node.configure({"VXLAN_VNI": "4097"}, {})
-    assert (node.cni_vni, node.felix_vni) == (4097, 4097)
+    assert (cni_vni(node), started_vni(node)) == (4097, 4097)
     node.configure({"VXLAN_VNI": "many"}, {})
-    assert node.felix_vni == 4097
+    assert started_vni(node) == 4097

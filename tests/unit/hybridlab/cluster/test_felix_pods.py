@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hybridlab.calico.windows_node import WindowsNode
 from hybridlab.cluster.felix_pods import FelixPods
+from hybridlab.networks.registry import plane_of
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
 
@@ -22,7 +22,8 @@ class StandIn:
     def __init__(self, configuration: str) -> None:
         profile = load("default", [])
         machine = next(item for item in machines(profile) if item.name == NODE)
-        self.windows, self.configuration = WindowsNode(machine, profile), configuration
+        self.windows = plane_of(profile).windows_node(machine, "10-calico.conflist")
+        self.configuration = configuration
         self.kubelets = {NODE: self}
         self.lines: list[str] = []
 
@@ -66,4 +67,4 @@ def test_a_felix_whose_cni_configuration_is_none_says_so_in_both_logs(
     assert [line.partition(f": {said}")[0] for line in lab.lines] == ["[ERROR] Felix did not start"]
     assert f"Felix of {NODE} did not start" in caplog.text
     assert said in caplog.text
-    assert lab.windows.cni_vni == 4096, "what was there stays"
+    assert lab.windows.plugin["vxlan_vni"] == 4096, "what was there stays"

@@ -10,10 +10,13 @@ from typing import Any, Literal
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.core import Core, Settings
+from hybridlab.cluster.installs.installed import Installed
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.controllers.settings import KubeletSettings
 from hybridlab.dataplane.pod_network import PodAttachment, SandboxError
-from hybridlab.profiles.model import NodeGroup, Profile
+from hybridlab.networks.registry import plane_of
+from hybridlab.networks.vxlan.settings import VxlanSettings
+from hybridlab.profiles.model import Network, NodeGroup, Profile
 from hybridlab.runtime.contract import RuntimeRefused
 from hybridlab.runtime.model import ContainerExit, ContainerSpec, ExecResult, ImageFacts, ProbeResult, ProbeSpec
 from tests.unit.hybridlab.recording import RecordingDataplane
@@ -27,6 +30,7 @@ WINDOWS = NodeGroup(
 CLUSTER = Profile(
     name="test",
     description="one control plane, two Linux workers, one Windows worker",
+    network=Network(plane=VxlanSettings()),
     nodes=(
         NodeGroup(
             name="cp", os="linux", control_plane=True, taints=("node-role.kubernetes.io/control-plane:NoSchedule",)
@@ -144,7 +148,6 @@ class Cluster:
         profile: Profile = CLUSTER,
         *,
         system_workloads: bool = False,
-        calico_config_maps: Callable[[Profile], list[Obj]] | None = None,
     ) -> None:
         self.core = Core(Settings(service_cidr=profile.network.service_cidr))
         self.client = self.core.client("test")
@@ -155,9 +158,9 @@ class Cluster:
             self.runtime,
             profile,
             self.network,
+            Installed(profile, plane_of(profile)),
             settings=QUICK,
             system_workloads=system_workloads,
-            calico_config_maps=calico_config_maps,
         )
 
     async def __aenter__(self) -> Cluster:

@@ -15,7 +15,7 @@ def default_cluster() -> Cluster:
     profile = load("default")
     cluster = Cluster()
     for machine in machines(profile):
-        cluster.nodes[machine.name] = NodeState(node_object(machine, profile))
+        cluster.nodes[machine.name] = NodeState(node_object(machine, profile, {}))
     return cluster
 
 

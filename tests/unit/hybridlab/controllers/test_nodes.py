@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+from hybridlab.cluster.installs.installed import Installed
 from hybridlab.controllers.nodes import node_object, taint_of
+from hybridlab.networks.registry import plane_of
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import dns_address, machines, resolver
 from tests.unit.hybridlab.controllers.stand_ins import Cluster, pod
 
 PROFILE = load("default")
-NODES = {machine.name: node_object(machine, PROFILE) for machine in machines(PROFILE)}
+INSTALLED = Installed(PROFILE, plane_of(PROFILE))
+NODES = {machine.name: node_object(machine, PROFILE, INSTALLED.node_labels(machine)) for machine in machines(PROFILE)}
 
 
 def test_a_windows_node_reports_build_and_revision_in_the_right_places() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from hybridlab.api.contract import Obj
 from hybridlab.controllers.operator import RESTARTED_AT
-from hybridlab.profiles.model import Profile
 from tests.unit.hybridlab.controllers.stand_ins import Cluster
 
 FELIX = "felixconfigurations.crd.projectcalico.org"
@@ -16,15 +15,9 @@ SET, SETS = "calico-node-windows", "daemonsets.apps"
 SYSTEM = "calico-system"
 
 
-def config_maps(profile: Profile) -> list[Obj]:
-    metadata = {"name": "cni-config-windows", "namespace": SYSTEM}
-    return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
-             "data": {"config": f"vni {profile.network.vxlan_vni}"}}]  # fmt: skip
-
-
 def with_operator(scenario: Callable[[Cluster], Awaitable[None]]) -> None:
     async def run() -> None:
-        async with Cluster(system_workloads=True, calico_config_maps=config_maps) as cluster:
+        async with Cluster(system_workloads=True) as cluster:
             cluster.runtime.ends_with = {"install-cni": [0] * 99, "uninstall-calico": [0] * 99}
 
             async def runs() -> bool:
@@ -61,7 +54,7 @@ def test_a_new_vni_is_rendered_into_the_environment_and_the_cni_configuration() 
 
         async def rendered() -> bool:
             found = await cluster.client.get("configmaps", "cni-config-windows", SYSTEM)
-            return bool(found["data"] == {"config": "vni 4097"})
+            return bool(json.loads(found["data"]["config"])["plugins"][0]["vxlan_vni"] == 4097)
 
         await cluster.until(rendered)
 

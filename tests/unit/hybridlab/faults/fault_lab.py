@@ -12,6 +12,7 @@ from hybridlab.faults.injector import Injector
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.service_gate import ServiceGate
 from hybridlab.faults.zone_gate import ZoneGate
+from hybridlab.networks.registry import fault_types
 from tests.unit.hybridlab.calico.cluster_harness import Harness as CalicoBench
 from tests.unit.hybridlab.calico.cluster_harness import harness as calico_harness
 
@@ -36,7 +37,8 @@ class Lab:
                 self.interference,
                 self.kill,
                 ServiceGate(calico.dataplane.plane),
-            )
+            ),
+            fault_types(),
         )
 
     async def kill(self, pod: Any, container: Any) -> None:

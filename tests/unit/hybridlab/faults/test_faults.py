@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hybridlab.faults.errors import BadFault
-from hybridlab.faults.registry import FAULTS
+from hybridlab.networks.registry import fault_types
 from tests.unit.hybridlab.faults.fault_lab import lab
 
 NAMES = {
@@ -28,6 +28,7 @@ NAMES = {
     "no-reset-recovery",
     "rst-storm-linux",
     "acl-not-replaced",
+    "acl-always-replaced",
     "felix-never-restarts",
     "felix-keeps-old-rules",
     "path-slow",
@@ -45,6 +46,8 @@ NAMES = {
     "hairpin-dropped",
     "backends-of-another",
     "node-ports-missing",
+    "udp-node-ports-missing",
+    "target-port-ignored",
     "pods-swapped",
     "service-backend-missing",
     "snat-pod-to-pod",
@@ -73,7 +76,9 @@ NAMES = {
     "api-unreachable",
     "watch-silent",
     "kubelet-idle",
+    "node-dead",
     "image-pull-stalls",
+    "kubelet-probes-fail",
     "exec-dial-fails",
     "exec-start-times-out",
     "pod-restarts",
@@ -94,6 +99,7 @@ SAMPLES = {
     "no-reset-recovery": {},
     "rst-storm-linux": {"node": "linux-1"},
     "acl-not-replaced": {"node": "windows-2022"},
+    "acl-always-replaced": {},
     "felix-never-restarts": {},
     "felix-keeps-old-rules": {"node": "linux-1"},
     "path-slow": {"node": "linux-1"},
@@ -111,6 +117,9 @@ SAMPLES = {
     "hairpin-dropped": {"node": "linux-1"},
     "backends-of-another": {},
     "node-ports-missing": {"node": "linux-1"},
+    "udp-node-ports-missing": {"node": "linux-1"},
+    "target-port-ignored": {"node": "windows-2022"},
+    "kubelet-probes-fail": {"node": "windows-2022"},
     "pods-swapped": {"node": "windows-2022"},
     "service-backend-missing": {"service": "demo/web", "node": "linux-1"},
     "snat-pod-to-pod": {"node": "linux-1"},
@@ -139,6 +148,7 @@ SAMPLES = {
     "api-500": {"seconds": "30", "namespace": "demo", "first": "3"},
     "watch-silent": {"first": "2"},
     "kubelet-idle": {"node": "linux-1"},
+    "node-dead": {"node": "windows-2022"},
     "image-pull-stalls": {},
     "exec-dial-fails": {"namespace": "demo", "pod": "i"},
     "exec-start-times-out": {"namespace": "demo", "pod": "j"},
@@ -147,7 +157,7 @@ SAMPLES = {
 
 
 def test_every_fault_has_a_sample() -> None:
-    assert set(FAULTS) == NAMES
+    assert set(fault_types()) == NAMES
     assert set(SAMPLES) == NAMES
 
 
@@ -199,7 +209,7 @@ def test_an_mtu_black_hole_s_parameter_is_the_largest_packet_that_passes() -> No
         async with lab() as made:
             await made.injector.inject("mtu-black-hole", {"bytes": "1200"})
             assert made.rules("fabric") == ["f_fwd: udp dport 4789 ip length > 1200 drop"]
-            listed = {item["name"]: item["parameters"] for item in made.injector.catalogue()}
+            listed = {item["name"]: item["parameters"] for item in made.injector.catalogue(fault_types().values())}
             assert listed["mtu-black-hole"]["bytes"].startswith("largest outer packet that passes")
 
     asyncio.run(run())
@@ -261,13 +271,13 @@ def test_a_device_that_differs_is_made_anew_and_its_routes_with_it() -> None:
     async def run() -> None:
         async with lab() as made:
             await made.calico.calico.felixes["linux-1"].routing.done()
-            before = made.dataplane.vxlan["linux-1"]
+            before = made.dataplane.tunnels["linux-1"]
             assert before is not None
             identity = await made.injector.inject("vxlan-differs", {"node": "linux-1", "port": "4790"})
-            assert made.dataplane.vxlan["linux-1"] == replace(before, port=4790)
+            assert made.dataplane.tunnels["linux-1"] == replace(before, port=4790)
             assert made.dataplane.routes["linux-1"].remote_blocks
             await made.injector.heal(identity)
-            assert made.dataplane.vxlan["linux-1"] == before
+            assert made.dataplane.tunnels["linux-1"] == before
 
     asyncio.run(run())
 

@@ -9,6 +9,7 @@ import pytest
 
 from hybridlab.faults.errors import BadFault, FaultFailed
 from hybridlab.faults.injector import Injector
+from hybridlab.networks.registry import fault_types
 from tests.unit.hybridlab.faults.fault_lab import lab
 
 
@@ -98,6 +99,6 @@ def test_an_unknown_id_is_refused_with_the_active_ones() -> None:
 
 
 def test_the_catalogue_tells_what_each_fault_takes() -> None:
-    listed = {item["name"]: item for item in Injector.catalogue()}
+    listed = {item["name"]: item for item in Injector.catalogue(fault_types().values())}
     assert listed["policy-late"]["parameters"] == {"node": "name of a node, or all", "seconds": "how much later"}
     assert all(item["description"] and item["scope"] and item["layer"] for item in listed.values())

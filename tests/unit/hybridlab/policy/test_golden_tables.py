@@ -102,10 +102,10 @@ def _without_order(acls: Any) -> dict[str, Any]:
 def test_an_edit_reaches_a_running_endpoint_where_it_does_in_calico(edit: Any) -> None:
     release = Release(edit["calico"], as_shipped(edit["calico"]))
     objects, lists = Objects(release, world().hosts), AclLists(edit["calico"])
-    address = world().hosts[0].partition("/")[0]
+    addresses = (world().hosts[0].partition("/")[0],)
     faults = FelixFaults("win-1", lambda level, message: None)
     graph = objects.graph
-    policy = WindowsNodePolicy("win-1", address, graph, release, lists, faults, lambda: None, faults.log)
+    policy = WindowsNodePolicy("win-1", lambda: addresses, graph, release, lists, faults, lambda: None, faults.log)
     graph.subscribe("win-1", policy)
     objects.take([*world().objects, *edit["objects"]])
 

@@ -186,3 +186,29 @@ def test_an_hns_that_fails_shows_it_in_the_error_stream_only(kind: str, printed:
     host.failing.pop("networks")
     code, _, err = powershell("Get-HnsNetwork | Where-Object { $_.Name -eq 'Calico' } | Remove-HnsNetwork", host)
     assert (code, "HNS failed" in err) == (0, says)
+
+
+HNS_STATE = "SYSTEM\\CurrentControlSet\\Services\\hns\\State"
+
+
+def test_values_of_a_registry_key_with_what_the_provider_adds() -> None:
+    host = KnownHost()
+    host.answers["registry"] = {HNS_STATE: {"HnsAclUpdateChange": 1, "Mode": "x"}}
+    found = answer(f"Get-ItemProperty -Path 'HKLM:\\{HNS_STATE}' | ConvertTo-Json -Depth 1 -Compress", host)
+    assert found["HnsAclUpdateChange"] == 1
+    assert found["PSPath"].endswith(f"HKEY_LOCAL_MACHINE\\{HNS_STATE}")
+    read = "Get-ItemProperty -Path 'HKLM:\\SYSTEM\\None'"
+    assert powershell(f"{read} -ErrorAction SilentlyContinue | ConvertTo-Json; 'on'", host) == (0, "on\r\n", "")
+    assert "Cannot find path" in powershell(read, host)[2]
+
+
+def test_what_the_session_is() -> None:
+    said = "'LanguageMode=' + $ExecutionContext.SessionState.LanguageMode; 'Culture=' + (Get-Culture).Name"
+    assert powershell(said, KnownHost())[1].split() == ["LanguageMode=FullLanguage", "Culture=en-US"]
+
+
+def test_calicos_program_says_its_version_and_does_nothing_else() -> None:
+    host = KnownHost()
+    host.answers["calico-version"] = "v3.24.0"
+    assert powershell("$path = 'C:\\CalicoWindows\\calico-node.exe'; & $path -v", host)[1].strip() == "v3.24.0"
+    assert "not emulated" in powershell("calico-node.exe -felix", host)[2]

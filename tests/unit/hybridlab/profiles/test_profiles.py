@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hybridlab.networks.vxlan.settings import VxlanSettings
 from hybridlab.profiles.check import ProfileError, node_names
 from hybridlab.profiles.load import load, names
 
@@ -35,11 +36,13 @@ def test_the_default_profile_is_the_documented_cluster() -> None:
     profile = load("default")
     nodes = [name for group in profile.nodes for name in node_names(group)]
     assert nodes == ["control-plane", "linux-1", "linux-2", "linux-3", "windows-2022", "windows-2019"]
-    assert (profile.network.vxlan_vni, profile.network.block_size, profile.kube_proxy.windows_dsr) == (4096, 26, True)
+    assert profile.network.plane == VxlanSettings(vni=4096, port=4789)
+    assert (profile.network.block_size, profile.kube_proxy.windows_dsr) == (26, True)
 
 
 def test_an_override_reaches_a_nested_key_and_a_named_list_entry() -> None:
-    profile = load("default", ["network.strict_affinity=false", "nodes.linux.count=1"])
+    profile = load("default", ["network.strict_affinity=false", "nodes.linux.count=1", "network.plane.vni=4097"])
+    assert profile.network.plane == VxlanSettings(vni=4097)
     assert profile.network.strict_affinity is False
     assert profile.nodes[1].count == 1
 
@@ -51,8 +54,26 @@ def test_a_profile_in_a_file_is_named_after_the_file(tmp_path: Path) -> None:
 REFUSED = [
     pytest.param("netwrok:\n  vxlan_vni: 4096\n", "mine.yaml:6: unknown key 'netwrok'", id="unknown key"),
     pytest.param("network:\n  vni: 4096\n", "mine.yaml:7: unknown key 'network.vni'", id="unknown nested key"),
-    pytest.param("network:\n  vxlan_vni: many\n", "mine.yaml:7: network.vxlan_vni is text", id="wrong type"),
-    pytest.param("network:\n  vxlan_vni: true\n", "network.vxlan_vni is true or false", id="truth for a number"),
+    pytest.param("network:\n  block_size: many\n", "mine.yaml:7: network.block_size is text", id="wrong type"),
+    pytest.param("network:\n  block_size: true\n", "network.block_size is true or false", id="truth for a number"),
+    pytest.param(
+        "network:\n  plane: {kind: vxlan, vni: many}\n", "mine.yaml:7: network.plane.vni is text", id="plane's field"
+    ),
+    pytest.param(
+        "network:\n  plane:\n    kind: vxlan\n    vni: 0\n",
+        "mine.yaml:9: network.plane.vni is 0, expected 1 to 16777215",
+        id="plane's range",
+    ),
+    pytest.param(
+        "network:\n  plane: {vni: 4097}\n", "mine.yaml:7: network.plane is told by its kind first", id="no kind"
+    ),
+    pytest.param("network:\n  plane: vxlan\n", "network.plane is told by its kind first", id="scalar for a plane"),
+    pytest.param(
+        "network:\n  plane: {kind: carrier-pigeon}\n",
+        "mine.yaml:7: network.plane.kind is 'carrier-pigeon', which is not built; built: vxlan",
+        id="plane that is not built",
+    ),
+    pytest.param("network:\n  bgp: Enabled\n", "mine.yaml:7: unknown key 'network.bgp'", id="what objects say"),
     pytest.param("network:\n  pod_cidr: 10.0.0.0/16\n", "overlaps network.node_cidr", id="overlapping CIDRs"),
     pytest.param("network:\n  pod_cidr: 192.168.0.1/16\n", "has host bits set", id="host bits"),
     pytest.param("network:\n  block_size: 8\n", "expected 20 to 32", id="block size out of range"),
@@ -91,6 +112,13 @@ def test_what_cannot_be_is_refused_with_its_place(tmp_path: Path, text: str, exp
         ("nodes.linux.count=300", "has room for 236 nodes"),
         ("nodes.0.name=windows-2019", "two nodes are named 'windows-2019'"),
         ("network", "expected KEY=VALUE"),
+        (
+            "network.plane.kind=azure",
+            "=azure: network.plane.kind is 'azure', which is not built",
+        ),
+        ("network.plane.colour=red", "--set network.plane.colour=red: unknown key 'network.plane.colour'"),
+        ("network.bgp=Enabled network.encapsulation=None", "unknown key 'network.bgp'"),
+        ("network.plane.port=70000", "--set network.plane.port=70000: network.plane.port is 70000"),
         ("name=x name.part=1", "'name' is a single value"),
     ],
 )
@@ -101,7 +129,7 @@ def test_an_impossible_override_is_refused_and_named(override: str, expected: st
 
 
 def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ProfileError, match="unknown profile 'defualt': known are default, eks-no-dsr, small"):
+    with pytest.raises(ProfileError, match="unknown profile 'defualt': known are default, eks-no-dsr, l2bridge, small"):
         load("defualt")
 
 

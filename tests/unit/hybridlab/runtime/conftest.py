@@ -14,9 +14,19 @@ import pytest
 from hybridlab.runtime.applet import Applet, Process
 from hybridlab.runtime.applets import dns
 from hybridlab.runtime.files import MemoryFiles
-from hybridlab.runtime.streams import BufferOutput, empty_stdin
+from hybridlab.runtime.streams import empty_stdin
 
 T = TypeVar("T")
+
+
+class BufferOutput:
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    async def write(self, data: bytes) -> None:
+        self.data += data
 
 
 class LoopbackNet:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from hybridlab.cluster.installs.axes import install_of, kube_proxy_service
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
+from hybridlab.networks.registry import plane_of
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
-from hybridlab.windows.hns_networks import Hns
 from hybridlab.windows.host import HostRefused, HostState, WindowsHost, felix_command
 
 BLOCK = "192.168.1.0/26"
@@ -25,8 +26,9 @@ class Harness:
     ) -> None:  # fmt: skip
         profile = load("default", [f"calico.install={install}", *settings])
         self.machine = next(machine for machine in machines(profile) if machine.os == "windows")
-        self.hns = Hns(self.machine.name)
-        self.hns.ensure_pod_network(BLOCK, 4096)
+        node = plane_of(profile).windows_node(self.machine, "10-calico.conf")
+        self.hns = node.hns
+        self.hns.ensure_pod_network(plane_of(profile).started_network(node, BLOCK))
         self.hns.attach("uid", "sandbox", "192.168.1.3", "0e:2a:c0:a8:01:03")
         self.done: list[str] = []
         web = ServicePort(
@@ -45,6 +47,8 @@ class Harness:
             kube_proxy_process=lambda: kube_proxy,
             restart_felix=lambda: self.does("restart felix"),
             remove_network=lambda identity: self.does(f"remove {identity}"),
+            calico_services=install_of(profile).windows_services,
+            kube_proxy_service=kube_proxy_service(profile),
         )
         self.host = WindowsHost(self.machine, profile, state)
 

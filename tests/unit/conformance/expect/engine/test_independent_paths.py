@@ -10,7 +10,7 @@ from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance,
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen
+from conformance.model.decision import Decision
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
@@ -28,9 +28,9 @@ STRANGERS = [on("windows-1", "one"), on("windows-2", "two"), on("windows-3", "th
 SERVER = replace(target(), backends=(on("windows-9", "server"),))
 
 
-def expecting(**answers: list[Answer]) -> tuple[Expect, dict[str, Seen]]:
+def expecting(**answers: list[Answer]) -> tuple[Expect, dict[str, Decision]]:
     """Every stranger's way to the server was open before; what is decided afterwards, by the source's node."""
-    kept: dict[str, Seen] = {}
+    kept: dict[str, Decision] = {}
     prober = ScriptedProber({name: [UP] for name in ("friend", "one", "two", "three")})
     context = Context(claims=("POL-1",), keep=lambda seen: kept.update({item.source: item for item in seen}))
     expectation = Expect(prober, load_timings(), context, prober.clock)
@@ -46,7 +46,7 @@ def closes(expect: Expect) -> None:
     expect.matrix(open=beside, closed=[(STRANGERS, SERVER)], because="their label is missing")
 
 
-def closed(kept: dict[str, Seen]) -> list[ClaimVerdict]:
+def closed(kept: dict[str, Decision]) -> list[ClaimVerdict]:
     return [kept[stranger.node].verdict for stranger in STRANGERS]
 
 

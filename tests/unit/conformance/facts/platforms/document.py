@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from conformance.catalog import Applies, Undecided, applicability, catalog
+from conformance.catalog.claims import Conditions
 from conformance.facts.detect import detect
 from conformance.model.facts import Fact, Facts
 from tests.unit.conformance.facts.platforms.served import Cluster, clusters, served
@@ -21,16 +23,18 @@ HEAD = """\
 # What the suite finds out about platforms
 For users of a platform that nobody has run the suite on yet.
 Generated from [`tests/unit/conformance/facts/platforms/clusters`](../tests/unit/conformance/facts/platforms/clusters)
-by `python -m tests.unit.conformance.facts.platforms.document`; a test compares every fact.
+by `python -m tests.unit.conformance.facts.platforms.document`; a test compares every fact, and which claims apply of
+those that are not about every cluster.
 
 Detection was run on objects as the platforms' manifests, charts and programs make them, **not on these platforms**. The
 objects were written for this suite after the sources that each section names; they have what detection can read, and
 nothing else; names of nodes, labels and versions are examples. `unknown` means that nothing in the API says it: what
-depends on it is NOT_RUN with that reason.
+depends on it looks into the Windows nodes by a HostProcess pod, and is NOT_RUN with that reason where none can be.
+CNI and IPAM are those of the Windows nodes: what Linux is told says nothing of them.
 """
 NOTES = {
-    "aks": "AgentBaker installs Calico on Windows nodes as services with backend `none`, and nothing in the API says "
-    "so: the installation is unknown, and so is the version on Windows nodes. Calico's v3 API is not served unless "
+    "aks": "AgentBaker installs Calico on Windows nodes as services with backend `none`, in the version of the "
+    "node's image; nothing in the API says which: a look into the node does. Calico's v3 API is not served unless "
     "somebody applies an `APIServer`. Azure's Installation is not published; this one has the operator's form.",
     "eks-vpc-cni": "kube-proxy is a Windows service. The nodes' addresses bound the pods: "
     "`vpc.amazonaws.com/PrivateIPv4Address`.",
@@ -52,13 +56,20 @@ def told(facts: Facts) -> Iterator[tuple[str, Fact[Any]]]:
     yield from ((name, getattr(facts, name)) for name in COLUMNS)
     yield "calico_version", facts.calico_version
     yield "calico_edition", facts.calico_edition
+    yield from ((f"plane of {node.name}", node.plane) for node in facts.by_os("windows"))
     yield from ((f"Calico on {node}", fact) for node, fact in facts.calico_on_nodes.items())
 
 
 def values(facts: Facts) -> dict[str, Any]:
-    """Fact to value, as the files have them."""
+    """Fact to value, as the files have them; and which of the claims that are not about every cluster apply."""
     found: dict[str, Any] = {name: "unknown" if fact.value is None else fact.value for name, fact in told(facts)}
     found["calico_on_nodes"] = {node: fact.value or "unknown" for node, fact in facts.calico_on_nodes.items()}
+    found["plane"] = {node.name: node.plane.value or "unknown" for node in facts.by_os("windows")}
+    found["pod_network"] = facts.pod_network.value
+    answers = {ident: applicability(catalog()[ident], facts) for ident in catalog()}
+    conditional = {ident for ident in answers if catalog()[ident].applies != Conditions()}
+    for name, kind in (("applies", Applies), ("undecided", Undecided)):
+        found[name] = " ".join(sorted(ident for ident in conditional if isinstance(answers[ident], kind)))
     found["builds"] = {node.name: node.kernel_version for node in facts.by_os("windows")}
     return found
 

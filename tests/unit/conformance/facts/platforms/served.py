@@ -19,6 +19,7 @@ CLUSTERS = Path(__file__).parent / "clusters"
 CALICO = {
     "clusterinformations": "ClusterInformation", "ippools": "IPPool", "felixconfigurations": "FelixConfiguration",
     "networkpolicies": "NetworkPolicy", "globalnetworkpolicies": "GlobalNetworkPolicy",
+    "blockaffinities": "BlockAffinity", "bgpconfigurations": "BGPConfiguration",
 }  # fmt: skip
 KINDS = {
     "v1": fake_api.CORE | {"services": "Service"},
@@ -116,7 +117,7 @@ def _workload(plain: dict[str, Any]) -> dict[str, Any]:
     containers = [{**container, "env": _environment(container.get("env", {}))} for container in plain["containers"]]
     return {
         "apiVersion": plain["apiVersion"], "kind": plain["kind"], "metadata": plain["metadata"],
-        "spec": {"template": {"spec": {"containers": containers}}},
+        "spec": {"template": {"spec": {"containers": containers, **plain.get("pod", {})}}},
     }  # fmt: skip
 
 

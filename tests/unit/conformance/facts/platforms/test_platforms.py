@@ -11,7 +11,9 @@ import pytest
 from conformance.facts.detect import detect
 from tests.unit.conformance.facts.platforms import document
 from tests.unit.conformance.facts.platforms.served import Cluster, clusters, served
+from tests.unit.conformance.run.test_node_looks import Host
 
+SERVICES = "C:\\CalicoWindows\\calico-node.exe"
 NAMES = [item.name for item in clusters()]
 
 
@@ -40,7 +42,7 @@ def test_every_fact_says_where_it_came_from(cluster: Cluster, tmp_path: Path) ->
 def test_every_source_is_a_file_of_a_commit_with_a_licence(cluster: Cluster) -> None:
     assert cluster.sources
     for source in cluster.sources:
-        assert re.fullmatch(r"[0-9a-f]{40}", source.commit), source
+        assert re.fullmatch(r"[0-9a-f]{7,40}", source.commit), source
         assert re.fullmatch(r"[\w.-]+/[\w.-]+", source.repository), source
         assert source.licence in ("Apache-2.0", "MIT"), source
 
@@ -48,3 +50,19 @@ def test_every_source_is_a_file_of_a_commit_with_a_licence(cluster: Cluster) -> 
 def test_the_page_shows_what_is_found(tmp_path: Path) -> None:
     wanted: Any = document.PAGE.read_text(encoding="utf-8")
     assert document.page(tmp_path) == wanted, "python -m tests.unit.conformance.facts.platforms.document writes it anew"
+
+
+def test_a_look_into_the_node_takes_win_bridge_for_what_it_is(tmp_path: Path) -> None:
+    cluster = next(item for item in clusters() if item.name == "win-bridge")
+    with served(cluster, tmp_path) as kube:
+        facts = detect(kube)
+    host = Host(
+        cni='{"type": "win-bridge", "ipam": {"type": "host-local"}}', program=(SERVICES, "v3.30.2"), known=facts
+    )
+    found = document.values(host.looked("win"))
+    assert (found["cni"], found["ipam"], found["plane"], found["install"]) == (
+        "win-bridge", "host-local", {"win": "l2bridge"}, "manual",
+    )  # fmt: skip
+    assert found["undecided"] == ""
+    assert not {"ENC-1", "IPAM-1", "NAT-1", "CNI-1", "XPOL-11", "BGP-3"} & set(found["applies"].split())
+    assert {"CP-1", "DS-3", "XPOL-13", "XPOL-14"} <= set(found["applies"].split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.detection import shard
+from tests.detection import choice
 
 OF = 5
 
@@ -18,4 +18,4 @@ def chosen(request: pytest.FixtureRequest) -> slice:
     """Which probes of each pod are asked: every one, or every fifth, from one that the commit chooses."""
     if request.config.getoption("--every-probe", default=False):
         return slice(None)
-    return slice(shard.chosen(OF, shard.commit()), None, OF)
+    return slice(choice.turn(OF, choice.commit()), None, OF)

@@ -1,0 +1,100 @@
+"""What somebody else has decided is not decided by Calico: policies of others, asked before and after an expectation.
+
+A path that such a policy surely closes is not waited for; one that is not as it is to be, and that such a policy could
+make so, decides nothing about the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, Protocol
+
+from conformance.errors import EnvironmentBroken, MissingCapability
+from conformance.expect.explain import message
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.decision import Side
+from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.model.explanation import Explanation
+from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+
+DNS_PORT = 53
+CLOSED = DENIED_VERDICTS | {Verdict.PROHIBITED, Verdict.REFUSED, Verdict.DNS_FAILED}
+"""How a path ends that a policy closes, where a denial may be told to the sender as well."""
+
+
+class Others(Protocol):
+    """What is known of policies that are not the suite's."""
+
+    exempt: str
+    """What to do about one that is in the way."""
+
+    def excuse(
+        self, source: Workload, target: Target, seen: Literal["closed", "open"], *, protocol: str = "",
+        otherwise: float | None = None, at: Side = "both",
+    ) -> str:  # fmt: skip
+        """Which could give what was seen; ``otherwise``: when this test saw it otherwise (``time.monotonic``).
+
+        ``at``: the end at which the suite's own policies close it, since only there another can open it.
+        """
+
+    def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
+        """For each way which policy surely closes it; empty: none."""
+
+
+class Nobody:
+    """Where nothing is known of others."""
+
+    exempt = ""
+
+    def excuse(
+        self, source: Workload, target: Target, seen: Literal["closed", "open"], *, protocol: str = "",
+        otherwise: float | None = None, at: Side = "both",
+    ) -> str:  # fmt: skip
+        """No policy."""
+        return ""
+
+    def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
+        """No policy."""
+        return [""] * len(ways)
+
+
+def way(attempt: Attempt) -> tuple[Workload, Target, str]:
+    """Source, target and protocol of an attempt as policies see them."""
+    over_udp = attempt.kind is Kind.UDP or (attempt.kind is Kind.DNS and not attempt.dns_over_tcp)
+    target = attempt.target or Target(host="", port=DNS_PORT, protocol="udp", path=Addressing.EXTERNAL)
+    return attempt.source, target, "UDP" if over_udp else "TCP"
+
+
+def key(attempt: Attempt) -> tuple[str, str]:
+    """What a test's memory knows a path by."""
+    return attempt.source.uid, attempt.target.label if attempt.target else ""
+
+
+def demand_open(others: Others, attempts: Sequence[Attempt], *, all_needed: bool) -> None:
+    """Raises MissingCapability where policies of others surely close what is to be open: all of it, or any."""
+    closing = others.forecloses([way(attempt) for attempt in attempts])
+    if closing and (any if all_needed else all)(closing):
+        place = next(place for place, told in enumerate(closing) if told)
+        raise MissingCapability(f"{closing[place]}, and that is not this run's: {attempts[place].label}", others.exempt)
+
+
+def excused(
+    others: Others, attempt: Attempt, seen: Sequence[Observation], *, want: bool, otherwise: float | None = None,
+    at: Side = "both",
+) -> str:  # fmt: skip
+    """Which policies of others could give what was seen last on a way that is to be open, or closed."""
+    if not seen or (want and seen[-1].verdict not in CLOSED):
+        return ""
+    source, target, protocol = way(attempt)
+    seen_so: Literal["closed", "open"] = "closed" if want else "open"
+    return others.excuse(source, target, seen_so, protocol=protocol, otherwise=otherwise, at="both" if want else at)
+
+
+def decided(others: Others, text: str | Explanation, by: str) -> EnvironmentBroken:
+    """The failure that somebody else's policy is, in place of a message about what was seen."""
+    by = f"{by}, and that is not this run's"
+    if isinstance(text, Explanation):
+        told = message.explained(text, by=by)
+        return EnvironmentBroken(replace(told, lines={**told.lines, "do": others.exempt}))
+    return EnvironmentBroken(f"{message.explained(text, by=by)}\n  do        {others.exempt}")

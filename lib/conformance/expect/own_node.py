@@ -1,0 +1,72 @@
+"""Backends on a Windows node without an overlay, and what comes to them with that node's own address.
+
+Felix puts an ACL before all policies of an endpoint that lets in every address of its node (projectcalico/calico
+felix/dataplane/windows/endpoint_mgr.go, nodeToEndpointRule), and without an overlay kube-proxy gives that address to
+whoever comes by ClusterIP without direct server return, or from outside by NodePort (calico#4078).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from conformance.errors import ControlBroken
+from conformance.expect.engine.answered import as_wanted, telling
+from conformance.expect.explain import message
+from conformance.expect.poll import Polled, poll
+from conformance.expect.tally import Tally
+from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.endpoint import Pair
+from conformance.model.observation import Observation, Verdict
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+
+@dataclass
+class OwnNode:
+    """Expectations about strangers that come with the address of the backend's node."""
+
+    expect: Expect
+
+    def lets_in(self, paths: Sequence[Pair], *, direct: Sequence[Pair], admitted: Sequence[Pair], because: str) -> None:
+        """Under a policy that admits others, strangers get in by these paths, and by pod address (``direct``) do not.
+
+        A path that is closed is one on which the limitation is gone: LIFTED.  Raises ControlBroken where those who are
+        ``admitted`` do not get in, strangers do by pod address, or a path is now open and now closed.
+        """
+        self.expect.controls([admitted], because="the policy admits them")
+        out = self._poll(direct, lambda seen: seen.verdict is Verdict.TIMED_OUT, "the policy does not admit them")
+        if not out.converged:
+            attempt, seen = next(each for each in out if each[1][-1].verdict is not Verdict.TIMED_OUT)
+            text = out.headline(list(out.attempts).index(attempt), "TIMED_OUT")
+            told = f"{text} by pod address: nothing shows that a policy guards this pod\n  do  see POL-1 first"
+            raise ControlBroken(message.of_control(told), control="the stranger by pod address", seen=seen)
+        tally, polled = Tally(self.expect.context, "behaviour"), self._poll(paths, _connected, because)
+        for index, (attempt, seen) in enumerate(polled):
+            if polled.agreed(index, _connected):
+                tally.right(attempt.source, attempt.target, because)
+            elif all(each.verdict is Verdict.TIMED_OUT for each in seen):
+                closed = f"{attempt.label}: closed as by pod address, {message.summary(seen)}"
+                tally.right(attempt.source, attempt.target, closed, ClaimVerdict.LIFTED)
+            else:
+                wavers = polled.message(index, "CONNECTED each time, or TIMED_OUT each time", {})
+                broken = ControlBroken(wavers, control="a path that is now open and now closed", seen=seen)
+                tally.wrong(attempt.source, attempt.target, broken)
+        self.expect.controls([admitted], because="the policy admits them still")
+        tally.end()
+
+    def _poll(self, paths: Sequence[Pair], right: Callable[[Observation], bool], because: str) -> Polled:
+        attempts = [
+            Attempt(
+                source=source, target=target, kind=telling(target),
+                give_up_after=self.expect.timings.of(source.os).http_give_up,
+            )
+            for source, target in paths
+        ]  # fmt: skip
+        return poll(self.expect, attempts, lambda seen: all(map(right, seen)), because=because)
+
+
+def _connected(seen: Observation) -> bool:
+    return as_wanted(seen, True)

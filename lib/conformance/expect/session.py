@@ -1,0 +1,34 @@
+"""What every expectation of one test is made with: how it asks, with which patience, and where it tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from conformance.expect.context import Context
+from conformance.expect.engine.ask import Asking
+from conformance.expect.engine.names import Observer
+from conformance.model.endpoint import Workload
+from conformance.settings import Timings
+from conformance.timing import SYSTEM_CLOCK, Clock
+
+
+class Prober(Observer, Protocol):
+    """What expectations need of probing."""
+
+    def asking(self) -> Asking:
+        """For one expectation: attempts that are begun and heard one by one."""
+
+    def unchanged(self, workloads: Iterable[Workload]) -> None:
+        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running."""
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """One test's."""
+
+    prober: Prober
+    timings: Timings
+    context: Context = field(default_factory=Context)
+    clock: Clock = SYSTEM_CLOCK

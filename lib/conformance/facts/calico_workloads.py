@@ -1,0 +1,69 @@
+"""Calico's own DaemonSets, whoever installed them: found by owner, selector and command, not by one name alone.
+
+On Linux ``calico-node``, or ``canal`` where flannel carries pods.  On Windows the operator's and Calico's manifests
+call it ``calico-node-windows`` and label it alike; SIG-Windows' (cluster-api-provider-azure,
+templates/addons/windows/calico) has the name, other labels and other containers, beside an operator that knows nothing
+of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from conformance.facts.reading import Reading
+from conformance.facts.workloads import all_containers
+from conformance.kube.client import Obj
+
+NAMESPACES = ("calico-system", "kube-system")
+LINUX = ("calico-node", "canal", "rke2-canal")
+WINDOWS = "calico-node-windows"
+FELIX = re.compile(r"felix-service\.ps1|calico-node(?:\.exe)?[\"']?\s+-felix\b|component felix")
+"""What starts Felix on Windows: Calico's script, or the program itself."""
+OS = "kubernetes.io/os"
+
+
+@dataclass(frozen=True)
+class CalicoWorkloads:
+    """The DaemonSets of one cluster."""
+
+    linux: Obj | None
+    windows: Obj | None
+
+    @property
+    def canal(self) -> bool:
+        """Whether flannel carries pods beside Calico's policy, on Linux."""
+        return bool(self.linux and "canal" in str(self.linux["metadata"]["name"]))
+
+    @property
+    def of_the_operator(self) -> bool:
+        """Whether the DaemonSet on Windows is one that Calico's operator keeps."""
+        meta = (self.windows or {}).get("metadata") or {}
+        return any(owner.get("kind") == "Installation" for owner in meta.get("ownerReferences") or [])
+
+    @property
+    def felix_pods(self) -> str:
+        """Label selector of the pods on Windows: that of the DaemonSet, else of those that the operator makes."""
+        selector = ((self.windows or {}).get("spec") or {}).get("selector") or {}
+        labels = selector.get("matchLabels") or {"k8s-app": WINDOWS}
+        return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+
+
+def workloads(reading: Reading) -> CalicoWorkloads:
+    """Find them."""
+    there = [(space, daemonset) for space in NAMESPACES for daemonset in reading.all("apps/v1", "DaemonSet", space)]
+    found = [{**obj, "metadata": {"namespace": space, **obj["metadata"]}} for space, obj in there]
+    by_name = {obj["metadata"]["name"]: obj for obj in reversed(found)}
+    linux = next((by_name[name] for name in LINUX if name in by_name), None)
+    windows = [obj for obj in found if _on_windows(obj)]
+    named = [obj for obj in windows if obj["metadata"]["name"] == WINDOWS]
+    return CalicoWorkloads(linux, next(iter([*named, *windows]), None))
+
+
+def _on_windows(daemonset: Obj) -> bool:
+    """Whether it runs Felix on Windows nodes."""
+    spec = ((daemonset.get("spec") or {}).get("template") or {}).get("spec") or {}
+    if daemonset["metadata"]["name"] == WINDOWS:
+        return True
+    lines = [" ".join([*(one.get("command") or []), *(one.get("args") or [])]) for one in all_containers(daemonset)]
+    return (spec.get("nodeSelector") or {}).get(OS) == "windows" and any(map(FELIX.search, lines))

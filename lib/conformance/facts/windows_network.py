@@ -1,0 +1,131 @@
+"""What carries the pods of each Windows node, as far as the API says it: CNI plugin, IPAM, overlay or l2bridge.
+
+What Linux' DaemonSet is told says nothing of Windows: beside win-bridge, flannel or a cloud's plugin on Windows, Linux
+may have any other.  A pool proves no IPAM either, since every start of Calico without NO_DEFAULT_POOLS makes one
+(projectcalico/calico node/pkg/lifecycle/startup); a block of the node does.  Where nothing here says it, a look into
+the host does (:mod:`conformance.run.node_looks`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from conformance.facts import cni_config
+from conformance.facts.calico_workloads import CalicoWorkloads
+from conformance.facts.reading import Reading
+from conformance.facts.workloads import described, variable
+from conformance.kube.client import Obj
+from conformance.model.facts import Fact, Mode, NodeFacts
+
+IPAM = {"Calico": "calico-ipam", "HostLocal": "host-local"}
+"""Values of ``Installation.spec.cni.ipam.type`` to the plugins' own names."""
+CLOUDS = {"AmazonVPC": "l2bridge", "AzureVNET": "l2bridge"}
+"""Clouds' plugins, which have an IPAM of their own, and the type of their HNS network."""
+OF_NETWORK = (("calico", "Calico"), ("vpc", "AmazonVPC"), ("azure", "AzureVNET"), ("flannel", "flannel"))
+"""Beginnings of KUBE_NETWORK that name a plugin; ``cbr0`` and ``l2bridge`` may be anybody's."""
+FLANNEL = {"vxlan": "overlay", "host-gw": "l2bridge"}
+"""Flannel's backends (annotation of a node) to the type of its HNS network."""
+BACKEND = "flannel.alpha.coreos.com/backend-type"
+ADDRESS, TUNNEL = "projectcalico.org/IPv4Address", "projectcalico.org/IPv4VXLANTunnelAddr"
+SINGLE = re.compile(r'"windows_use_single_network"\s*:\s*(true|false)')
+ANY = r"(?i)calico.*|azure.*|vpc.*|cbr0.*|l2bridge.*|flannel.*"
+"""Networks of pods by every plugin that Calico for Windows works with, where nothing names one."""
+
+
+class WindowsNetwork:
+    """Of one cluster.  ``blocks``: nodes with a block of Calico's IPAM."""
+
+    def __init__(
+        self, reading: Reading, found: CalicoWorkloads, installation: Obj | None, mode: Fact[Mode], blocks: set[str]
+    ) -> None:
+        self._reading, self._found, self._mode, self._blocks = reading, found, mode, blocks
+        self._installation = installation or {}
+
+    def cni(self, node: NodeFacts) -> Fact[str]:
+        """``Calico``, ``AmazonVPC``, ``AzureVNET``, ``flannel``."""
+        kind = ((self._installation.get("spec") or {}).get("cni") or {}).get("type")
+        if kind:
+            return Fact(str(kind), "Installation default .spec.cni.type")
+        windows = self._found.windows
+        backend = self._variable("CALICO_NETWORKING_BACKEND") or ""
+        if backend in ("vxlan", "windows-bgp"):
+            return Fact("Calico", f"CALICO_NETWORKING_BACKEND={backend} of {described(windows)}")
+        network = self._variable("KUBE_NETWORK") or ""
+        for start, value in OF_NETWORK:
+            if network.lower().startswith(start):
+                return Fact(value, f"KUBE_NETWORK={network} of {described(windows)}")
+        if flannel := node.annotations.get(BACKEND):
+            return Fact("flannel", f"annotation {BACKEND}={flannel} of node {node.name}")
+        for name, value in (("azure-cns-win", "AzureVNET"), ("azure-cns", "AzureVNET"), ("aws-node", "AmazonVPC")):
+            if self._reading.one("apps/v1", "DaemonSet", name, "kube-system"):
+                return Fact(value, f"DaemonSet kube-system/{name}")
+        if own := next((key for key in (TUNNEL, ADDRESS) if key in node.annotations), None):
+            return Fact("Calico", f"annotation {own} of node {node.name}, which Calico writes where it is the network")
+        return Fact(None, f"not known: {self._silent(node)}")
+
+    def ipam(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
+        """``calico-ipam``, ``host-local``, or that of the cloud: ``AmazonVPC``, ``AzureVNET``."""
+        for place in ("spec", "status.computed"):
+            part: Any = self._installation
+            for key in place.split("."):
+                part = part.get(key) or {}
+            kind = ((part.get("cni") or {}).get("ipam") or {}).get("type")
+            if kind:
+                return Fact(IPAM.get(str(kind), str(kind)), f"Installation default .{place}.cni.ipam.type")
+        kind = self._variable("CNI_IPAM_TYPE")
+        if kind:
+            return Fact(kind, f"CNI_IPAM_TYPE of {described(self._found.windows)}")
+        if cni.value in CLOUDS:
+            return Fact(cni.value, f"the CNI plugin's own: {cni.source}")
+        if cni.value == "flannel":
+            return Fact("host-local", f"flannel's plugin delegates to it: {cni.source}")
+        configuration = cni_config.read(self._variable("CNI_NETWORK_CONFIG"))
+        if configuration.ipam:
+            return Fact(configuration.ipam, f"CNI_NETWORK_CONFIG of {described(self._found.windows)}")
+        if node.name in self._blocks:
+            return Fact("calico-ipam", f"BlockAffinity of node {node.name}")
+        if TUNNEL in node.annotations:
+            return Fact("calico-ipam", f"annotation {TUNNEL} of node {node.name}, an address of Calico's IPAM")
+        return Fact(None, f"not known: node {node.name} has no block of Calico's IPAM, and {self._silent(node)}")
+
+    def plane(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
+        """``overlay`` or ``l2bridge``."""
+        if cni.value in CLOUDS:
+            return Fact(CLOUDS[cni.value], f"HNS network of CNI plugin {cni.value} ({cni.source})")
+        if cni.value == "flannel":
+            backend = node.annotations.get(BACKEND, "")
+            return Fact(FLANNEL.get(backend), f"annotation {BACKEND}={backend or '(none)'} of node {node.name}")
+        if cni.value == "Calico" and self._mode.value in ("vxlan", "bgp", "policy-only"):
+            plane = "overlay" if self._mode.value == "vxlan" else "l2bridge"
+            return Fact(plane, f"HNS network of CNI plugin Calico in mode {self._mode.value} ({self._mode.source})")
+        why = cni.source if cni.value is None else f"mode {self._mode.value}: {self._mode.source}"
+        return Fact(None, f"not known: {why.removeprefix('not known: ')}")
+
+    def pod_network(self) -> Fact[str]:
+        """The regular expression by which Felix knows the HNS network of pods."""
+        network = self._variable("KUBE_NETWORK")
+        if network:
+            return Fact(network, f"KUBE_NETWORK of {described(self._found.windows)}")
+        return Fact(ANY, "no DaemonSet says KUBE_NETWORK: the names that plugins give")
+
+    def single_network(self) -> Fact[bool]:
+        """Whether Calico's CNI plugin keeps a node to one HNS network, as the configuration that it is given says."""
+        found = SINGLE.search(self._variable("CNI_NETWORK_CONFIG") or "")
+        if found:
+            where = f"windows_use_single_network in CNI_NETWORK_CONFIG of {described(self._found.windows)}"
+            return Fact(found[1] == "true", where)
+        return Fact(None, "not known: no DaemonSet says windows_use_single_network to Calico's plugin on Windows")
+
+    def _variable(self, name: str) -> str | None:
+        return variable(self._reading, self._found.windows, name)
+
+    def _silent(self, node: NodeFacts) -> str:
+        """Why the API says nothing of a node."""
+        unread = [
+            self._reading.why[kind] for kind in ("DaemonSet", "Installation default") if kind in self._reading.why
+        ]
+        told = f"no DaemonSet and no annotation of node {node.name} says it"
+        if self._found.windows:
+            told = f"neither {described(self._found.windows)} nor an annotation of node {node.name} says it"
+        return ", ".join([*dict.fromkeys(unread), told])

@@ -1,0 +1,44 @@
+"""Why an expectation failed, as a value: made once, and printed by every output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from conformance.model.counted import counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """A first line that is enough on its own, then named lines: why, what was seen, what explains it, what to do."""
+
+    claims: tuple[str, ...]
+    path: str
+    """Who connects to whom: ``ns/client (windows, node w1) -> 10.0.0.9:80/tcp``."""
+    expected: str
+    observed: str
+    tries: int
+    seconds: float
+    """From the first try to the last."""
+    lines: dict[str, str] = field(default_factory=dict)
+    """Named lines in the order in which they are told: ``because``, ``observed`` (the newest answer's own words),
+    ``policies``, ``Felix``, ``by node``, ``beside``, ``do`` and others."""
+    prefix: str = ""
+    """What the first line says between the claims and the path: that it is a control, or that a pod restarted."""
+    so: str = ""
+    """What follows from it, at the first line's end."""
+    table: str = ""
+    """All paths of the expectation, expected and observed side by side; empty: there is one."""
+    again: str = ""
+    """The command that runs the test again; empty: not known yet."""
+
+    @property
+    def headline(self) -> str:
+        """``POL-1  ns/client (...) -> 10.0.0.9:80/tcp  expected TIMED_OUT, observed CONNECTED (3 tries, 1.2 s)``."""
+        tried = f"{counted(self.tries, 'try', 'tries')}, {self.seconds:.1f} s"
+        line = f"{self.prefix}{self.path}  expected {self.expected}, observed {self.observed} ({tried})"
+        return f"{', '.join(self.claims) or 'no claim'}  {line}{f': {self.so}' if self.so else ''}"
+
+    def __str__(self) -> str:
+        width = max(map(len, self.lines), default=0)
+        told = [f"  {key:{width}}  {text}" for key, text in self.lines.items()]
+        return "\n".join([self.headline, *told, *([self.table] if self.table else [])])

@@ -1,0 +1,92 @@
+"""Nodes that die while a run uses them: what was seen there then says nothing about Calico.
+
+Not so where Calico's own network plugin, or something that this run has done to the node, may be what made it so.
+Sources: Kubernetes' documents, "Node status", "Node heartbeats" and "Taint based evictions".
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from conformance.errors import EnvironmentBroken, SuiteError
+from conformance.kube.client import Kube
+from conformance.kube.node_conditions import boot_id, not_ready
+
+LEASES = "kube-node-lease"
+LEASE = 40.0
+"""s.  A kubelet's leaseDurationSeconds, where its lease does not say; it renews every quarter of that."""
+NETWORK_PLUGIN = re.compile(r"network plugin|NetworkPluginNotReady|NetworkReady=false|\bcni\b", re.IGNORECASE)
+REMEDY = "run again when the node is back, or on others (--nodes); its cloud or its owner knows why it went"
+
+
+@dataclass
+class NodeWatch:
+    """Looks at nodes once something is wrong."""
+
+    kube: Kube
+    boots: Mapping[str, str] = field(default_factory=dict)
+    """Node to its boot id when the run began."""
+    changed: Callable[[str], bool] = lambda node: False
+    """Whether this run has done something to a node beyond its own namespaces."""
+
+    def lost(self, names: Iterable[str]) -> EnvironmentBroken | None:
+        """What to raise where one of these nodes died, and neither Calico nor this run may be why."""
+        told = next(iter(self.lost_among(names).values()), "")
+        return EnvironmentBroken(f"{told}\n  do        {REMEDY}") if told else None
+
+    def lost_among(self, names: Iterable[str]) -> dict[str, str]:
+        """Which of these nodes died so, each with what is said of it."""
+        return {
+            name: f"node {name} was lost during the run: {why}"
+            for name, why in self._unwell(names)
+            if not self._own(name, why)
+        }
+
+    def unwell(self, names: Iterable[str]) -> str:
+        """Nodes among these that died of their network plugin, or after this run has changed them; empty: none."""
+        return "; ".join(f"node {name} is unwell: {why}" for name, why in self._unwell(names) if self._own(name, why))
+
+    def _own(self, name: str, why: str) -> bool:
+        return bool(NETWORK_PLUGIN.search(why)) or self.changed(name)
+
+    def _unwell(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        wanted, leases = list(dict.fromkeys(names)), self._leases()
+        return [(name, why) for name in wanted if (why := self._why(name, leases))]
+
+    def _why(self, name: str, leases: Mapping[str, tuple[float, float]]) -> str:
+        try:
+            node = self.kube.find("v1", "Node", name)
+        except SuiteError:  # who may not read it knows nothing of it
+            return ""
+        if node is None:  # deleted: conformance.pods.nodes_gone tells of it
+            return ""
+        if why := not_ready(node):
+            return why
+        boot = boot_id(node)
+        if boot and self.boots.get(name, boot) != boot:
+            return f"it was booted anew (boot id {boot}, at the run's beginning {self.boots[name]})"
+        renewed, patience = leases.get(name, (0.0, LEASE))
+        behind = max((one for one, _ in leases.values()), default=0.0) - renewed
+        if name in leases and behind > patience:
+            return f"its kubelet's lease is {behind:.0f} s behind the newest of the cluster"
+        return ""
+
+    def _leases(self) -> dict[str, tuple[float, float]]:
+        """Node to when its kubelet renewed its lease last (Unix s, by the nodes' clocks), and for how long (s)."""
+        try:
+            found = self.kube.objects("coordination.k8s.io/v1", "Lease", LEASES)
+        except SuiteError:
+            return {}
+        specs = {lease["metadata"]["name"]: lease.get("spec") or {} for lease in found}
+        return {
+            name: (_seconds(spec["renewTime"]), float(spec.get("leaseDurationSeconds") or LEASE))
+            for name, spec in specs.items()
+            if spec.get("renewTime")
+        }
+
+
+def _seconds(text: str) -> float:
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

@@ -1,0 +1,297 @@
+"""Policies of the cluster that may decide a path: which are there, whose they are, and what they excuse.
+
+A foreign policy excuses what was seen only if it selects an end, in that direction, and could give it; and not where
+the same path behaved otherwise under it, unchanged (uid and resourceVersion), in the same test.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from conformance.errors import SuiteError
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube, Obj
+from conformance.kube.ownership import RUN_LABEL, WORKER_LABEL, Ownership, labels_of
+from conformance.kube.refused import ApiRefused
+from conformance.model.decision import Side
+from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.pods.roles import ECHO_PORT
+from conformance.policy import labels
+from conformance.policy.foreign import DEFAULT, Direction, End, ForeignPolicy, Seen, Way
+from conformance.run.provider import Beforehand
+
+KUBERNETES = "networking.k8s.io/v1"
+CALICO = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
+"""The first that is served is read."""
+ADMIN = ("policy.networking.k8s.io/v1alpha2", "policy.networking.k8s.io/v1alpha1")
+RECENTLY = 120.0
+"""s.  For how long a policy that is gone may still be blamed: Felix may be late, but not that late."""
+TWINS = ("knp.", "kanp.", "kbanp.", "kcnp.")
+"""Beginnings of names under which Calico's API serves policies of Kubernetes' APIs a second time."""
+ADMIN_TIERS = {"AdminNetworkPolicy": "adminnetworkpolicy", "BaselineAdminNetworkPolicy": "baselineadminnetworkpolicy"}
+"""Calico's names for the tiers of these kinds (v3.29 on); a ClusterNetworkPolicy names its own."""
+EXEMPT = (
+    f"exempt namespaces with the label {RUN_LABEL} from it (Calico: namespaceSelector ... && !has({RUN_LABEL}); "
+    f"Kubernetes: matchExpressions key {RUN_LABEL}, operator DoesNotExist), or run where it does not apply"
+)
+ENFORCED: Mapping[Direction, Side] = {"ingress": "target", "egress": "source"}
+SEEN: tuple[Seen, ...] = ("closed", "open")
+DEFAULT_ORDER = 1_000_000
+"""Order of Calico's tier ``default``."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """The policies of a cluster at one time."""
+
+    policies: tuple[tuple[ForeignPolicy, bool], ...]
+    """Each with whether it is the run's own."""
+    unread: tuple[str, ...]
+    """Kinds that could not be read, each with the right that is missing or what else was in the way."""
+
+    @property
+    def foreign(self) -> tuple[ForeignPolicy, ...]:
+        """Those of others."""
+        return tuple(policy for policy, own in self.policies if not own)
+
+
+def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
+    """Read all kinds of policies that this cluster serves; staged ones decide nothing and are left out."""
+    unread: list[str] = []
+    calico = next((api for api in CALICO if kube.discovery.serves(api, "GlobalNetworkPolicy")), None)
+
+    def listed(api: str, kind: str) -> list[Obj]:
+        try:
+            return kube.objects(api, kind)
+        except ApiRefused as refusal:
+            right = f"the run's user may not list {kind} ({api}): bind manifests/rbac/read-only.yaml"
+            unread.append(right if refusal.forbidden else f"{kind} ({api}): {refusal.message}")
+        except SuiteError as error:
+            unread.append(f"{kind} ({api}): {str(error).splitlines()[0]}")
+        return []
+
+    tiers = {tier["metadata"]["name"]: tier.get("spec") or {} for tier in (listed(calico, "Tier") if calico else [])}
+    wanted = [(KUBERNETES, "NetworkPolicy")]
+    wanted += [(calico, kind) for kind in ("NetworkPolicy", "GlobalNetworkPolicy")] if calico else []
+    wanted += [
+        (api, kind)
+        for api in ADMIN
+        for kind in (*ADMIN_TIERS, "ClusterNetworkPolicy")
+        if kube.discovery.serves(api, kind)
+    ]
+    found = [
+        (_policy(api, kind, obj, tiers), own(obj))
+        for api, kind in wanted
+        for obj in listed(api, kind)
+        if not (api == calico and _name(obj).startswith(TWINS))
+    ]
+    return Look(tuple(found), tuple(unread))
+
+
+def beforehand(kube: Kube, run: Ownership) -> Beforehand:
+    """Which policies of others may decide paths of pods that a run is going to make, and which could not be read."""
+    found = look(kube, whose(run, lambda uid: False))
+    given = run.labels | {"pod-security.kubernetes.io/enforce": "baseline"}
+    space = labels.of_namespace({"metadata": {"name": run.namespace, "labels": given}})
+    end = End(namespace=run.namespace, of_namespace=space)
+    directions: tuple[Direction, ...] = ("ingress", "egress")
+    ways = [
+        ("this run's pods", Way(direction=each, end=end, other=end, protocol="TCP", ports=(ECHO_PORT,)))
+        for each in directions
+    ]
+    closing, opening = (_told(found.foreign, ways, seen, surely=False) for seen in SEEN)
+    return Beforehand(closing=closing, opening=opening, unread="; ".join(found.unread), exempt=EXEMPT)
+
+
+def _policy(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> ForeignPolicy:
+    meta, spec = obj["metadata"], obj.get("spec") or {}
+    baseline = kind == "BaselineAdminNetworkPolicy" or str(spec.get("tier")) == "Baseline"
+    tier = ADMIN_TIERS.get(kind) or str(spec.get("tier") or DEFAULT)
+    known = tiers.get(tier) or {}
+    order = known.get("order")
+    return ForeignPolicy(
+        kind=kind, name=_name(obj), namespace=str(meta.get("namespace") or ""), api=api,
+        uid=str(meta.get("uid") or ""), version=str(meta.get("resourceVersion") or ""), spec=spec, tier=tier,
+        tier_passes=known.get("defaultAction") == "Pass",
+        before_default=not baseline and (tier == DEFAULT or order is None or float(order) <= DEFAULT_ORDER),
+    )  # fmt: skip
+
+
+def _name(obj: Obj) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def whose(run: Ownership, made: Callable[[str], bool]) -> Callable[[Obj], bool]:
+    """Tells a run's own policies: by uid those of this worker (``made``), by labels those of its other workers."""
+
+    def own(obj: Obj) -> bool:
+        if made(str(obj["metadata"].get("uid") or "")):
+            return True
+        return run.owns(obj) and labels_of(obj).get(WORKER_LABEL) != run.worker
+
+    return own
+
+
+@dataclass
+class PoliciesThere:
+    """Names and judges policies on one cluster, for one worker."""
+
+    kube: Kube
+    changes: Changes
+    gone: dict[str, float] = field(default_factory=dict)
+    """Policies that this worker has removed, by name, each with when (``time.monotonic``)."""
+    exempt: str = EXEMPT
+    _looks: list[tuple[float, Look]] = field(default_factory=list)
+
+    def look(self) -> Look:
+        """Read them now, and remember when."""
+        began = time.monotonic()
+        found = look(self.kube, whose(self.changes.run, self.changes.uids.__contains__))
+        self._looks.append((began, found))
+        return found
+
+    def went(self, label: str) -> None:
+        """This worker has removed a policy."""
+        self.gone[label] = time.monotonic()
+
+    def __call__(self, pods: Sequence[Workload]) -> list[str]:
+        """``NetworkPolicy demo/deny (networking.k8s.io/v1)``, of those that may select a pod; and what is not read."""
+        now, known = self.look(), self._ends(pods)
+        directions: tuple[Direction, ...] = ("ingress", "egress")
+        found = [
+            f"{policy.label} ({policy.api})" + ("" if own else ", not the run's own")
+            for policy, own in now.policies
+            if any(policy.selects(end, each) is not False for end in known.values() for each in directions)
+        ]
+        return [*found, *(f"not read: {why}" for why in now.unread), *self._recently()]
+
+    def excuse(
+        self, source: Workload, target: Target, seen: Seen, *, protocol: str = "", otherwise: float | None = None,
+        at: Side = "both",
+    ) -> str:  # fmt: skip
+        """Which policies of others could give what was seen on a way; empty: none.
+
+        ``otherwise``: when this test began to see the way behave otherwise (``time.monotonic``); None: it never did.
+        ``at``: the end at which policies count.
+        """
+        foreign = [policy for policy in self.look().foreign if not self._behaved(policy, otherwise)]
+        if not foreign:
+            return ""
+        ends = self._ends([source, *target.backends])
+        ways = [one for one in _ways(ends, source, target, protocol) if at in ("both", ENFORCED[one[1].direction])]
+        return _told(foreign, ways, seen, surely=False)
+
+    def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
+        """For each way (source, target, protocol) which policy of others surely closes it, while none may open it.
+
+        By the newest look; what it finds is looked at once more.
+        """
+        if not self._looks:
+            self.look()
+        closing = self._closing(self._looks[-1][1], ways)
+        return self._closing(self.look(), ways) if any(closing) else closing
+
+    def _closing(self, now: Look, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
+        spaces = {pod.namespace for source, target, _ in ways for pod in (source, *target.backends)}
+        if not any(map(_may_close(spaces), now.foreign)):  # the usual case, which asks nothing of the cluster
+            return [""] * len(ways)
+        ends = self._ends([pod for source, target, _ in ways for pod in (source, *target.backends)])
+        found = []
+        for source, target, protocol in ways:
+            several = list(_ways(ends, source, target, protocol))
+            surely = _told(now.foreign, several, "closed", surely=True)
+            found.append("" if _told(now.foreign, several, "open", surely=False) else surely)
+        return found
+
+    def _behaved(self, policy: ForeignPolicy, otherwise: float | None) -> bool:
+        """Whether it was there, unchanged, when the path was seen to behave otherwise."""
+        if otherwise is None:
+            return False
+        return any(
+            (policy.uid, policy.version) == (there.uid, there.version)
+            for when, past in self._looks
+            if when <= otherwise
+            for there in past.foreign
+        )
+
+    def _ends(self, pods: Sequence[Workload]) -> dict[str, End]:
+        """By uid."""
+        spaces: dict[str, Obj | None] = {}
+        found: dict[str, End] = {}
+        for pod in {pod.uid: pod for pod in pods}.values():
+            if pod.namespace not in spaces:
+                spaces[pod.namespace] = self._read("Namespace", pod.namespace, None)
+            found[pod.uid] = end_of(self._read("Pod", pod.pod, pod.namespace), spaces[pod.namespace], pod)
+        return found
+
+    def _read(self, kind: str, name: str, space: str | None) -> Obj | None:
+        try:
+            return self.kube.find("v1", kind, name, space)
+        except SuiteError:
+            return None
+
+    def _recently(self) -> Iterator[str]:
+        now = time.monotonic()
+        for label, when in self.gone.items():
+            if now - when <= RECENTLY:
+                yield f"{label}, deleted {now - when:.0f} s ago"
+
+
+def _told(foreign: Sequence[ForeignPolicy], ways: Sequence[tuple[str, Way]], seen: Seen, *, surely: bool) -> str:
+    """``GlobalNetworkPolicy company-wide denies ingress of demo/server``, for each that could give what was seen."""
+    words = {
+        ("closed", True): "denies",
+        ("closed", False): "may deny",
+        ("open", True): "allows",
+        ("open", False): "may allow",
+    }
+    found = []
+    for policy in foreign:
+        several = [(policy.could(way, seen), way.direction, pod) for pod, way in ways]
+        several = [one for one in several if one[0] or (one[0] is None and not surely)]
+        if several:
+            truth, direction, pod = max(several, key=lambda one: bool(one[0]))
+            found.append(f"{policy.label} {words[seen, bool(truth)]} {direction} of {pod}")
+    return "; ".join(found)
+
+
+def _may_close(spaces: Iterable[str]) -> Callable[[ForeignPolicy], bool]:
+    """Whether a policy could close anything of pods in these namespaces, of which nothing else is known."""
+    directions: tuple[Direction, ...] = ("ingress", "egress")
+    ways = [Way(direction=each, end=End(namespace=space), other=End()) for space in spaces for each in directions]
+    return lambda policy: any(policy.could(way, "closed") is not False for way in ways)
+
+
+def _ways(ends: Mapping[str, End], source: Workload, target: Target, protocol: str) -> Iterator[tuple[str, Way]]:
+    """Each direction at each end; a node's network is under no policy of pods, and reaches those of its node always."""
+    name, here = protocol or target.protocol.upper(), ends[source.uid]
+    ports = tuple(dict.fromkeys(port for port in (target.port, target.backend_port) if port))
+    plain = target.path is Addressing.POD_IP  # behind a Service the source may have been translated
+    for backend in target.backends or (None,):
+        there = ends[backend.uid] if backend else End(address="" if target.path is Addressing.NAME else target.host)
+        if not source.host_network:
+            yield (
+                f"{source.namespace}/{source.pod}",
+                Way(direction="egress", end=here, other=there, protocol=name, ports=ports),
+            )
+        of_its_node = plain and source.host_network and backend and source.node == backend.node
+        if backend and not backend.host_network and not of_its_node:
+            yield (
+                f"{backend.namespace}/{backend.pod}",
+                Way(direction="ingress", end=there, other=here if plain else End(), protocol=name, ports=ports[-1:]),
+            )
+
+
+def end_of(pod: Obj | None, namespace: Obj | None, workload: Workload) -> End:
+    """A pod as selectors see it; what was not read is not known."""
+    of_namespace = labels.of_namespace(namespace) if namespace else None
+    known = pod is not None and of_namespace is not None
+    return End(
+        namespace=workload.namespace,
+        pod=labels.own(pod) if pod else None,
+        calico=labels.of_pod(pod, of_namespace or {}, {}) if pod and known else None,
+        of_namespace=of_namespace,
+        address=workload.address,
+    )

@@ -1,0 +1,41 @@
+"""What annotations of a pod and of its namespace ask of IPAM, as Calico's CNI plugin reads them.
+
+``ipAddrsNoIpam`` needs a feature of the CNI configuration that the lab's has not, as Calico's own has not by default.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Mapping
+
+from hybridlab.networks.contract.addresses import AddressError, Wish
+
+PREFIX = "cni.projectcalico.org/"
+
+
+def wish_of(pod: Mapping[str, str], namespace: Mapping[str, str]) -> Wish:
+    """The wish of these annotations; a pod's pools go before its namespace's.  Raises AddressError."""
+    if f"{PREFIX}ipAddrsNoIpam" in pod:
+        raise AddressError("requested feature is not enabled: ip_addrs_no_ipam")
+    name = f"{PREFIX}ipv4pools"
+    pools = _strings(name, pod.get(name) or namespace.get(name) or "[]")
+    name = f"{PREFIX}ipAddrs"
+    addresses = _strings(name, pod.get(name) or "[]")
+    if len(addresses) > 1:
+        raise AddressError(f"not emulated: {name} with {len(addresses)} addresses")
+    try:
+        return Wish(pools=pools, address=str(ipaddress.IPv4Address(addresses[0])) if addresses else "")
+    except ValueError as error:
+        raise AddressError(f"{name}: {error}") from None
+
+
+def _strings(name: str, text: str) -> tuple[str, ...]:
+    """A list of strings, as JSON."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise AddressError(f"{name}: {error}") from None
+    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+        raise AddressError(f"{name}: {text} is no list of strings")
+    return tuple(found)

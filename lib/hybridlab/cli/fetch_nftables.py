@@ -1,0 +1,90 @@
+"""``hybridlab fetch-nftables``: libnftables beside this Python, by the distribution's own programs and as this user.
+
+apt-get fetches into a folder of its own, with lists and signatures of the system's own sources; nothing is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hybridlab.cli.machine import can_fetch, install_nftables
+from hybridlab.cluster.exits import ENVIRONMENT, OK, Stop
+from hybridlab.kernel import libnftables
+
+PACKAGES = ("libnftables1", "libnftnl11", "libmnl0", "libjansson4", "libxtables12")
+"""Debian's and Ubuntu's; a bare system has none of them."""
+WITHIN = 300.0
+"""s.  For each program; the lists are 10 to 30 MB."""
+
+
+def run() -> int:
+    """Fetch it where it is missing.  Raises Stop with what the system's own programs said."""
+    try:
+        libnftables.load()
+    except libnftables.NftMissing as missing:
+        if not can_fetch():
+            raise Stop(ENVIRONMENT, f"{missing}; install it with:  {install_nftables()}") from None
+    else:
+        print("libnftables is here")
+        return OK
+    print(
+        f"fetching libnftables, which this system lacks, into {libnftables.FETCHED} (20 MB of lists first)",
+        flush=True,
+    )
+    with TemporaryDirectory(prefix="hybridlab-") as folder:
+        _fetch(Path(folder))
+        kept = _keep(Path(folder))
+    try:
+        libnftables.load()
+    except libnftables.NftMissing as missing:
+        raise Stop(ENVIRONMENT, f"fetched, and yet {missing}; install it with:  {install_nftables()}") from None
+    print(f"libnftables is here: {kept / 1e6:.1f} MB in {libnftables.FETCHED}")
+    return OK
+
+
+def _fetch(folder: Path) -> None:
+    """Lists and packages, into the folder, unpacked there."""
+    for name in ("lists/partial", "cache/archives/partial", "packages"):
+        (folder / name).mkdir(parents=True)
+    own = {
+        "Dir::State::Lists": folder / "lists", "Dir::Cache": folder / "cache", "Debug::NoLocking": 1,
+        "APT::Sandbox::User": "", "Acquire::Languages": "none",
+    }  # fmt: skip
+    apt = ["apt-get", "-qq", *(word for name, value in own.items() for word in ("-o", f"{name}={value}"))]
+    _call([*apt, "update"], folder)
+    _call([*apt, "download", *PACKAGES], folder / "packages")
+    for package in sorted((folder / "packages").glob("*.deb")):
+        _call(["dpkg-deb", "-x", str(package), str(folder / "root")], folder)
+
+
+def _keep(folder: Path) -> int:
+    """Copy the libraries to where they are looked for, libnftables last; returns their bytes."""
+    libnftables.FETCHED.mkdir(parents=True, exist_ok=True)
+    total = 0
+    for name in (*libnftables.NEEDED, libnftables.LIBRARY):
+        found = next((folder / "root").rglob(name), None)
+        if found is None:
+            raise Stop(ENVIRONMENT, f"the packages {', '.join(PACKAGES)} have no {name}; {install_nftables()}")
+        there = libnftables.FETCHED / f".{name}"
+        shutil.copyfile(found.resolve(), there)
+        there.replace(libnftables.FETCHED / name)
+        total += (libnftables.FETCHED / name).stat().st_size
+    return total
+
+
+def _call(command: list[str], folder: Path) -> None:
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env={**os.environ, "LC_ALL": "C"}, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=WITHIN, check=False,
+        )  # fmt: skip
+        said = " ".join((done.stderr or done.stdout).split())[-500:] if done.returncode else ""
+    except (OSError, subprocess.TimeoutExpired) as error:
+        said = str(error)
+    if said:
+        verb = "update" if "update" in command else "download" if "download" in command else "-x"
+        raise Stop(ENVIRONMENT, f"{command[0]} {verb} failed: {said}; install it with:  {install_nftables()}")

@@ -1,0 +1,70 @@
+"""What this machine lacks for a lab, all at once, with what to do in the words of its system.
+
+``python -m hybridlab.cli.machine`` asks before anything is installed, and needs the standard library alone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import shutil
+import sys
+
+from hybridlab.cluster.exits import ENVIRONMENT, OK
+
+INSTALLS = {
+    "debian": "sudo apt-get install nftables", "ubuntu": "sudo apt-get install nftables",
+    "fedora": "sudo dnf install nftables", "rhel": "sudo dnf install nftables",
+    "arch": "sudo pacman -S nftables", "suse": "sudo zypper install libnftables1", "alpine": "sudo apk add nftables",
+}  # fmt: skip
+"""By ID or ID_LIKE of os-release."""
+NO_LINUX = (
+    "a lab is made of Linux' namespaces, and this is {0}: run it in a Linux virtual machine (macOS: lima or colima; "
+    "Windows: WSL 2)"
+)
+
+
+def install_nftables() -> str:
+    """How the package with libnftables is installed here."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        release = {}
+    names = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+    kinds = [kind for name in names for kind in INSTALLS if name.startswith(kind) or name.endswith(kind)]
+    return INSTALLS[kinds[0]] if kinds else "install the package with libnftables.so.1 (nftables)"
+
+
+def can_fetch() -> bool:
+    """Whether Debian's own programs are there, by which a user fetches packages without root."""
+    return bool(shutil.which("apt-get") and shutil.which("dpkg-deb"))
+
+
+def lacks() -> list[str]:
+    """One line for each thing that is missing; libnftables only where it cannot be fetched."""
+    if sys.platform != "linux":
+        return [NO_LINUX.format(platform.system())]
+    from hybridlab.kernel import preflight  # which only Linux can import
+
+    found = []
+    if importlib.util.find_spec("ensurepip") is None:
+        install = f"sudo apt-get install python3-venv (for {sys.executable})" if can_fetch() else "install it"
+        found.append(f"venv with pip: this Python has no ensurepip; {install}")
+    for lack in preflight.check():
+        if lack.what != preflight.LIBNFTABLES:
+            found.append(f"{lack.what}: {lack.why}; {lack.remedy}")
+        elif not can_fetch():
+            found.append(f"{lack.what}: {lack.why}; {install_nftables()}")
+    return found
+
+
+def main() -> int:
+    """Print them.  Returns 7 where there are any."""
+    found = lacks()
+    for line in found:
+        print(f"this machine lacks {line}", file=sys.stderr)
+    return ENVIRONMENT if found else OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The assembly of a lab: who is given whom, what is installed, and in which order everything starts and ends."""

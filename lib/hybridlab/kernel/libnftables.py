@@ -1,0 +1,31 @@
+"""libnftables: the system's, or else the one that ``hybridlab fetch-nftables`` has put beside this Python."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+
+LIBRARY = "libnftables.so.1"
+NEEDED = ("libmnl.so.0", "libnftnl.so.11", "libjansson.so.4", "libxtables.so.12")
+"""What libnftables itself needs beyond the C library and libgmp, in an order in which each finds what it needs."""
+FETCHED = Path(sys.prefix, "lib", "hybridlab")
+
+
+class NftMissing(Exception):
+    """libnftables cannot be loaded."""
+
+
+def load() -> ctypes.CDLL:
+    """Load it.  Raises NftMissing, which says why the system's could not be loaded."""
+    try:
+        return ctypes.CDLL(LIBRARY)
+    except OSError as error:
+        if not (FETCHED / LIBRARY).exists():
+            raise NftMissing(f"{LIBRARY} cannot be loaded: {error}") from error
+    try:
+        for name in NEEDED:  # by path and for all: no search path has to name the folder
+            ctypes.CDLL(str(FETCHED / name), ctypes.RTLD_GLOBAL)
+        return ctypes.CDLL(str(FETCHED / LIBRARY))
+    except OSError as error:
+        raise NftMissing(f"{LIBRARY} in {FETCHED} cannot be loaded: {error}") from error

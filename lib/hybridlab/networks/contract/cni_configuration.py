@@ -1,0 +1,41 @@
+"""The CNI configuration of Windows nodes, as the operator renders it and Calico's image has it as a template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hybridlab.profiles.machines import dns_address
+from hybridlab.profiles.model import Profile
+
+
+def windows_cni(profile: Profile, plane: Mapping[str, Any]) -> dict[str, Any]:
+    """The CNI configuration; ``plane``: the fields of the plugin that depend on the network."""
+    network = profile.network
+    return {
+        "name": "Calico",
+        "cniVersion": "0.3.1",
+        "plugins": [
+            {
+                "type": "calico",
+                **plane,
+                "windows_use_single_network": True,
+                "datastore_type": "kubernetes",
+                "nodename_file_optional": True,
+                "DNS": {"Nameservers": [dns_address(profile)], "Search": [f"svc.{network.dns_domain}"]},
+                "policies": [
+                    {
+                        "Name": "EndpointPolicy",
+                        "Value": {"Type": "OutBoundNAT", "ExceptionList": [network.service_cidr]},
+                    },
+                    {
+                        "Name": "EndpointPolicy",
+                        "Value": {"Type": "SDNROUTE", "DestinationPrefix": network.service_cidr, "NeedEncap": True},
+                    },
+                ],
+                "ipam": {"type": "calico-ipam"},
+                "policy": {"type": "k8s"},
+                "kubernetes": {"kubeconfig": f"{profile.windows.cni_config_dir}/calico-kubeconfig"},
+            }
+        ],
+    }

@@ -1,0 +1,98 @@
+"""What routes depend on, read from the API: how nodes announce themselves, IPAM blocks, IP pools."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybridlab.api.contract import Obj
+
+IPV4_ADDRESS = "projectcalico.org/IPv4Address"
+"""Annotation by which a node announces its address."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeEnd:
+    """How a node announces that its pods are reached."""
+
+    address: str
+    """The node's own address, on the underlay."""
+    tunnel_address: str = ""
+    """Its tunnel's address; empty where the plane has no tunnels."""
+    tunnel_mac: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockFacts:
+    """What routing needs of an IPAM block."""
+
+    cidr: str
+    node: str
+    borrowed: tuple[tuple[str, str], ...] = ()
+    """(address, node) of what other nodes use of it."""
+
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """(network, node) of the block, and of each address that another node has borrowed of it."""
+        yield self.cidr, self.node
+        yield from ((f"{address}/32", user) for address, user in self.borrowed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolFacts:
+    """What routing needs of an IP pool."""
+
+    cidr: str
+    nat_outgoing: bool
+
+
+@dataclass(kw_only=True)
+class RoutingFacts:
+    """Everything that routes depend on."""
+
+    ends: dict[str, NodeEnd] = field(default_factory=dict)
+    blocks: dict[str, BlockFacts] = field(default_factory=dict)
+    pools: dict[str, PoolFacts] = field(default_factory=dict)
+
+    def elsewhere(self, node: str) -> Iterator[tuple[str, str]]:
+        """(network, node) of everything that other nodes than this one have pods in, in the order of the blocks."""
+        for block in sorted(self.blocks.values(), key=lambda b: b.cidr):
+            yield from ((cidr, owner) for cidr, owner in block.parts() if owner != node)
+
+    def own_blocks(self, node: str) -> tuple[str, ...]:
+        """The blocks of this node."""
+        return tuple(sorted(block.cidr for block in self.blocks.values() if block.node == node))
+
+    def pool_cidrs(self) -> tuple[str, ...]:
+        """The networks of all pools."""
+        return tuple(sorted(pool.cidr for pool in self.pools.values()))
+
+    @property
+    def nat_outgoing(self) -> bool:
+        """A pool asks for source NAT of what leaves the pools."""
+        return any(pool.nat_outgoing for pool in self.pools.values())
+
+
+def block_facts(obj: Obj) -> BlockFacts | None:
+    """An IPAMBlock; None while no node has it."""
+    spec = obj["spec"]
+    affinity = spec.get("affinity") or ""
+    if not affinity.startswith("host:"):
+        return None
+    node = affinity.removeprefix("host:")
+    attributes: list[dict[str, Any]] = spec.get("attributes") or []
+    users = [(attribute.get("secondary") or {}).get("node", node) for attribute in attributes]
+    borrowed: list[tuple[str, str]] = []
+    if any(user != node for user in users):
+        network = ipaddress.IPv4Network(spec["cidr"])
+        for ordinal, index in enumerate(spec.get("allocations") or ()):
+            if index is not None and users[index] != node:
+                borrowed.append((str(network[ordinal]), users[index]))
+    return BlockFacts(cidr=spec["cidr"], node=node, borrowed=tuple(borrowed))
+
+
+def pool_facts(obj: Obj) -> PoolFacts:
+    """An IPPool."""
+    spec = obj["spec"]
+    return PoolFacts(cidr=spec["cidr"], nat_outgoing=bool(spec.get("natOutgoing")))

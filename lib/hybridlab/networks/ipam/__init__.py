@@ -1,0 +1,1 @@
+"""Calico's IPAM: blocks of addresses that belong to nodes."""

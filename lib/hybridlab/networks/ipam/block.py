@@ -1,0 +1,129 @@
+"""One IPAM block: which of its addresses are free, and what each of the others is for.
+
+Pure bookkeeping in Calico's own terms (ordinals, attributes, a FIFO of free ordinals); which block a node may take
+from is decided in ``ipam``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from hybridlab.windows.reserved import RESERVED_HANDLE, RESERVED_NOTE, reserved_ordinals
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What an allocation is for."""
+
+    handle: str
+    secondary: Mapping[str, str] = field(default_factory=dict)
+
+
+RESERVED = Attribute(RESERVED_HANDLE, {"note": RESERVED_NOTE})
+
+
+class Block:
+    """An IPAM block affine to one node."""
+
+    def __init__(self, cidr: ipaddress.IPv4Network, node: str, *, windows: bool) -> None:
+        self.cidr, self.node, self.windows = cidr, node, windows
+        self.size = cidr.num_addresses
+        self.sequence = 0
+        """Goes up with every change, as the object's ``sequenceNumber``."""
+        self.sequence_of: dict[int, int] = {}
+        self.reserves = windows
+        """Whether the Windows ordinals go back to the reservation when they are released."""
+        self._used: dict[int, Attribute] = {}
+        self._free: deque[int] = deque(range(self.size))
+        if windows:
+            self.reserve()
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """Free ordinals, the next one to be used first."""
+        return tuple(self._free)
+
+    @property
+    def used(self) -> Mapping[int, Attribute]:
+        """Ordinal to what it is used for, reservations included."""
+        return self._used
+
+    def address(self, ordinal: int) -> str:
+        """Dotted quad of an ordinal."""
+        return str(self.cidr[ordinal])
+
+    def ordinal(self, address: str) -> int:
+        """Ordinal of an address inside the block."""
+        return int(ipaddress.IPv4Address(address)) - int(self.cidr.network_address)
+
+    def assign(self, attribute: Attribute) -> str | None:
+        """Take the address that has been free longest; None when the block is full."""
+        if not self._free:
+            return None
+        ordinal = self._free.popleft()
+        self._take(ordinal, attribute)
+        return self.address(ordinal)
+
+    def assign_that(self, address: str, attribute: Attribute) -> bool:
+        """Take this address; False when it is not free, as those that Windows keeps back never are."""
+        ordinal = self.ordinal(address)
+        if ordinal not in self._free:
+            return False
+        self._free.remove(ordinal)
+        self._take(ordinal, attribute)
+        return True
+
+    def release(self, address: str) -> None:
+        """Free an address; a Windows ordinal goes back to its reservation."""
+        ordinal = self.ordinal(address)
+        self.sequence += 1
+        del self._used[ordinal]
+        del self.sequence_of[ordinal]
+        if self.reserves and ordinal in reserved_ordinals(self.size):
+            self._take(ordinal, RESERVED)
+        else:
+            self._free.append(ordinal)
+
+    def reserve(self) -> tuple[str, ...]:
+        """Reserve the Windows ordinals from now on; returns the addresses that pods still hold."""
+        self.reserves = True
+        held = []
+        for ordinal in reserved_ordinals(self.size):
+            if ordinal in self._free:
+                self._free.remove(ordinal)
+                self._take(ordinal, RESERVED)
+            elif self._used[ordinal] is not RESERVED:
+                held.append(self.address(ordinal))
+        return tuple(held)
+
+    def unreserve(self) -> None:
+        """Give up the Windows reservation: the host endpoint's ordinal is the next one a pod gets.
+
+        The gateway's stays back to the end: a pod that is its own gateway would only be cut off.
+        """
+        self.reserves = False
+        self.sequence += 1
+        network, gateway, host_endpoint, broadcast = reserved_ordinals(self.size)
+        for ordinal in (broadcast, network, gateway, host_endpoint):
+            if self._used.get(ordinal) is RESERVED:
+                del self._used[ordinal]
+                del self.sequence_of[ordinal]
+                if ordinal == host_endpoint:
+                    self._free.appendleft(ordinal)
+                else:
+                    self._free.append(ordinal)
+
+    def foreign(self) -> Iterator[tuple[str, str]]:
+        """(address, node) of every allocation that a node other than the block's own has borrowed."""
+        for ordinal, attribute in self._used.items():
+            node = attribute.secondary.get("node", self.node)
+            if node != self.node:
+                yield self.address(ordinal), node
+
+    def _take(self, ordinal: int, attribute: Attribute) -> None:
+        self.sequence += 1
+        self.sequence_of[ordinal] = self.sequence
+        self._used[ordinal] = attribute

@@ -1,0 +1,1 @@
+"""Calico without encapsulation, by BGP, on l2bridge networks of Windows nodes; experimental."""

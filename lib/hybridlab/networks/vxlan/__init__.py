@@ -1,0 +1,1 @@
+"""Calico's VXLAN overlay."""

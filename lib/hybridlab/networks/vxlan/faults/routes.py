@@ -1,0 +1,200 @@
+"""Faults of what leads to other nodes' pods: routes, forwarding and neighbour entries, the VXLAN device.
+
+Felix lays them otherwise for as long as the fault is there; a Windows node's HNS network then shows the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from hybridlab.calico.felix import Felix
+from hybridlab.dataplane.model import Entry, NodeRoutes, Tunnel, TunnelRoute
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.model import Fault, FaultType, Parameter
+from hybridlab.faults.rules import NOWHERE
+from hybridlab.networks.vxlan.routes import DEVICE
+
+PATIENCE = 10.0
+"""s.  Felix programs its routes in milliseconds."""
+
+
+class _OfFelix(Fault):
+    """A fault of one node's Felix, which has to program its routes anew for it."""
+
+    def __init__(self, lab: LabParts, identity: str, node: str) -> None:
+        self._identity, self._node = identity, node
+        self._felix: Felix = lab.calico.felixes[node]
+        if not self._felix.running:
+            raise BadFault(f"Felix of node {node} does not run")
+
+    async def _programmed(self) -> None:
+        """Felix has done what is due; one that does not run any more never will, and evidence tells."""
+        self._felix.routing.due()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await self._felix.routing.done()
+
+
+class BlocksAstray(_OfFelix):
+    """A node does not find the blocks of one other node, or of all."""
+
+    def __init__(
+        self,
+        lab: LabParts,
+        identity: str,
+        parameters: Mapping[str, str],
+        change: Callable[[TunnelRoute], TunnelRoute],
+        words: str,
+    ) -> None:
+        """``change`` makes the way wrong; ``words`` say what is then wrong with it."""
+        node = lab.node(parameters["node"])
+        super().__init__(lab, identity, node)
+        others = [other for other in lab.nodes(parameters["to"]) if other != node]
+        if not others:
+            raise BadFault(f"to is {parameters['to']!r}, the node itself")
+        self._addresses = {lab.address(other): other for other in others}
+        self._change, self._words = change, words
+        self._wrong: dict[str, str] = {}
+
+    async def inject(self) -> None:
+        """Lay the ways wrongly from now on."""
+        self._felix.faults.routes[self._identity] = self._laid
+        await self._programmed()
+
+    async def heal(self) -> None:
+        """Lay them as they should be."""
+        self._felix.faults.routes.pop(self._identity, None)
+        await self._programmed()
+
+    async def evidence(self) -> list[str]:
+        """The blocks whose ways were programmed as this fault makes them."""
+        wrong = self._wrong if self._identity in self._felix.faults.routes else {}
+        routes = self._felix.routing.routes
+        there = {block.cidr for block in routes.remote_blocks} if routes else set()
+        return [f"{self._node} {self._words} {cidr} of {node}" for cidr, node in wrong.items() if cidr in there]
+
+    def _laid(self, routes: NodeRoutes) -> NodeRoutes:
+        return replace(routes, remote_blocks=tuple(map(self._made, routes.remote_blocks)))
+
+    def _made(self, block: TunnelRoute) -> TunnelRoute:
+        if block.node_address not in self._addresses:
+            return block
+        self._wrong[block.cidr] = self._addresses[block.node_address]
+        return self._change(block)
+
+
+def route_missing(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """No route; on a Windows node no RemoteSubnetRoute policy."""
+    return BlocksAstray(lab, identity, parameters, _without("route"), "has no route to")
+
+
+def forwarding_missing(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """No forwarding or no neighbour entry on a Linux node."""
+    lab.node_of("linux", parameters["node"])
+    entry: Entry = "neighbour" if parameters["entry"] == "neighbour" else "forwarding"
+    return BlocksAstray(lab, identity, parameters, _without(entry), f"has no {entry} entry for")
+
+
+def forwarding_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """What is sent to another node's pods goes to an address that nobody has."""
+    words = f"sends to {NOWHERE} what is for"
+    return BlocksAstray(lab, identity, parameters, lambda block: replace(block, node_address=NOWHERE), words)
+
+
+class DeviceDiffers(_OfFelix):
+    """The VXLAN device of a Linux node has another VNI or another port."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        super().__init__(lab, identity, lab.node_of("linux", parameters["node"]))
+        given = {name: _number(name, parameters[name]) for name in ("vni", "port") if parameters[name]}
+        if not given:
+            raise BadFault("neither vni nor port is given")
+        self._vni, self._port = given.get("vni"), given.get("port")
+
+    async def inject(self) -> None:
+        """Make the device anew."""
+        self._felix.faults.tunnels[self._identity] = self._made
+        await self._programmed()
+
+    async def heal(self) -> None:
+        """Make it as it should be."""
+        self._felix.faults.tunnels.pop(self._identity, None)
+        await self._programmed()
+
+    async def evidence(self) -> list[str]:
+        """The device as it was programmed."""
+        spec = self._felix.routing.tunnel
+        if self._identity not in self._felix.faults.tunnels or spec is None or self._made(spec) != spec:
+            return []
+        return [f"{DEVICE} of {self._node} has VNI {spec.identifier} and port {spec.port}"]
+
+    def _made(self, spec: Tunnel) -> Tunnel:
+        spec = spec if self._vni is None else replace(spec, identifier=self._vni)
+        return spec if self._port is None else replace(spec, port=self._port)
+
+
+def _without(entry: Entry) -> Callable[[TunnelRoute], TunnelRoute]:
+    return lambda block: replace(block, lacks=(*block.lacks, entry))
+
+
+def _number(name: str, value: str) -> int:
+    if not value.isdecimal() or not 0 < int(value) < 1 << 24:
+        raise BadFault(f"{name} is {value!r}, expected a number")
+    return int(value)
+
+
+_NODE = Parameter(name="node", meaning="name of a node")
+_LINUX = Parameter(name="node", meaning="name of a Linux node")
+_TO = Parameter(name="to", meaning="name of the other node, or all", default="all")
+TYPES = (
+    FaultType(
+        name="route-missing",
+        layer="underlay",
+        scope="node",
+        description="a node has no route to other nodes' blocks; HNS of a Windows node no RemoteSubnetRoute",
+        parameters=(_NODE, _TO),
+        make=route_missing,
+    ),
+    FaultType(
+        name="forwarding-missing",
+        layer="underlay",
+        scope="Linux node",
+        description="a Linux node has no forwarding or no neighbour entry for other nodes' tunnels",
+        parameters=(
+            _LINUX,
+            _TO,
+            Parameter(
+                name="entry",
+                meaning="forwarding or neighbour",
+                default="forwarding",
+                choices=("forwarding", "neighbour"),
+            ),
+        ),
+        make=forwarding_missing,
+    ),
+    FaultType(
+        name="forwarding-wrong",
+        layer="underlay",
+        scope="node",
+        description="a node sends what is for other nodes' pods to an address that nobody has",
+        parameters=(_NODE, _TO),
+        make=forwarding_wrong,
+    ),
+    FaultType(
+        name="vxlan-differs",
+        layer="underlay",
+        scope="Linux node",
+        description="the VXLAN device of a Linux node has another VNI or port than configured",
+        parameters=(
+            _LINUX,
+            Parameter(name="vni", meaning="the VNI", default=""),
+            Parameter(name="port", meaning="the UDP port", default=""),
+        ),
+        make=DeviceDiffers,
+    ),
+)
+"""The faults of this module."""

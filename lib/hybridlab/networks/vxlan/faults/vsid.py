@@ -1,0 +1,91 @@
+"""Faults of an HNS network's VSID: it follows the VNI, differs from it, or comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.hns import HnsHabit
+from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.model import Fault, FaultType, Parameter
+
+
+def vni_followed_live(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A VNI that reaches Windows becomes the VSID of the network that is there."""
+    words = "takes a new VNI while its network is there"
+    return HnsHabit(lab, identity, parameters, lambda faults: faults.follows_delivered, words)
+
+
+def procedure_does_not_heal(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A network that was removed comes back with the VSID it had."""
+    words = "gives a new network the VSID of the removed one"
+    return HnsHabit(lab, identity, parameters, lambda faults: faults.remembers_vsid, words)
+
+
+class VsidDiffers(Fault):
+    """The HNS network of a Windows node has another VSID than the VNI that was delivered."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._node = lab.calico.windows[lab.node_of("windows", parameters["node"])]
+        try:
+            self._vsid = int(parameters["vsid"])
+        except ValueError as error:
+            raise BadFault(f"vsid is {parameters['vsid']!r}, expected a number") from error
+        network = self._node.hns.pod_network
+        if network is None or network.vsid is None:
+            raise BadFault(f"node {parameters['node']} has no HNS network Calico")
+        if self._vsid == network.vsid:
+            raise BadFault(f"vsid is {self._vsid}, which the network has already")
+        self._network, self._before = network, network.vsid
+
+    async def inject(self) -> None:
+        """Change it."""
+        self._node.hns.set_vsid(self._vsid)
+
+    async def heal(self) -> None:
+        """Change it back, unless the network was made anew meanwhile."""
+        if self._is_there():
+            self._node.hns.set_vsid(self._before)
+
+    async def evidence(self) -> list[str]:
+        """The VSID of the network that was changed."""
+        if not self._is_there():
+            return []
+        return [f"HNS network Calico of {self._node.machine.name} has VSID {self._vsid}, it was {self._before}"]
+
+    def _is_there(self) -> bool:
+        return self._node.hns.pod_network is self._network and self._network.vsid == self._vsid
+
+
+_WINDOWS_OR_ALL = Parameter(name="node", meaning="name of a Windows node, or all", default="all")
+_WINDOWS = Parameter(name="node", meaning="name of a Windows node")
+TYPES = (
+    FaultType(
+        name="vni-followed-live",
+        layer="hns",
+        scope="all, Windows node",
+        description="a VNI that is delivered to Windows becomes the VSID of the HNS network that is there",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=vni_followed_live,
+    ),
+    FaultType(
+        name="vsid-differs",
+        layer="hns",
+        scope="Windows node",
+        description="a node's HNS network has another VSID than the configured VNI",
+        parameters=(
+            _WINDOWS,
+            Parameter(name="vsid", meaning="the VSID", default="4999"),
+        ),
+        make=VsidDiffers,
+    ),
+    FaultType(
+        name="procedure-does-not-heal",
+        layer="hns",
+        scope="all, Windows node",
+        description="an HNS network that was removed comes back with its old VSID",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=procedure_does_not_heal,
+    ),
+)
+"""The faults of this module."""

@@ -1,0 +1,259 @@
+"""Calico's VXLAN overlay: pods' packets travel in UDP between nodes, by tunnels that Felix makes and HNS has.
+
+A VNI gets to a Windows node by ``VXLAN_VNI`` in the environment of Felix and by ``vxlan_vni`` of the CNI configuration;
+an HNS network that is there keeps the one it was made with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hybridlab.dataplane.model import NodeRoutes, PodPort
+from hybridlab.networks.contract.addresses import AddressSource
+from hybridlab.networks.contract.plane import Declared, NodeProgram, Plane
+from hybridlab.networks.contract.routing import NodeEnd, RoutingFacts
+from hybridlab.networks.contract.windows_node import WindowsNode
+from hybridlab.networks.vxlan.routes import DEVICE, IPV4_TUNNEL, TUNNEL_MAC, node_routes, tunnel_of, vtep
+from hybridlab.networks.vxlan.settings import DEFAULT_PORT, DEFAULT_VNI, VxlanSettings
+from hybridlab.profiles.machines import Machine
+from hybridlab.profiles.model import OS, Profile
+from hybridlab.windows.dsr import uses_dsr
+from hybridlab.windows.hns_networks import (
+    EXTERNAL_GATEWAY,
+    EXTERNAL_NETWORK,
+    EXTERNAL_SUBNET,
+    HYPERV_OUI,
+    POD_NETWORK,
+    NetworkSpec,
+)
+from hybridlab.windows.hns_objects import hyphens
+from hybridlab.windows.kube_proxy import NetworkFlags
+from hybridlab.windows.reserved import gateway, source_vip
+
+if TYPE_CHECKING:
+    from hybridlab.faults.model import FaultType
+
+SMALLEST_VNI = 4096
+"""On Windows."""
+OVERHEAD = 50
+"""Bytes of each packet."""
+EXTERNAL_VSID = 9999
+MAC_PREFIX = "0E-2A"
+"""First two bytes of pods' MAC addresses on Windows: Calico's default."""
+
+
+class Vxlan(Plane):
+    """The overlay of one cluster."""
+
+    kind: ClassVar[str] = "vxlan"
+    settings_type = VxlanSettings
+    device: ClassVar[str] = DEVICE
+
+    def __init__(self, profile: Profile) -> None:
+        super().__init__(profile)
+        settings = profile.network.plane
+        if not isinstance(settings, VxlanSettings):
+            raise TypeError(f"settings of plane {settings.kind} are given to plane {self.kind}")
+        self._settings = settings
+
+    @classmethod
+    def fault_types(cls) -> tuple[FaultType, ...]:
+        from hybridlab.networks.vxlan.faults import TYPES  # only a lab that runs needs them
+
+        return TYPES
+
+    # -- pods
+
+    def pod_port(self, machine: Machine, address: str, network: str, windows: WindowsNode | None) -> PodPort:
+        if windows is None:
+            return PodPort(mtu=self.mtu(self.profile.network.calico_mtu))
+        mac = pod_mac(address, str(windows.plugin.get("vxlan_mac_prefix") or MAC_PREFIX))
+        return PodPort(gateway=gateway(network), mtu=self.mtu(self.profile.network.windows_mtu), mac=mac)
+
+    def refusal(self, windows: WindowsNode) -> str:
+        try:
+            return _too_small(cni_vni(windows))
+        except ValueError as error:
+            return str(error)
+
+    def mtu(self, override: int | None) -> int:
+        """Deduced for Windows: Calico's Windows CNI sets no MTU."""
+        return override if override is not None else self.profile.network.underlay_mtu - OVERHEAD
+
+    # -- nodes
+
+    def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:
+        if machine.os == "windows":
+            return {
+                IPV4_TUNNEL: gateway(addresses.own_network(machine.name)),
+                TUNNEL_MAC: vtep_mac(machine.name),
+            }
+        handle = f"vxlan-tunnel-addr-{machine.name}"
+        secondary = {"node": machine.name, "type": "vxlanTunnelAddress"}
+        return {IPV4_TUNNEL: addresses.assign(machine.name, handle, secondary)}
+
+    def node_end(self, name: str, annotations: Mapping[str, str]) -> NodeEnd | None:
+        return vtep(name, annotations)
+
+    def program(
+        self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
+    ) -> NodeProgram:
+        """Linux has the VNI of FelixConfiguration at Felix' start, Windows its HNS network's VSID."""
+        network = self.profile.network
+        if windows is None:
+            vni: int | None = felix_vni(felix)
+            port, mtu = felix_port(felix), felix.get("vxlanMTU") or self.mtu(network.calico_mtu)
+        else:
+            vni, port, mtu = windows.hns.vsid, DEFAULT_PORT, self.mtu(network.windows_mtu)
+        tunnel = None if vni is None else tunnel_of(facts, node, vni=vni, port=port, mtu=mtu)
+        routes, unknown = node_routes(facts, node, tunnel=tunnel is not None, vni=self._isolation_id(windows))
+        problem = "" if windows is None else "HNS network Calico is missing, no route to another node is in place"
+        return NodeProgram(tunnel=tunnel, routes=routes, problem=problem, unknown=unknown)
+
+    def _isolation_id(self, windows: WindowsNode | None) -> int | None:
+        """The VNI of what a Windows node sends, when it is not the VSID of its HNS network.
+
+        Felix gives every remote route the VNI it was started with.  Whether Windows then still reaches Windows, where
+        all have the old VSID, nobody has reported: the profile says.
+        """
+        if windows is None or self.profile.windows.windows_to_windows_with_new_vni == "holds":
+            return None
+        return None if started_vni(windows) == windows.hns.vsid else started_vni(windows)
+
+    # -- HNS
+
+    def external_network(self, machine: Machine) -> NetworkSpec:
+        return self._network(machine, EXTERNAL_NETWORK, EXTERNAL_SUBNET, EXTERNAL_GATEWAY, EXTERNAL_VSID)
+
+    def started_network(self, windows: WindowsNode, block: str) -> NetworkSpec:
+        return self._pod_network(windows, block, started_vni(windows))
+
+    def plugged_network(self, windows: WindowsNode, block: str) -> NetworkSpec:
+        return self._pod_network(windows, block, cni_vni(windows))
+
+    def _pod_network(self, windows: WindowsNode, block: str, vni: int) -> NetworkSpec:
+        if problem := _too_small(vni):
+            raise ValueError(problem)
+        endpoint = source_vip(block)
+        return self._network(windows.machine, POD_NETWORK, block, gateway(block), vni, (endpoint, pod_mac(endpoint)))
+
+    @staticmethod
+    def _network(  # noqa: PLR0917
+        machine: Machine, name: str, subnet: str, gateway: str, vsid: int, endpoint: tuple[str, str] | None = None
+    ) -> NetworkSpec:
+        router = {"Type": "DrMacAddress", "Address": hyphens(vtep_mac(machine.name))}
+        return NetworkSpec(
+            name=name,
+            type="Overlay",
+            subnet=subnet,
+            gateway=gateway,
+            vsid=vsid,
+            host_endpoint=endpoint,
+            policies=({"Type": "HostRoute"}, router),
+            endpoint_policies=({"Type": "PA", "PA": machine.address},),
+        )
+
+    def hns_routes(self, routes: NodeRoutes, windows: WindowsNode) -> list[dict[str, Any]]:
+        return [
+            {
+                "Type": "RemoteSubnetRoute",
+                "DestinationPrefix": route.cidr,
+                "IsolationId": route.identifier or started_vni(windows),
+                "DistributedRouterMacAddress": hyphens(route.tunnel_mac),
+                "ProviderAddress": route.node_address,
+            }
+            for route in routes.remote_blocks
+            if "route" not in route.lacks
+        ]
+
+    # -- Services
+
+    def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
+        """Without DSR kube-proxy's ``--source-vip``, which is the host endpoint's (kubernetes#83072)."""
+        return None if uses_dsr(machine.group.windows_build, enable_dsr=enable_dsr) else source_vip(block)
+
+    def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
+        return NetworkFlags(
+            flags=(f"--source-vip={host_endpoint}",),
+            gates=("WinOverlay=true",),
+            script=(
+                "Detected VXLAN network, waiting for Calico host endpoint to be created...",
+                "Host endpoint found.",
+            ),
+        )
+
+    # -- objects and files
+
+    def declared(self) -> Declared:
+        felix = {"vxlanVNI": self._settings.vni}
+        if self._settings.port != DEFAULT_PORT:
+            felix["vxlanPort"] = self._settings.port
+        return Declared(
+            bgp="Disabled",
+            encapsulation="VXLAN",
+            pool={"ipipMode": "Never", "vxlanMode": "Always"},
+            felix=felix,
+            windows_nodes={"vxlanMACPrefix": MAC_PREFIX},
+        )
+
+    def environment(self, os: OS, declared: Declared) -> dict[str, str]:
+        """Who enables BGP gets its backend, whatever the pools say, as by the operator."""
+        bgp = declared.bgp == "Enabled"
+        if os == "linux":
+            return {"CALICO_NETWORKING_BACKEND": "bird" if bgp else "vxlan"}
+        vni = str(declared.felix.get("vxlanVNI", self._settings.vni))
+        return {"CALICO_NETWORKING_BACKEND": "windows-bgp" if bgp else "vxlan", "VXLAN_VNI": vni}
+
+    def accepted(self, environment: Mapping[str, str]) -> dict[str, str]:
+        given = environment.get("VXLAN_VNI", "")
+        return {"VXLAN_VNI": given} if given.isdecimal() else {}
+
+    def felix_ignores(self, os: OS) -> frozenset[str]:
+        """felix-service.ps1 sets FELIX_VXLANVNI."""
+        return frozenset({"vxlanVNI"}) if os == "windows" else frozenset()
+
+    def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:
+        return {"mode": "vxlan", "vxlan_mac_prefix": MAC_PREFIX, "vxlan_vni": int(environment["VXLAN_VNI"])}
+
+
+def started_vni(windows: WindowsNode) -> int:
+    """``VXLAN_VNI`` of the Felix that started last."""
+    return int(windows.environment["VXLAN_VNI"])
+
+
+def cni_vni(windows: WindowsNode) -> int:
+    """``vxlan_vni`` of the CNI configuration.  Raises ValueError for one that is no number."""
+    given = windows.plugin.get("vxlan_vni") or DEFAULT_VNI
+    try:
+        return int(given)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"vxlan_vni of the CNI configuration is {given!r}, which is no number") from error
+
+
+def felix_vni(felix: Mapping[str, Any]) -> int:
+    """VNI of the Linux device, by a FelixConfiguration."""
+    return int(felix.get("vxlanVNI", DEFAULT_VNI))
+
+
+def felix_port(felix: Mapping[str, Any]) -> int:
+    """UDP port of the Linux device, by a FelixConfiguration."""
+    return int(felix.get("vxlanPort", DEFAULT_PORT))
+
+
+def pod_mac(address: str, prefix: str = MAC_PREFIX) -> str:
+    """MAC of a pod: the prefix, with hyphens, and the address' four bytes."""
+    octets = ":".join(f"{byte:02x}" for byte in ipaddress.IPv4Address(address).packed)
+    return f"{prefix.lower().replace('-', ':')}:{octets}"
+
+
+def vtep_mac(node: str) -> str:
+    """A Windows node's distributed router MAC, which is its tunnel's; stable by name."""
+    tail = hashlib.sha256(node.encode()).digest()[:3]
+    return f"{HYPERV_OUI}:" + ":".join(f"{byte:02x}" for byte in tail)
+
+
+def _too_small(vni: int) -> str:
+    return f"Windows does not support VXLANVNI < {SMALLEST_VNI}" if vni < SMALLEST_VNI else ""

@@ -1,0 +1,73 @@
+"""A node's tunnel and routes from what the API says: annotations of nodes, IPAM blocks, pools.
+
+A block of another node is routed only once that node's tunnel endpoint is known, as Felix does.  Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from hybridlab.dataplane.model import NodeRoutes, Tunnel, TunnelRoute
+from hybridlab.networks.contract.routing import IPV4_ADDRESS, NodeEnd, RoutingFacts
+
+DEVICE = "vxlan.calico"
+IPV4_TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
+TUNNEL_MAC = "projectcalico.org/VXLANTunnelMACAddr"
+
+
+def vtep(name: str, annotations: Mapping[str, str]) -> NodeEnd | None:
+    """The tunnel endpoint that a node's annotations describe; None while something is missing."""
+    address, tunnel = annotations.get(IPV4_ADDRESS), annotations.get(IPV4_TUNNEL)
+    if not address or not tunnel:
+        return None
+    mac = annotations.get(TUNNEL_MAC) or linux_vtep_mac(name)
+    return NodeEnd(address=address.partition("/")[0], tunnel_address=tunnel, tunnel_mac=mac)
+
+
+def linux_vtep_mac(node: str) -> str:
+    """MAC of a Linux node's ``vxlan.calico``: 66 and the first five bytes of its name's SHA-1."""
+    digest = hashlib.sha1(node.encode(), usedforsecurity=False).digest()
+    return ":".join(f"{byte:02x}" for byte in (0x66, *digest[:5]))
+
+
+def tunnel_of(facts: RoutingFacts, node: str, *, vni: int, port: int, mtu: int) -> Tunnel | None:
+    """The node's own device; None while its tunnel address is not known."""
+    own = facts.ends.get(node)
+    if own is None:
+        return None
+    address, mac = own.tunnel_address, own.tunnel_mac
+    return Tunnel(device=DEVICE, identifier=vni, port=port, mtu=mtu, address=address, mac=mac)
+
+
+def node_routes(
+    facts: RoutingFacts, node: str, *, tunnel: bool = True, vni: int | None = None
+) -> tuple[NodeRoutes, tuple[str, ...]]:
+    """The node's routes, and the networks that cannot be routed yet because their node's tunnel is not known.
+
+    Without a ``tunnel`` of its own the node has no remote routes; ``vni``: what is sent carries this one instead of the
+    VXLAN device's.
+    """
+    remote: list[TunnelRoute] = []
+    unknown: list[str] = []
+    for cidr, owner in facts.elsewhere(node):
+        end = facts.ends.get(owner)
+        if end is None:
+            unknown.append(cidr)
+            continue
+        remote.append(
+            TunnelRoute(
+                cidr=cidr,
+                node_address=end.address,
+                tunnel_address=end.tunnel_address,
+                tunnel_mac=end.tunnel_mac,
+                identifier=vni,
+            )
+        )
+    routes = NodeRoutes(
+        own_blocks=facts.own_blocks(node),
+        remote_blocks=tuple(remote) if tunnel and node in facts.ends else (),
+        pools=facts.pool_cidrs(),
+        nat_outgoing=facts.nat_outgoing,
+    )
+    return routes, tuple(unknown)

@@ -1,0 +1,28 @@
+"""What a profile says of VXLAN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hybridlab.profiles.model import PlaneSettings, Profile
+
+LARGEST_VNI = 2**24 - 1
+DEFAULT_VNI, DEFAULT_PORT = 4096, 4789
+"""Calico's own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VxlanSettings(PlaneSettings):
+    """Calico's VXLAN overlay."""
+
+    kind: Literal["vxlan"] = "vxlan"
+    vni: int = DEFAULT_VNI
+    port: int = DEFAULT_PORT
+    """UDP, on Linux; Windows knows no other than 4789."""
+
+    def problem(self, profile: Profile) -> tuple[str, str] | None:
+        for name, value, high in (("vni", self.vni, LARGEST_VNI), ("port", self.port, 65535)):
+            if not 1 <= value <= high:
+                return name, f"is {value}, expected 1 to {high}"
+        return None

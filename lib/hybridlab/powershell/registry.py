@@ -1,0 +1,57 @@
+"""The registry of a Windows host as far as it is told apart from others there, the session's language mode and culture.
+
+In HostProcess containers only: in any other they are answered ``not emulated``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hybridlab.powershell.binding import Call
+from hybridlab.powershell.host import ask
+from hybridlab.powershell.items import missing_path
+from hybridlab.powershell.objects import CUSTOM_OBJECT, NetObject
+from hybridlab.powershell.shell import Library, Shell
+from hybridlab.powershell.stages import once
+from hybridlab.powershell.syntax import NotEmulated
+
+HIVE = re.compile(r"HKLM:\\", re.IGNORECASE)
+PROVIDER = "Microsoft.PowerShell.Core\\Registry::HKEY_LOCAL_MACHINE\\"
+
+
+async def get_item_property(shell: Shell, call: Call) -> list[object]:
+    """All values of one key of HKLM, with what PowerShell's provider adds."""
+    path = call.text("path")
+    if not HIVE.match(path) or call.has("name"):
+        raise NotEmulated(f"Get-ItemProperty {path}")
+    key = HIVE.sub("", path)
+    values = {name.lower(): found for name, found in (await ask(shell, call, "registry")).items()}.get(key.lower())
+    if values is None:
+        raise missing_path(call, path)
+    parent, _, child = key.rpartition("\\")
+    own = {"PSPath": PROVIDER + key, "PSParentPath": PROVIDER + parent, "PSChildName": child}
+    return [NetObject.of_properties(CUSTOM_OBJECT, {**values, **own})]
+
+
+async def get_culture(shell: Shell, call: Call) -> list[object]:
+    """The lab's hosts are installed in English."""
+    await ask(shell, call, "services")  # of a host alone
+    columns = ("LCID", "Name", "DisplayName")
+    values = {"LCID": 1033, "Name": "en-US", "DisplayName": "English (United States)"}
+    return [NetObject("System.Globalization.CultureInfo", values, text="en-US", shown=columns, table=columns)]
+
+
+def execution_context() -> NetObject:
+    """``$ExecutionContext``: its session runs in full language mode, as SYSTEM does without an application policy."""
+    mode = NetObject("System.Management.Automation.PSLanguageMode", text="FullLanguage", number=0)
+    state = NetObject("System.Management.Automation.SessionState", {"LanguageMode": mode})
+    return NetObject("System.Management.Automation.EngineIntrinsics", {"SessionState": state})
+
+
+def add_to(library: Library) -> None:
+    """Register them."""
+    library.add(
+        "Get-ItemProperty", "Path@0 Name@1 -LiteralPath=PSPath -Filter -Include -Exclude -Credential",
+        once(get_item_property), "gp",
+    )  # fmt: skip
+    library.add("Get-Culture", "", once(get_culture))

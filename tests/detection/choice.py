@@ -1,0 +1,163 @@
+"""Which rows of the detection table a gate runs: those that a change can have changed, as many as a gate can afford.
+
+A change is what differs from the base: the commit that ``DETECTION_BASE`` names, else where this branch left
+``origin/main``, else, on main itself, the first parent.  Where there is none (a clone of depth 1, the first commit),
+no row is changed, and the commit's id alone chooses.  It also chooses which rows of a changed area come first and what
+fills up the places that are left, so that all rows are run over many commits: the same commit always gets the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.detection.table import ROWS, Row, Table
+
+ROOT = Path(__file__).parents[2]
+EVERYWHERE = ("lib/", "manifests/", "tests/detection/")
+"""How the paths of files begin that may change every row where no layer claims them."""
+NO_CODE = (".md", ".txt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What is new since the base."""
+
+    commit: str
+    """Id of the commit that is checked out."""
+    base: str
+    """Id of the base; empty: there is none."""
+    files: tuple[str, ...] = ()
+    """Paths that differ, from the root."""
+    rows: frozenset[str] = frozenset()
+    """Names of rows, as in the file, that are new or read otherwise than at the base."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What a gate runs."""
+
+    rows: tuple[Row, ...]
+    left_out: tuple[Row, ...]
+    """Rows that the change can have changed and for which there was no place."""
+    says: str
+    """Why these, in one line."""
+
+
+def commit() -> str:
+    """The id of the commit that is checked out, hexadecimal.  Raises CalledProcessError where there is no git."""
+    return _git("rev-parse", "HEAD")
+
+
+def turn(of: int, commit_id: str) -> int:
+    """Which of so many a commit gets, from 0: the same tomorrow as today."""
+    return int(commit_id, 16) % of
+
+
+def change() -> Change:
+    """The change that is checked out.  Raises CalledProcessError where there is no git."""
+    own = commit()
+    base = _base(own)
+    if not base:
+        return Change(commit=own, base="")
+    files = tuple(_git("diff", "--name-only", base, own).splitlines())
+    here = f"{ROWS.relative_to(ROOT).as_posix()}/"
+    before: dict[str, Any] = {}
+    now: dict[str, Any] = {}
+    for path in files:
+        if path.startswith(here):
+            before |= _rows_in(_git("show", f"{base}:{path}", missing=""))
+            now |= _rows_in((ROOT / path).read_text(encoding="utf-8") if (ROOT / path).is_file() else "")
+    return Change(
+        commit=own,
+        base=base,
+        files=files,
+        rows=frozenset(name for name, given in now.items() if before.get(name) != given),
+    )
+
+
+def _base(own: str) -> str:
+    named = os.environ.get("DETECTION_BASE", "").strip("0")  # a forge names the first push's base 0000...
+    if named:
+        return _git("rev-parse", "--verify", "--quiet", f"{named}^{{commit}}", missing="")
+    forked = _git("merge-base", "HEAD", "origin/main", missing="")
+    return forked if forked not in {"", own} else _git("rev-parse", "--verify", "--quiet", "HEAD^1", missing="")
+
+
+def _git(*arguments: str, missing: str | None = None) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, check=missing is None, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else str(missing)
+
+
+def _rows_in(text: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = (yaml.safe_load(text) or {}).get("rows", {})
+    return found
+
+
+def chosen(table: Table, rows: Sequence[Row], changed: Change, at_most: int) -> Choice:
+    """At most so many of these rows: changed ones, those of changed areas, those of changed layers, and any others."""
+    by_rank: dict[int, list[Row]] = {}
+    for row in rows:
+        by_rank.setdefault(_rank(row, table, changed), []).append(row)
+    order = [row for rank in sorted(by_rank) for row in _shuffled(by_rank[rank], changed.commit)]
+    taken = order[:at_most]
+    about = [row for rank, some in by_rank.items() if rank < ANY for row in some]
+    kept = tuple(row for row in rows if row in taken)
+    left_out = tuple(row for row in rows if row in about and row not in taken)
+    counts = (
+        f"{sum(row in about for row in kept)} of the {len(about)} that the change since {changed.base[:12]} concerns"
+    )
+    says = f"detection: {len(kept)} of {len(rows)} labs, {counts if changed.base else 'no base to compare with'}"
+    return Choice(rows=kept, left_out=left_out, says=f"{says}; the rest by commit {changed.commit[:12]}")
+
+
+ANY = 3
+"""The rank of rows that a change does not concern."""
+
+
+def _rank(row: Row, table: Table, changed: Change) -> int:
+    """0: the row itself is changed; 1: tests of claims that it turns are; 2: a file of its layer is; 3: neither."""
+    if row.name.removesuffix(f"-{row.node}" if row.node else "") in changed.rows:
+        return 0
+    areas = {
+        parts[1] for parts in (path.split("/") for path in changed.files) if len(parts) > 2 and parts[0] == "suites"
+    }
+    if areas & {table.areas[claim] for claim in row.named}:
+        return 1
+    return 2 if row.layer in layers(table, changed.files) else ANY
+
+
+def layers(table: Table, files: Iterable[str]) -> set[str]:
+    """Layers whose rows a change of these files may change; all of them for code that belongs to none."""
+    found: set[str] = set()
+    for path in files:
+        own = {name for name, layer in table.layers.items() if path.startswith(layer.files)}
+        if own:
+            found |= own
+        elif (
+            path.startswith(EVERYWHERE) and not path.startswith("tests/detection/rows/") and not path.endswith(NO_CODE)
+        ):
+            found |= set(table.layers)
+    return found
+
+
+def _shuffled(rows: Iterable[Row], commit: str) -> list[Row]:
+    """The rows in an order that the commit decides; of a row with a lab for each node one node comes first."""
+
+    def key(text: str) -> str:
+        return hashlib.sha256(f"{commit} {text}".encode()).hexdigest()
+
+    by_name: dict[str, list[Row]] = {}
+    for row in rows:
+        by_name.setdefault(row.name.removesuffix(f"-{row.node}" if row.node else ""), []).append(row)
+    ordered = {name: sorted(some, key=lambda row: key(row.name)) for name, some in by_name.items()}
+    names = sorted(ordered, key=key)
+    most = max(map(len, ordered.values()), default=0)
+    return [ordered[name][at] for at in range(most) for name in names if at < len(ordered[name])]

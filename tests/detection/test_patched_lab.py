@@ -1,0 +1,188 @@
+"""Each patch of the lab's own code takes effect, and on nothing else that is looked at here.
+
+A patch is applied for good, so that each is applied in a process of its own.  What it changes is one answer of a small
+world; that the suite sees it on a whole lab is for the rows.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from hybridlab.calico.acl_lists import AclLists
+from hybridlab.calico.felix_faults import FelixFaults
+from hybridlab.dataplane.model import Acl, NodeRoutes, TunnelRoute
+from hybridlab.policy.ipsets import SelectorSet
+from hybridlab.policy.kubernetes_policy import from_kubernetes
+from hybridlab.policy.policy import Policy, from_calico
+from hybridlab.policy.release import Release
+from hybridlab.policy.resolve import Graph, PodFacts
+from hybridlab.policy.selectors import parse
+from tests.detection.patched_lab import PATCHES
+
+CHANGES = {
+    "written either-selector": "rules of a peer with two selectors",
+    "written accounts-of-everybody": "whom a rule for service accounts admits",
+    "written accounts-of-nobody": "whom a rule for service accounts admits",
+    "written all-namespaces-the-own": "whom a rule for all namespaces admits",
+    "written all-pods-nobody": "whether an empty selector selects a pod",
+    "written of-namesakes": "whether a policy selects a namesake",
+    "updates namespace-labels-stay": "whom a namespace's new label makes a member",
+    "updates namesakes-collide": "policies of a pod when another namespace has one of its name",
+    "updates edits-ignored": "rules of an edited policy",
+    "updates removals-take-all": "policies of a pod when one of two is removed",
+    "acl-lists-look-unchanged": "entries that HNS shows",
+    "negations-are-ignored": "what a negation matches",
+    "policies-keep-to-first-labels": "policies of a pod that got their label",
+    "policies-stay-on-one-node": "what is left of a removed policy",
+    "new-pods-are-no-members": "whom a node knows of a selector's new members",
+    "new-pods-are-members-whatever-their-labels": "whom a selector has that does not select a new pod",
+    "one-peer-has-another-vni": "the VNI to one node",
+}
+"""Patch to the answer that it changes."""
+AT_MOST = 12
+OURS, OTHERS = "calico-demo-a", "calico-demo-b"
+Answers = dict[str, Any]
+
+
+def test_patches_are_few_and_each_has_an_answer_that_it_changes() -> None:
+    assert len({name.split()[0] for name in PATCHES}) <= AT_MOST, (
+        "a way to be wrong is a fault of the lab where it can be"
+    )
+    assert set(CHANGES) == set(PATCHES)
+    assert set(CHANGES.values()) == set(answers())
+
+
+@pytest.mark.parametrize("patch", PATCHES)
+def test_a_patch_changes_its_answer_and_no_other(patch: str) -> None:
+    with multiprocessing.get_context("fork").Pool(1) as process:
+        patched = process.apply(_answers_with, [patch])
+    sound = answers()
+    assert {name for name, answer in sound.items() if patched[name] != answer} == {CHANGES[patch]}
+
+
+def _answers_with(patch: str) -> Answers:
+    PATCHES[patch]()
+    return answers()
+
+
+def answers() -> Answers:
+    """What the lab's own code makes of a small world."""
+    return _of_written() | _of_updates() | _of_nodes()
+
+
+def _of_written() -> Answers:
+    both = {"podSelector": {"matchLabels": {"app": "web"}}, "namespaceSelector": {"matchLabels": {"team": "a"}}}
+    account = {"source": {"serviceAccounts": {"names": ["sa"]}}}
+    everywhere = {"source": {"namespaceSelector": "all()"}}
+    twin = {"app": "web", "projectcalico.org/namespace": OTHERS}
+    pod = {"projectcalico.org/namespace": OURS, "projectcalico.org/orchestrator": "k8s"}
+    return {
+        "rules of a peer with two selectors": len(kubernetes("p", {}, [{"from": [both]}]).ingress),
+        "whom a rule for service accounts admits": str(calico("p", "has(x)", account).ingress[0].source.selector),
+        "whom a rule for all namespaces admits": str(calico("p", "has(x)", everywhere).ingress[0].source.selector),
+        "whether an empty selector selects a pod": kubernetes("p", {}, []).selector.matches(pod),
+        "whether a policy selects a namesake": calico("p", "app == 'web'").selector.matches(twin),
+        "what a negation matches": [parse(text).matches({"a": "b"}) for text in ("a not in {'b'}", "!has(a)")],
+    }
+
+
+def _of_updates() -> Answers:
+    told: Answers = {}
+    rule = calico("members", "has(server)", {"source": {"selector": "has(app)", "namespaceSelector": "team == 'a'"}})
+    named = rule.ingress[0].source.selector
+    assert named is not None
+    graph = World(rule).graph
+    graph.set_namespace(OURS, {"team": "a"})
+    told["whom a namespace's new label makes a member"] = graph.members(SelectorSet(named).name)
+
+    web = {"matchLabels": {"app": "web"}}
+    graph = World(kubernetes("p", web, [])).graph
+    graph.set_policy(kubernetes("p", {"matchLabels": {"app": "other"}}, [], namespace=OTHERS))
+    told["policies of a pod when another namespace has one of its name"] = sorted(graph.keys_for("server"))
+
+    graph = World(kubernetes("p", web, [])).graph
+    graph.set_policy(kubernetes("p", web, [{}]))
+    (tier,) = graph.tiers_for(graph.keys_for("server"))
+    told["rules of an edited policy"] = len(tier.policies[0].ingress)
+
+    one, other = calico("one", "has(app)"), calico("other", "has(app)")
+    graph = World(one, other).graph
+    graph.remove_policy(one.key)
+    told["policies of a pod when one of two is removed"] = sorted(graph.keys_for("server"))
+
+    world = World(calico("p", "has(late)"))
+    world.graph.set_pod(replace(world.server, labels={"app": "web", "late": ""}))
+    told["policies of a pod that got their label"] = sorted(world.graph.keys_for("server"))
+    return told
+
+
+def _of_nodes() -> Answers:
+    graph = World(calico("p", "has(app)")).graph
+    tiers = graph.tiers_for(graph.keys_for("server"))
+    felix = FelixFaults("linux-2", lambda *_: None)
+    felix.read(tiers)
+
+    rule = calico("members", "has(app)", {"source": {"selector": "has(app)"}})
+    assert rule.ingress[0].source.selector is not None
+    world, name = World(rule), SelectorSet(rule.ingress[0].source.selector).name
+    other = FelixFaults("linux-3", lambda *_: None)
+    other.members(world.graph, name)
+    world.graph.set_pod(replace(world.server, uid="new", address="192.168.0.9"))
+    selected = other.members(world.graph, name)
+    world.graph.set_pod(replace(world.server, uid="bare", address="192.168.0.10", labels={}))
+
+    lists = AclLists("v3.31.2")
+    lists.created("endpoint")
+    acl = Acl(action="Allow", direction="In", priority=1000, id="a")
+    lists.replaced({"endpoint": (acl, replace(acl, id="b"))}, ())
+    lists.give({"endpoint": (acl, replace(acl, id="b"))})
+    block = TunnelRoute(cidr="192.168.1.0/26", node_address="10.0.0.14", tunnel_address="192.168.1.2", tunnel_mac="aa")
+    return {
+        "what is left of a removed policy": felix.read(()),
+        "whom a node knows of a selector's new members": selected,
+        "whom a selector has that does not select a new pod": "192.168.0.10" in world.graph.members(name),
+        "entries that HNS shows": len(lists.shown()["endpoint"]),
+        "the VNI to one node": felix.laid(NodeRoutes(own_blocks=(), remote_blocks=(block,)))
+        .remote_blocks[0]
+        .identifier,
+    }
+
+
+@dataclass
+class World:
+    """A pod on linux-2 under some policies, and a graph that knows them."""
+
+    graph: Graph
+    server: PodFacts
+
+    def __init__(self, *policies: Policy) -> None:
+        self.graph = Graph(Release("v3.31.2"))
+        for namespace in (OURS, OTHERS):
+            self.graph.set_namespace(namespace, {})
+        labels = {"app": "web"}
+        self.server = PodFacts(
+            uid="server", namespace=OURS, name="s", node="linux-2", address="192.168.0.8", labels=labels,
+            service_account="default",
+        )  # fmt: skip
+        self.graph.set_pod(self.server)
+        for policy in policies:
+            self.graph.set_policy(policy)
+
+
+def kubernetes(name: str, pods: dict[str, Any], ingress: list[Any], *, namespace: str = OURS) -> Policy:
+    spec = {"podSelector": pods, "policyTypes": ["Ingress"], "ingress": ingress}
+    obj = {"kind": "NetworkPolicy", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+    policy = from_kubernetes(obj)
+    assert policy is not None
+    return policy
+
+
+def calico(name: str, selector: str, *ingress: dict[str, Any]) -> Policy:
+    spec = {"selector": selector, "types": ["Ingress"], "ingress": [{"action": "Allow", **rule} for rule in ingress]}
+    policy = from_calico({"kind": "NetworkPolicy", "metadata": {"name": name, "namespace": OURS}, "spec": spec})
+    assert policy is not None
+    return policy

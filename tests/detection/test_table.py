@@ -1,0 +1,76 @@
+"""A table that contradicts itself is refused, and a row runs the claims that it or its layer names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.detection.table import Table, read
+
+LAYERS = "dns: {areas: [dns], files: [lib/]}\nall: {areas: [dns, ipam], files: []}"
+IPAM = "clean: {IPAM-1: CONFIRMED, IPAM-2: CONFIRMED}"
+
+
+def table(folder: Path, rows: str, ipam: str = IPAM) -> Table:
+    (folder / "rows").mkdir()
+    (folder / "rows" / "dns.yaml").write_text(f"clean: {{DNS-1: CONFIRMED}}\nrows: {{row: {{what: it, {rows}}}}}")
+    (folder / "rows" / "ipam.yaml").write_text(ipam)
+    (folder / "layers.yaml").write_text(LAYERS)
+    return read(folder / "rows", folder / "layers.yaml")
+
+
+@pytest.mark.parametrize(
+    ("rows", "claims"),
+    [
+        ("layer: dns", ("DNS-1",)),
+        ("layer: all", ("DNS-1", "IPAM-1", "IPAM-2")),
+        ("layer: dns, claims: all", ()),
+        ("layer: dns, claims: [IPAM-2], why: one is enough", ("IPAM-2",)),
+    ],
+)
+def test_which_claims_a_row_runs(tmp_path: Path, rows: str, claims: tuple[str, ...]) -> None:
+    (row,) = table(tmp_path, rows).rows
+    assert row.claims == claims
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ("layer: policy", "row row: layer policy is not in layers.yaml"),
+        ("layer: dns, typo: 1", "row row: typo is unknown"),
+        ("layer: dns, claims: [DNS-1]", "claims or tests and why"),
+        ("layer: dns, only: name", "claims or tests and why"),
+        ("layer: dns, why: quick", "claims or tests and why"),
+        ("layer: dns, expect: {IPAM-1: UNMET}", "IPAM-1 is expected and not among its claims"),
+        ("layer: dns, whole: {DNS-1: UNMET}", "whole and among them"),
+        ("layer: dns, expect: {DNS-2: UNMET}", "DNS-2: UNMET: no such claim"),
+        ("layer: dns, expect: {DNS-1: RED}", "DNS-1: RED: .* no such verdict"),
+        ("layer: dns, expect: {DNS-1: CONFIRMED}", "leave it out"),
+        ("layer: dns, expect: {DNS-1: NOT_RUN}", "DNS-1: NOT_RUN needs what a reason says"),
+        ("layer: dns, expect: {DNS-1: ADVISED}", "DNS-1: ADVISED needs what a reason says"),
+    ],
+)
+def test_a_row_that_contradicts_itself_is_refused(tmp_path: Path, rows: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        table(tmp_path, rows)
+
+
+def test_a_claim_of_two_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"ipam.yaml: clean: DNS-1: another file says it, too"):
+        table(tmp_path, "layer: dns", ipam="clean: {DNS-1: CONFIRMED}")
+
+
+@pytest.mark.parametrize("verdict", ["NOT_RUN", "ADVISED"])
+def test_a_row_may_expect_that_a_claim_is_not_run_or_advised_with_its_reason(tmp_path: Path, verdict: str) -> None:
+    (row,) = table(tmp_path, f"layer: dns, expect: {{DNS-1: {verdict}}}, says: {{DNS-1: because}}").rows
+    assert row.allowed("DNS-1", ("CONFIRMED",)) == (verdict,)
+
+
+def test_with_all_claims_run_one_that_changes_is_only_what_the_row_says_of_it(tmp_path: Path) -> None:
+    found = table(tmp_path, "layer: dns, expect: {DNS-1: VIOLATED}, whole: {IPAM-2: UNMET}")
+    row = found.rows[0].of_all_claims()
+    assert row.claims == ()
+    assert [row.allowed(claim, found.healthy(claim)) for claim in ("DNS-1", "IPAM-1", "IPAM-2")] == [
+        ("VIOLATED",), ("CONFIRMED",), ("UNMET",),
+    ]  # fmt: skip

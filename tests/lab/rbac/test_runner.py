@@ -1,0 +1,88 @@
+"""``calico-conformance kubeconfig`` makes a user with the suite's rights, and prints nothing of who made it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.facts.rights import lacking
+from conformance.kube.access import from_kubeconfig
+from conformance.kube.client import Kube
+from conformance.kube.rights import Right, missing
+from tests.lab.lab_process import RunningLab
+from tests.lab.rbac.conftest import environment
+
+pytestmark = pytest.mark.xdist_group("rbac")
+
+
+def printed(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command, its output in a file that the shell has made for everybody to read."""
+    with target.open("w") as file:
+        os.fchmod(file.fileno(), 0o644)
+        return subprocess.run(
+            [sys.executable, "-m", "conformance.cli", "kubeconfig", *arguments],
+            env=environment(), stdout=file, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+
+def lacks(path: Path, *rights: Right) -> list[str]:
+    kube = Kube(from_kubeconfig(path))
+    found = [right.label for right in missing(kube, rights)] if rights else list(lacking(kube))
+    kube.close()
+    return found
+
+
+def test_the_file_is_private_and_knows_the_runner_alone(lab: RunningLab, tmp_path: Path) -> None:
+    lane = tmp_path / "lane.yaml"
+    done = printed(lane, f"--kubeconfig={lab.kubeconfig}")
+    assert (done.returncode, stat.S_IMODE(lane.stat().st_mode)) == (0, 0o600), done.stderr
+    content = yaml.safe_load(lane.read_text())
+    administrator = json.dumps(yaml.safe_load(lab.kubeconfig.read_text())["users"][0]["user"]).strip("{}")
+    assert [user["name"] for user in content["users"]] == ["runner"]
+    assert set(content["users"][0]["user"]) == {"token"}
+    assert administrator.partition(": ")[2].strip('"') not in lane.read_text()
+    assert lacks(lane) == ["disruption"]
+    assert lacks(lane, Right("create", "clusterroles", "rbac.authorization.k8s.io")) != []
+    assert done.stderr.startswith("user runner of namespace calico-conformance, roles standard, until ")
+
+
+def test_another_role_is_another_user_and_roles_beside_it_are_bound(lab: RunningLab, tmp_path: Path) -> None:
+    lane = tmp_path / "lane.yaml"
+    beside = [word for role in ("calicoctl", "rancher", "pull-secrets") for word in ("--with", role)]
+    done = printed(lane, f"--kubeconfig={lab.kubeconfig}", "--role", "disruptive", *beside, "--hours", "0.5")
+    assert done.returncode == 0, done.stderr
+    assert lacks(lane) == []
+    rights = [
+        Right("create", "networkpolicies", "crd.projectcalico.org"),
+        Right("updatepsa", "projects", "management.cattle.io"),
+        Right("create", "secrets"),
+        Right("get", "secrets", namespace="default"),
+    ]
+    assert lacks(lane, *rights) == []
+    reader = tmp_path / "reader.yaml"
+    assert printed(reader, f"--kubeconfig={lab.kubeconfig}", "--role", "read-only").returncode == 0
+    assert set(lacks(reader)) == {"pods", "policies", "disruption"}
+    assert set(lacks(reader, *rights)) == {right.label for right in rights}
+
+
+def test_who_may_not_make_users_is_told_so_in_a_line(lab: RunningLab, tmp_path: Path) -> None:
+    lane = tmp_path / "lane.yaml"
+    assert printed(lane, f"--kubeconfig={lab.kubeconfig}").returncode == 0
+    done = printed(tmp_path / "other.yaml", f"--kubeconfig={lane}")
+    assert (done.returncode, done.stderr.count("\n")) == (7, 1)
+    assert "403 Forbidden" in done.stderr
+    assert done.stderr.endswith("; roles and users are made by an administrator of the cluster\n")
+
+
+def test_without_a_cluster_that_is_named_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    done = printed(tmp_path / "lane.yaml")
+    assert done.returncode == 4
+    assert done.stderr == "ERROR: KUBECONFIG is not set; set it, or name the file by --kubeconfig=PATH\n"

@@ -1,0 +1,68 @@
+"""Runs of pytest in processes that are forked from one which has imported it, pytest's plugins and the judge already.
+
+Of a run of an empty suite most is imports .  What a run does in a process of its own it does in a
+forked one as well: its own arguments, folder, environment, output, signals and exit code.  Runs that end in ways of
+their own, by signals or with threads left, are started as processes instead (``Project.start``).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import sys
+from collections.abc import Mapping
+from functools import cache
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(arguments: list[str], folder: Path, environment: Mapping[str, str], out: Path, within: float) -> int:
+    """``python -m pytest ARGUMENTS``, with the output in a file; its exit code.  Raises TimeoutError."""
+    process = _context().Process(target=_pytest, args=(arguments, str(folder), dict(environment), str(out)))
+    process.start()
+    process.join(within)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
+        raise TimeoutError(f"pytest {' '.join(arguments)} did not end within {within:g} s:\n{out.read_text()}")
+    return process.exitcode
+
+
+@cache
+def _context() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.plugin.warmed"])
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT / "lib"), str(ROOT)))  # where the server looks for it
+    try:
+        forkserver.ensure_running()
+    finally:
+        os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
+    return context
+
+
+def _pytest(arguments: list[str], folder: str, environment: dict[str, str], out: str) -> None:
+    """What the forked process does, as a shell would have it do."""
+    os.setsid()
+    with Path(out).open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.dont_write_bytecode = bool(environment.get("PYTHONDONTWRITEBYTECODE"))
+    sys.path[:] = [folder, *environment["PYTHONPATH"].split(os.pathsep), *_of_python()]
+    sys.argv[:] = ["pytest", *arguments]
+    random.seed()
+    import pytest
+
+    sys.exit(pytest.console_main())
+
+
+def _of_python() -> list[str]:
+    """The search path without what belongs to the run that this is forked from."""
+    return [entry for entry in sys.path if entry and Path(entry) not in {ROOT, ROOT / "lib"}]

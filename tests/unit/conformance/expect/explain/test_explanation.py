@@ -1,0 +1,64 @@
+"""A failure carries what its text is made of, so that every output can print it as it needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.expect.context import Context
+from conformance.expect.explain import message
+from conformance.expect.guard import unless_changed
+from conformance.expect.traffic import Expect
+from conformance.model.codec import from_plain, to_plain
+from conformance.model.explanation import Explanation
+from conformance.model.observation import Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
+
+UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
+CLIENT, OTHER, SERVER = workload("client"), workload("other"), workload("server").tcp(8080)
+
+
+def failed(**answers: list[object]) -> Explanation:
+    prober = ScriptedProber(answers)  # type: ignore[arg-type]
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
+    with pytest.raises(Nonconformance) as raised:
+        expect.reachable([CLIENT, OTHER], SERVER, because="no policy is in force")
+    assert raised.value.explanation is not None
+    assert str(raised.value.explanation) == str(raised.value)
+    return raised.value.explanation
+
+
+def test_an_expectation_about_paths_says_what_it_expected_of_which_and_what_it_saw() -> None:
+    found = failed(client=[DROPPED], other=[UP])
+    assert (found.claims, found.expected, found.observed) == (("CONN-3",), "CONNECTED", "TIMED_OUT")
+    assert found.path == f"{CLIENT.label} -> {SERVER.label}"
+    assert found.tries > 1
+    assert found.lines["because"] == "no policy is in force"
+    assert found.lines["beside"] == "1 of 2 paths as expected"
+    assert "do" in found.lines
+    assert message.MARK in found.table
+
+
+def test_it_survives_json() -> None:
+    found = failed(client=[DROPPED], other=[UP])
+    assert from_plain(Explanation, to_plain(found)) == found
+
+
+def test_a_control_and_a_restarted_pod_are_told_before_the_path() -> None:
+    found = failed(client=[DROPPED], other=[UP])
+    control = message.of_control(message.of_control(found), "before the change")
+    assert control.headline == found.headline.replace("CONN-3  ", "CONN-3  control before the change failed: ")
+    assert ControlBroken(control, control="x").explanation == control
+
+    class Restarted(ScriptedProber):
+        def unchanged(self, workloads: object) -> None:
+            raise EnvironmentBroken("pod ns/client restarted")
+
+    prober = Restarted({})
+    expect = Expect(prober, load_timings(), Context(), prober.clock)
+    told = unless_changed(expect, [CLIENT], Nonconformance(found))
+    assert isinstance(told, EnvironmentBroken)
+    assert str(told).startswith("CONN-3  pod ns/client restarted, while this was seen: ns/client (")
+    assert told.explanation is not None
+    assert told.explanation.lines == found.lines

@@ -1,0 +1,96 @@
+"""A limitation is as documented, lifted or neither, each beside a witness; nothing else is taken for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
+from conformance.expect.context import Context
+from conformance.expect.limitation import Paths
+from conformance.expect.traffic import Expect
+from conformance.model.decision import Decision
+from conformance.model.observation import Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
+
+UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
+FRIEND, FOE, BESIDE, SERVER = workload("friend"), workload("foe"), workload("beside"), target()
+CLOSED: Paths = {"closed": [(FRIEND, SERVER)]}
+OPEN: Paths = {"open": [(FRIEND, SERVER)]}
+WITNESS: Paths = {"open": [(BESIDE, SERVER), ([FRIEND, FOE], BYSTANDER)], "closed": [(FOE, SERVER)]}
+
+
+@dataclass
+class Script:
+    """What the three answer once the policy is applied."""
+
+    answers: dict[str, list[Answer]]
+    kept: list[Decision] = field(default_factory=list)
+    prober: ScriptedProber = field(
+        default_factory=lambda: ScriptedProber({name: [UP] for name in ("friend", "foe", "beside")})
+    )
+
+    def apply(self) -> None:
+        self.prober.answers, self.prober.rounds = self.answers, 0
+
+    def judge(self, as_documented: Paths = CLOSED, lifted: Paths = OPEN, witness: Paths = WITNESS) -> dict[str, str]:
+        """Why a path got its verdict, by the verdict."""
+        expect = Expect(
+            self.prober, load_timings(), Context(claims=("XPOL-1",), keep=self.kept.extend), self.prober.clock
+        )
+        expect.limitation(self, as_documented=as_documented, lifted=lifted, witness=witness, because="it is skipped")
+        return {str(decision.verdict): decision.reason for decision in self.kept}
+
+
+def after(friend: Answer, foe: Answer = DROPPED, beside: Answer = UP) -> Script:
+    return Script({"friend": [friend], "foe": [foe], "beside": [beside]})
+
+
+def test_what_is_as_documented_is_confirmed() -> None:
+    assert after(DROPPED).judge() == {"CONFIRMED": "it is skipped"}
+    assert list(after(UP).judge(OPEN, CLOSED)) == ["CONFIRMED"]
+
+
+def test_what_works_is_lifted() -> None:
+    found = after(UP).judge()
+    assert list(found) == ["LIFTED"]
+    assert found["LIFTED"].endswith("is open, although it is skipped")
+    assert list(after(DROPPED).judge(OPEN, CLOSED)) == ["LIFTED"]
+
+
+@pytest.mark.parametrize("friend", [UP, DROPPED])
+def test_where_the_excepted_enter_it_is_violated_whatever_the_path_is(friend: Answer) -> None:
+    script = after(friend, foe=UP)
+    with pytest.raises(Nonconformance, match="expected TIMED_OUT, observed CONNECTED"):
+        script.judge()
+    assert {str(decision.verdict) for decision in script.kept} == {"VIOLATED"}
+
+
+def test_a_path_that_is_neither_open_nor_closed_is_violated() -> None:
+    script = after(Verdict.RESET)
+    with pytest.raises(Nonconformance) as caught:
+        script.judge(OPEN, CLOSED)
+    assert "neither   as documented" in "\n".join(caught.value.__notes__)
+    assert {str(decision.verdict) for decision in script.kept} == {"VIOLATED"}
+
+
+def test_a_witness_that_lost_its_network_decides_nothing() -> None:
+    script = after(DROPPED, beside=DROPPED)
+    with pytest.raises(ControlBroken):
+        script.judge()
+    assert {str(decision.verdict) for decision in script.kept} == {"INCONCLUSIVE"}
+
+
+def test_a_probe_that_broke_decides_nothing() -> None:
+    script = after(ProbeBroken("agent died"))
+    with pytest.raises(ProbeBroken):
+        script.judge()
+    assert {str(decision.verdict) for decision in script.kept} <= {"INCONCLUSIVE"}
+
+
+@pytest.mark.parametrize(("lifted", "witness"), [(CLOSED, WITNESS), ({}, WITNESS), (OPEN, {})])
+def test_what_could_not_tell_the_ends_apart_is_refused(lifted: Paths, witness: Paths) -> None:
+    with pytest.raises(UsageProblem, match="name a witness"):
+        after(UP).judge(CLOSED, lifted, witness)

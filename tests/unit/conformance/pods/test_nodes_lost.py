@@ -1,0 +1,97 @@
+"""Nodes that die in mid-run: what tells so, what does not, and when it is no one else's doing."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+
+from conformance.pods.nodes_lost import NodeWatch
+
+NOW = datetime.datetime(2026, 11, 24, 12, tzinfo=datetime.UTC)
+READY = ("True", "KubeletReady", "kubelet is posting ready status")
+SILENT = ("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
+UNHEALTHY = ("False", "KubeletNotReady", "PLEG is not healthy")
+NO_NETWORK = (
+    "False", "KubeletNotReady",
+    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni not initialized",
+)  # fmt: skip
+
+
+class Cluster:
+    """Nodes with their conditions, taints, boot ids, and how old their leases are."""
+
+    def __init__(self, **nodes: dict[str, Any]) -> None:
+        self.nodes = nodes
+
+    def find(self, api: str, kind: str, name: str) -> dict[str, Any] | None:
+        if name not in self.nodes:
+            return None
+        node = self.nodes[name]
+        status, reason, message = node.get("ready", READY)
+        condition = {"type": "Ready", "status": status, "reason": reason, "message": message}
+        taints = [{"key": key} for key in node.get("taints", ())]
+        info = {"bootID": node.get("boot", "b1")}
+        return {
+            "metadata": {"name": name},
+            "spec": {"taints": taints},
+            "status": {"conditions": [condition], "nodeInfo": info},
+        }
+
+    def objects(self, api: str, kind: str, space: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "metadata": {"name": name},
+                "spec": {
+                    "renewTime": (NOW - datetime.timedelta(seconds=node.get("age", 0)))
+                    .isoformat()
+                    .replace("+00:00", "Z")
+                },
+            }
+            for name, node in self.nodes.items()
+        ]
+
+
+def lost(node: dict[str, Any], *, changed: bool = False, all_behind: float = 0.0) -> str:
+    cluster: Any = Cluster(one={**node, "age": node.get("age", 0) + all_behind}, two={"age": all_behind})
+    found = NodeWatch(cluster, {"one": "b1"}, lambda name: changed).lost(["one", "two"])
+    return str(found).partition("\n")[0] if found else ""
+
+
+@pytest.mark.parametrize(
+    ("node", "says"),
+    [
+        ({"ready": SILENT}, "Ready Unknown, NodeStatusUnknown: Kubelet stopped posting node status."),
+        ({"ready": UNHEALTHY}, "Ready False, KubeletNotReady: PLEG is not healthy"),
+        ({"taints": ["node.kubernetes.io/unreachable"]}, "taint node.kubernetes.io/unreachable"),
+        ({"taints": ["node.kubernetes.io/out-of-service"]}, "taint node.kubernetes.io/out-of-service"),
+        ({"taints": ["node.cloudprovider.kubernetes.io/shutdown"]}, "taint node.cloudprovider.kubernetes.io/shutdown"),
+        ({"boot": "b2"}, "it was booted anew (boot id b2, at the run's beginning b1)"),
+        ({"age": 55}, "its kubelet's lease is 55 s behind the newest of the cluster"),
+    ],
+)  # fmt: skip
+def test_a_node_that_died_is_named_with_what_says_so(node: dict[str, Any], says: str) -> None:
+    assert lost(node) == f"node one was lost during the run: {says}"
+
+
+@pytest.mark.parametrize("node", [{}, {"age": 30}, {"taints": ["os", "node.kubernetes.io/unschedulable"]}])
+def test_a_node_that_lives_is_not(node: dict[str, Any]) -> None:
+    assert lost(node) == ""
+
+
+def test_all_clocks_two_minutes_behind_the_judges_say_nothing() -> None:
+    assert lost({}, all_behind=120.0) == ""
+
+
+@pytest.mark.parametrize(("node", "changed"), [({"ready": NO_NETWORK}, False), ({"ready": SILENT}, True)])
+def test_calicos_own_doing_and_the_runs_are_nobody_elses(node: dict[str, Any], changed: bool) -> None:
+    cluster: Any = Cluster(one=node)
+    watch = NodeWatch(cluster, {}, lambda name: changed)
+    assert watch.lost(["one"]) is None
+    assert watch.unwell(["one"]).startswith(f"node one is unwell: Ready {node['ready'][0]}, {node['ready'][1]}")
+
+
+def test_who_may_read_neither_nodes_nor_leases_knows_nothing() -> None:
+    cluster: Any = Cluster()
+    assert NodeWatch(cluster).lost(["one"]) is None

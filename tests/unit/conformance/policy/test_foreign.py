@@ -1,0 +1,143 @@
+"""What a policy of others could do to a way: surely, may, or not; a wrong answer hides a defect or makes one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.policy.foreign import Direction, End, ForeignPolicy, Seen, Truth, Way
+
+RUN = {"calico-conformance/run": "ab12", "kubernetes.io/metadata.name": "demo", "projectcalico.org/name": "demo"}
+SERVER = End(
+    namespace="demo", pod={"app": "server"}, calico={"app": "server", "projectcalico.org/namespace": "demo"},
+    of_namespace=RUN, address="192.168.1.7",
+)  # fmt: skip
+CLIENT = End(
+    namespace="demo", pod={"app": "client"}, calico={"app": "client", "projectcalico.org/namespace": "demo"},
+    of_namespace=RUN, address="192.168.2.9",
+)  # fmt: skip
+DENY, ALLOW, PASS, LOG = ({"action": action} for action in ("Deny", "Allow", "Pass", "Log"))
+FROM_X = {"action": "Deny", "source": {"selector": "app == 'x'"}}
+DNS = {"action": "Allow", "protocol": "UDP", "destination": {"ports": [53]}}
+
+
+def allow_from(net: str) -> dict[str, Any]:
+    return {"action": "Allow", "source": {"nets": [net]}}
+
+
+def let_in(*peers: dict[str, Any]) -> dict[str, Any]:
+    return {"podSelector": {}, "ingress": [{"from": list(peers)}]}
+
+
+def way(direction: Direction = "ingress", protocol: str = "TCP", ports: tuple[int, ...] = (8080,)) -> Way:
+    end, other = (SERVER, CLIENT) if direction == "ingress" else (CLIENT, SERVER)
+    return Way(direction=direction, end=end, other=other, protocol=protocol, ports=ports)
+
+
+def policy(
+    kind: str = "GlobalNetworkPolicy", *, passes: bool = False, later: bool = False, **spec: Any
+) -> ForeignPolicy:
+    api = {"NetworkPolicy": "networking.k8s.io/v1", "GlobalNetworkPolicy": "projectcalico.org/v3"}.get(
+        kind, "policy.networking.k8s.io/v1alpha1"
+    )
+    return ForeignPolicy(
+        kind=kind, name="one", namespace="demo" if kind == "NetworkPolicy" else "", api=api, uid="u", version="1",
+        spec=spec, tier=spec.get("tier", "default"), tier_passes=passes, before_default=not later,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spec", "seen", "truth"),
+    [
+        ({"types": ["Ingress"], "ingress": [DENY]}, "closed", True),
+        ({"types": ["Ingress"]}, "closed", True),  # the end of the tier
+        ({"types": ["Egress"], "egress": [DENY]}, "closed", False),  # another direction
+        ({"selector": "app == 'other'", "types": ["Ingress"]}, "closed", False),
+        ({"selector": "app == 'server'", "types": ["Ingress"]}, "closed", True),
+        ({"selector": "app ~ 'server'", "types": ["Ingress"]}, "closed", None),  # cannot be read: as one that selects
+        ({"namespaceSelector": "!has(calico-conformance/run)", "types": ["Ingress"]}, "closed", False),
+        ({"types": ["Ingress"], "ingress": [ALLOW]}, "closed", False),
+        ({"types": ["Ingress"], "ingress": [ALLOW]}, "open", True),
+        ({"types": ["Ingress"], "ingress": [PASS]}, "open", True),  # leaves the suite's own in this tier out
+        ({"types": ["Ingress"], "ingress": [DNS]}, "open", False),
+        ({"types": ["Ingress"], "ingress": [DNS]}, "closed", True),
+        ({"types": ["Ingress"], "ingress": [LOG, DENY]}, "closed", True),
+        ({"types": ["Ingress"], "ingress": [FROM_X, ALLOW]}, "closed", False),
+        ({"types": ["Ingress"], "ingress": [allow_from("192.168.2.0/24")]}, "closed", False),
+        ({"types": ["Ingress"], "ingress": [allow_from("10.0.0.0/8")]}, "closed", True),
+        ({"types": ["Ingress"], "ingress": [{"action": "Allow", "http": {"methods": ["GET"]}}]}, "closed", None),
+        ({"types": ["Ingress"], "doNotTrack": True}, "closed", False),  # for hosts alone
+        ({"serviceAccountSelector": "has(x)", "types": ["Ingress"]}, "closed", None),  # accounts are not read
+    ],
+)  # fmt: skip
+def test_calicos(spec: dict[str, Any], seen: Seen, truth: Truth) -> None:
+    assert policy(**spec).could(way(), seen) is truth
+
+
+def test_what_a_tier_passes_and_what_comes_after_default_open_and_close_nothing_by_default() -> None:
+    early = policy(tier="security", passes=True, types=["Ingress", "Egress"], egress=[DNS], ingress=[LOG])
+    assert early.could(way(), "closed") is False
+    assert early.could(way("egress"), "closed") is False
+    assert early.could(way("egress"), "open") is False
+    assert early.could(way("egress", "UDP", (53,)), "open") is True
+    assert policy(tier="security", types=["Ingress"], ingress=[PASS]).could(way(), "open") is False
+    assert policy(tier="baseline", later=True, types=["Ingress"], ingress=[ALLOW]).could(way(), "open") is False
+    assert policy(tier="baseline", later=True, types=["Ingress"]).could(way(), "closed") is True
+
+
+def test_what_allows_all_egress_opens_nothing_that_is_closed_at_the_servers_end() -> None:
+    open_egress = policy(types=["Egress"], egress=[ALLOW])
+    assert open_egress.could(way("ingress"), "open") is False
+    assert open_egress.could(way("egress"), "open") is True
+
+
+@pytest.mark.parametrize(
+    ("spec", "direction", "closed", "opened"),
+    [
+        ({"podSelector": {}}, "ingress", True, False),
+        ({"podSelector": {}}, "egress", False, False),
+        ({"podSelector": {}, "policyTypes": ["Egress"]}, "egress", True, False),
+        ({"podSelector": {"matchLabels": {"app": "x"}}}, "ingress", False, False),
+        ({"podSelector": {}, "ingress": [{}]}, "ingress", False, True),
+        (let_in({"podSelector": {"matchLabels": {"app": "client"}}}), "ingress", False, True),
+        ({"podSelector": {}, "ingress": [{"ports": [{"port": 80}]}]}, "ingress", True, False),
+        ({"podSelector": {}, "ingress": [{"ports": [{"port": 8000, "endPort": 9000}]}]}, "ingress", False, True),
+        ({"podSelector": {}, "ingress": [{"ports": [{"port": "http"}]}]}, "ingress", None, None),
+        (let_in({"ipBlock": {"cidr": "192.168.0.0/16", "except": ["192.168.2.0/24"]}}),
+         "ingress", True, False),
+    ],
+)  # fmt: skip
+def test_kubernetes(spec: dict[str, Any], direction: Direction, closed: Truth, opened: Truth) -> None:
+    one = policy("NetworkPolicy", **spec)
+    assert (one.could(way(direction), "closed"), one.could(way(direction), "open")) == (closed, opened)
+
+
+def test_an_admin_policy_denies_only_what_a_rule_names() -> None:
+    everybody: dict[str, Any] = {"namespaces": {}}
+    deny = policy("AdminNetworkPolicy", subject=everybody, ingress=[{"action": "Deny", "from": [everybody]}])
+    some = policy(
+        "AdminNetworkPolicy", subject=everybody,
+        ingress=[{"action": "Deny", "from": [everybody], "ports": [{"portNumber": {"protocol": "TCP", "port": 80}}]}],
+    )  # fmt: skip
+    exempt = policy(
+        "ClusterNetworkPolicy", ingress=[{"action": "Deny", "from": [everybody]}],
+        subject={"namespaces": {"matchExpressions": [{"key": "calico-conformance/run", "operator": "DoesNotExist"}]}},
+    )  # fmt: skip
+    accept = policy("ClusterNetworkPolicy", subject=everybody, ingress=[{"action": "Accept", "from": [everybody],
+                    "protocols": [{"tcp": {"destinationPort": {"range": {"start": 8000, "end": 8100}}}}]}])  # fmt: skip
+    assert [one.could(way(), "closed") for one in (deny, some, exempt, accept)] == [True, False, False, False]
+    assert accept.could(way(), "open") is True
+    assert deny.could(way("egress"), "closed") is False
+
+
+def test_a_service_is_seen_with_its_port_and_its_backends() -> None:
+    on_80 = policy(types=["Egress"], egress=[{"action": "Allow", "protocol": "TCP", "destination": {"ports": [80]}}])
+    assert on_80.could(way("egress", ports=(80, 8080)), "closed") is None
+    assert on_80.could(way("egress", ports=(80,)), "closed") is False
+
+
+def test_what_is_known_of_neither_end_may_be_closed() -> None:
+    nobody = Way(direction="ingress", end=End(namespace="demo"), other=End())
+    assert policy(selector="app == 'server'", types=["Ingress"]).could(nobody, "closed") is None
+    assert policy(types=["Ingress"]).could(nobody, "closed") is True

@@ -1,0 +1,165 @@
+"""Policies of the cluster: which may select some pods, whose they are, and what they excuse."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.kube.ownership import Ownership
+from conformance.kube.refused import ApiRefused
+from conformance.model.endpoint import Workload
+from conformance.run import policies_there
+from conformance.run.policies_there import PoliciesThere, beforehand
+from tests.unit.conformance.expect.stand_ins import workload
+
+KUBERNETES, V3, CRD = "networking.k8s.io/v1", "projectcalico.org/v3", "crd.projectcalico.org/v1"
+SERVER, CLIENT = workload("server"), workload("client")
+RUN = Ownership("ab12", "gw0")
+
+
+def policy(name: str, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    meta = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1", "labels": labels or {}}
+    return {"metadata": meta, "spec": spec}
+
+
+class Cluster:
+    """Lists by API and kind; each pod has its name as label ``app``."""
+
+    def __init__(self, *served: str) -> None:
+        self.served = {KUBERNETES, *served}
+        self.lists: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        self.forbidden: set[str] = set()
+        self.asked: list[str] = []
+
+    @property
+    def discovery(self) -> Cluster:
+        return self
+
+    def serves(self, api: str, kind: str) -> bool:
+        return api in self.served
+
+    def objects(self, api: str, kind: str) -> list[dict[str, Any]]:
+        self.asked.append(kind)
+        if api in self.forbidden:
+            raise ApiRefused(403, "Forbidden", "no right", "GET")
+        return self.lists.get((api, kind), [])
+
+    def find(self, api: str, kind: str, name: str, space: str | None = None) -> dict[str, Any]:
+        self.asked.append(kind)
+        return {"metadata": {"name": name, "namespace": space, "labels": {"app": name}}}
+
+
+def known(cluster: Any, *uids: str) -> PoliciesThere:
+    changes: Any = SimpleNamespace(run=RUN, uids=set(uids))
+    return PoliciesThere(cluster, changes)
+
+
+def excuse(there: PoliciesThere, seen: Any = "closed", otherwise: float | None = None) -> str:
+    return there.excuse(CLIENT, SERVER.tcp(8080), seen, otherwise=otherwise)
+
+
+def test_those_are_named_whose_selectors_choose_a_pod_or_cannot_be_read() -> None:
+    cluster = Cluster()
+    cluster.lists[KUBERNETES, "NetworkPolicy"] = [
+        policy("deny", podSelector={"matchLabels": {"app": "server"}}),
+        policy("other", podSelector={"matchLabels": {"app": "db"}}),
+    ]
+    for item in cluster.lists[KUBERNETES, "NetworkPolicy"]:
+        item["metadata"]["namespace"] = "ns"
+    assert known(cluster)([SERVER]) == ["NetworkPolicy ns/deny (networking.k8s.io/v1), not the run's own"]
+    assert known(cluster, "uid-deny")([SERVER]) == ["NetworkPolicy ns/deny (networking.k8s.io/v1)"]
+
+
+@pytest.mark.parametrize(("served", "read"), [((V3, CRD), V3), ((CRD,), CRD)])
+def test_calicos_are_read_once_through_the_api_that_is_served_and_kubernetes_twins_are_not(
+    served: tuple[str, ...], read: str
+) -> None:
+    cluster = Cluster(*served)
+    for api in (V3, CRD):
+        cluster.lists[api, "GlobalNetworkPolicy"] = [policy("company-wide"), policy("kanp.adminnetworkpolicy.x")]
+    assert known(cluster)([SERVER]) == [f"GlobalNetworkPolicy company-wide ({read}), not the run's own"]
+
+
+def test_the_runs_own_excuse_nothing_by_uid_here_and_by_labels_of_its_other_workers() -> None:
+    cluster = Cluster(V3)
+    copied = policy("copied", RUN.labels)
+    elsewhere = policy("elsewhere", Ownership("ab12", "gw1").labels)
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("made"), elsewhere]
+    assert excuse(known(cluster, "uid-made")) == ""
+    cluster.lists[V3, "GlobalNetworkPolicy"] += [copied]  # somebody else's, with our labels
+    assert excuse(known(cluster, "uid-made")) == "GlobalNetworkPolicy copied denies ingress of ns/server"
+
+
+def test_a_kind_that_may_not_be_listed_excuses_nothing_and_its_right_is_named() -> None:
+    cluster = Cluster(V3)
+    cluster.forbidden = {V3}
+    there = known(cluster)
+    assert excuse(there) == ""
+    right = "the run's user may not list GlobalNetworkPolicy (projectcalico.org/v3): bind manifests/rbac/read-only.yaml"
+    assert f"not read: {right}" in there([SERVER])
+    assert right in beforehand(cluster, RUN).unread  # type: ignore[arg-type]
+
+
+def test_what_was_seen_otherwise_under_the_same_policy_is_not_excused(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("conformance.run.policies_there.time.monotonic", lambda: now)
+    cluster = Cluster(V3)
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("company-wide", types=["Ingress"])]
+    there = known(cluster)
+    there.look()
+    denies = "GlobalNetworkPolicy company-wide denies ingress of ns/server"
+    assert excuse(there, otherwise=99.0) == denies  # seen open before anybody looked for policies
+    assert excuse(there, otherwise=101.0) == ""
+    cluster.lists[V3, "GlobalNetworkPolicy"][0]["metadata"]["resourceVersion"] = "2"
+    now = 102.0
+    assert excuse(there, otherwise=101.0) == denies  # it was changed since
+
+
+def test_a_way_is_foreclosed_only_by_what_surely_closes_it_while_nothing_may_open_it() -> None:
+    cluster = Cluster(V3)
+    ways = [(CLIENT, SERVER.tcp(8080), "TCP")]
+    deny, allow = policy("deny", types=["Ingress"]), policy("allow", types=["Ingress"], ingress=[{"action": "Allow"}])
+    may = policy("may", types=["Ingress"], selector="app ~ 'x'")
+    for policies, closes in (([], False), ([deny], True), ([may], False), ([deny, allow], False)):
+        cluster.lists[V3, "GlobalNetworkPolicy"] = policies
+        assert bool(known(cluster).forecloses(ways)[0]) is closes, policies
+
+
+def test_policies_that_can_close_nothing_cost_no_look_at_pods() -> None:
+    cluster = Cluster(V3)
+    elsewhere = policy("elsewhere", podSelector={})
+    elsewhere["metadata"]["namespace"] = "others"
+    cluster.lists[KUBERNETES, "NetworkPolicy"] = [elsewhere]
+    assert known(cluster).forecloses([(CLIENT, SERVER.tcp(8080), "TCP")]) == [""]
+    assert not {"Pod", "Namespace"} & set(cluster.asked)
+
+
+def test_a_node_reaches_its_own_pods_whatever_denies_ingress() -> None:
+    cluster = Cluster(V3)
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("deny", types=["Ingress", "Egress"])]
+    host = Workload(**{**vars(CLIENT), "host_network": True})
+    assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == ""
+    other = Workload(**{**vars(host), "node": "linux-2"})
+    assert known(cluster).excuse(other, SERVER.tcp(8080), "closed") != ""
+
+
+def test_beforehand_the_runs_label_exempts_its_namespaces() -> None:
+    cluster = Cluster(V3)
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("all", types=["Ingress"])]
+    assert beforehand(cluster, RUN).closing == "GlobalNetworkPolicy all denies ingress of this run's pods"  # type: ignore[arg-type]
+    exempt = policy("all", types=["Ingress"], namespaceSelector="!has(calico-conformance/run)")
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [exempt]
+    assert beforehand(cluster, RUN).lines == []  # type: ignore[arg-type]
+
+
+def test_a_policy_that_went_a_moment_ago_is_named_with_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("conformance.run.policies_there.time.monotonic", lambda: now)
+    there = known(Cluster())
+    there.went("NetworkPolicy ns/deny (networking.k8s.io/v1)")
+    now += 5
+    assert there([SERVER]) == ["NetworkPolicy ns/deny (networking.k8s.io/v1), deleted 5 s ago"]
+    now += policies_there.RECENTLY
+    assert there([SERVER]) == []
