@@ -75,7 +75,7 @@ def shown(objects: Sequence[Obj], mutants: Iterable[Mutant] = tuple(MUTANTS.valu
     """
     judge = Oracle(Surroundings(objects), objects)
     right, agreed = ends(judge), _agreed(judge)
-    found = set()
+    found: set[Key] = set()
     for mutant in mutants:
         misread = Misread.of(mutant, objects)
         if misread.rightly:
@@ -93,7 +93,7 @@ def edit_shown(world: World) -> frozenset[Key]:
     before, after = objects_of(world), objects_of(world.edited())
     judge = Oracle(Surroundings(after), after)
     right, agreed = ends(judge), _agreed(judge)
-    found = set()
+    found: set[Key] = set()
     for name, stale in STALE.items():
         wrong = _stale_ends(stale, before, after, right)
         if wrong is not None:
