@@ -10,6 +10,7 @@ from setuptools.command.build_py import build_py
 
 FILES = (
     "suites/**/*.py",
+    "suites/**/*.yaml",
     "manifests/**/*.yaml",
     "manifests/**/*.py",
     "manifests/**/*.ps1",

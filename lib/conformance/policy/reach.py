@@ -13,7 +13,7 @@ from itertools import groupby, pairwise
 from conformance.errors import UsageProblem
 from conformance.policy.oracle import fields
 from conformance.policy.oracle.fields import PROTOCOLS, Obj, Range
-from conformance.policy.oracle.oracle import Decision, Oracle, Verdict
+from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
 from conformance.policy.oracle.panics import panics
 from conformance.policy.oracle.policies import Direction
 from conformance.policy.oracle.rules import Packet, Rule
@@ -138,7 +138,7 @@ class Reach:
                     departures = self.oracle.departures(pod, direction, packet, switches)
                     ordered = tuple(switch for switch in Switch if switch in departures)
                     differences.append(Difference(column, direction, promise, decision, ordered))
-            verdicts.append(_both(found))
+            verdicts.append(of_way(found))
         return tuple(verdicts), tuple(differences)
 
 
@@ -153,12 +153,6 @@ def _no_doubles(objects: Iterable[Obj]) -> None:
 
 def _key(verdicts: tuple[Verdict, ...], differences: tuple[Difference, ...]) -> str:
     return f"{[verdict.value for verdict in verdicts]} {differences}"
-
-
-def _both(ends: Sequence[Decision]) -> Verdict:
-    """Of a way: closed where either end denies."""
-    verdicts = {decision.verdict for decision in ends}
-    return next(one for one in (Verdict.DENIED, Verdict.NOT_SAID, Verdict.ALLOWED) if one in verdicts)
 
 
 def _told_apart(rules: Iterable[Rule], world: World) -> list[Range]:

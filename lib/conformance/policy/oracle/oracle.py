@@ -51,6 +51,12 @@ class Decision:
         return f"{self.verdict.value} {said}".rstrip()
 
 
+def of_way(ends: Iterable[Decision]) -> Verdict:
+    """Of a way between two ends: denied where either denies, and not said where the other does not settle it."""
+    verdicts = {decision.verdict for decision in ends}
+    return next(one for one in (Verdict.DENIED, Verdict.NOT_SAID, Verdict.ALLOWED) if one in verdicts)
+
+
 @dataclass(frozen=True)
 class InForce:
     """A tier with the policies that concern a pod in a direction, in their order; together: those of the same order."""

@@ -6,11 +6,8 @@ documented, or known by design, to make of it; ``as_shipped`` adds what a releas
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from enum import Enum
-
-from conformance.errors import UsageProblem
 
 Minor = tuple[int, int]
 
@@ -52,19 +49,8 @@ PROMISE: Switches = frozenset()
 WINDOWS: Switches = frozenset(switch for switch in Switch if switch.since is None)
 DEFECTS: Switches = frozenset(switch for switch in Switch if switch.since is not None)
 
-OLDEST: Minor = (3, 29)
-"""Windows nodes have tiers from this release on; what older ones do is not told apart."""
 RELEASES: tuple[Minor, ...] = ((3, 29), (3, 30), (3, 31), (3, 32))
-"""Those whose code was run or read for the defects."""
-
-
-def minor(version: str) -> Minor:
-    """``v3.31.2`` and ``3.31`` as (3, 31).  Raises UsageProblem for what is no release with tiers on Windows."""
-    found = re.fullmatch(r"v?(\d+)\.(\d+)(?:[.+-].*)?", version)
-    release = (int(found[1]), int(found[2])) if found else (0, 0)
-    if release < OLDEST:
-        raise UsageProblem(f"release {version!r}: expected v3.29 or later, for example v3.31.7")
-    return release
+"""Those whose code was run or read for the defects.  Windows nodes have tiers from the first of them on."""
 
 
 def as_shipped(release: Minor) -> Switches:

@@ -82,6 +82,12 @@ def test_ports_between_the_named_ones_are_told(capsys: Any, tmp_path: Path) -> N
     assert re.search(r"shop/client \(linux\)  TCP 1-80,91-65535, UDP +open +open", printed)
 
 
+def test_linux_keeps_the_promise_in_every_column(capsys: Any, tmp_path: Path) -> None:
+    rules = "ingress: [{action: Allow, source: {notNets: [192.0.2.0/24]}}]"
+    printed = told(capsys, tmp_path, calico(f"selector: app == 'client', {rules}"))
+    assert printed.count("TCP, UDP  open     open     open   open") == 2
+
+
 def test_protocols_that_a_rule_names(capsys: Any, tmp_path: Path) -> None:
     printed = told(capsys, tmp_path, calico("ingress: [{action: Allow, protocol: SCTP}, {action: Allow, protocol: 1}]"))
     assert re.search(r"ICMP echo, SCTP +open", printed)

@@ -11,9 +11,9 @@ from conformance.policy.oracle import fields
 from conformance.policy.oracle.oracle import Oracle
 from conformance.policy.oracle.policies import Direction
 from conformance.policy.oracle.rules import Packet
-from conformance.policy.oracle.switches import PROMISE, WINDOWS
+from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switch
 from conformance.policy.oracle.world import World
-from tests.unit.conformance.policy.oracle.literal import CASES, WORLD, Case
+from tests.unit.conformance.policy.oracle.literal import CASES, WORLD, Case, calico
 from tests.unit.conformance.policy.oracle.test_golden_tables import NOT_BY_TABLES
 from tests.worlds.mutants import MUTANTS, Misread, Mutant
 
@@ -40,6 +40,15 @@ def differing(judge: Oracle, case: Case, mutant: Mutant | None = None) -> Iterat
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_literal_case(case: Case) -> None:
     assert list(differing(Oracle(World(OBJECTS), case.objects), case)) == []
+
+
+def test_combined_ports_do_not_open_what_is_named_or_negated() -> None:
+    for ports in ("ports: [http]", "notPorts: ['1:65535']"):
+        policy = calico("p", f"ingress: [{{action: Allow, protocol: TCP, destination: {{{ports}}}}}]")
+        judge = Oracle(World(OBJECTS), yaml.safe_load(policy))
+        packet = Packet(fields.address("10.1.0.2"), fields.address("10.1.0.1"), 6, 80, 40000)
+        said = judge.verdict(judge.world.pods["shop/web"], "ingress", packet, frozenset({Switch.COMBINED_PORTS}))
+        assert said.value == "denied"
 
 
 @pytest.mark.parametrize("name", sorted(NOT_BY_TABLES))

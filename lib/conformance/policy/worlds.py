@@ -1,0 +1,222 @@
+"""Worlds: sets of policies that ship as data, with what is expected of every cell by the oracle.
+
+A world speaks of seats: pods in two namespaces, ``a`` and ``b``, one on each node.  ``${a}`` is a namespace's name and
+``${b.windows}`` the address of its first seat on Windows; ``${b.windows}/26`` is the network that this address lies in.
+Seats on nodes of one operating system are alike but for their addresses, so that a world shows the same on each build.
+Pure: it reads parsed YAML and gives objects.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance.errors import UsageProblem
+from conformance.policy.oracle import fields
+from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
+from conformance.policy.oracle.policies import Direction
+from conformance.policy.oracle.rules import Packet
+from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switch
+from conformance.policy.oracle.world import Pod
+from conformance.policy.oracle.world import World as Pods
+from conformance.policy.placeholders import Obj, fill
+
+SPACES = ("a", "b")
+SYSTEMS = ("linux", "windows")
+NAMESPACE_LABELS = {"a": {"team": "a"}, "b": {"team": "b"}}
+SEAT_LABELS = {
+    ("a", "linux"): {"x": "1", "y": "1"},
+    ("a", "windows"): {"x": "2"},
+    ("b", "linux"): {"x": "2", "y": "1"},
+    ("b", "windows"): {"x": "13"},
+}
+"""Beside these, ``os`` and ``app: seat``."""
+ACCOUNT = "teller"
+ACCOUNT_LABELS = {"a": {"may": "pay"}, "b": {"may": "look"}}
+SEATS_OF_ACCOUNT = (("a", "linux"), ("b", "windows"))
+"""Whose pods are the account's; the others' is the default one."""
+PORTS: tuple[tuple[str, int], ...] = (("TCP", 80), ("TCP", 8080), ("UDP", 8080))
+"""What is asked of every pair; TCP 8080 is called ``echo``."""
+SOURCE_PORT = 40000
+"""Clients' ports are above all that a world may name."""
+_NET = re.compile(r"\d+\.\d+\.\d+\.\d+/\d+")
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A pod of a world, where it is."""
+
+    space: str
+    os: str
+    node: str
+    pod: str
+    address: str
+
+
+@dataclass(frozen=True)
+class World:
+    """A committed world, at rest or with an edit to come."""
+
+    name: str
+    claim: str
+    """Whose verdict its cells are where both columns agree."""
+    objects: tuple[Obj, ...]
+    then: Obj = field(default_factory=dict)
+    """The edit, one step: ``{put: OBJECT}`` of a new name or in the place of one, ``{gone: "KIND SPACE/NAME"}``, or
+    ``{labels: {a.windows: {x: "1"}}}`` of seats or namespaces.  Empty: there is none."""
+    relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Seats and namespaces that an edit gave other labels."""
+
+    def edited(self) -> World:
+        """As it is after its edit."""
+        put, gone = self.then.get("put"), self.then.get("gone")
+        label = fields.label(put) if put else gone
+        there = [put if put and fields.label(obj) == label else obj for obj in self.objects if _stays(obj, gone)]
+        if put and put not in there:
+            there.append(put)
+        return World(self.name, self.claim, tuple(there), {}, self.then.get("labels") or {})
+
+    def filled(self, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
+        """Its objects for these seats, whose namespaces have these names.  Raises UsageProblem."""
+        known = dict(namespaces)
+        for seat in reversed(seats):
+            known[f"{seat.space}.{seat.os}"] = seat.address
+        return [_networks(obj) for obj in fill(self.objects, known, where=self.name)]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is expected of one seat that connects to another."""
+
+    source: Seat
+    destination: Seat
+    protocol: str
+    port: int
+    promised: Verdict
+    expected: Verdict
+    """As documented, on the systems that the seats have."""
+    claim: str
+    """Whose verdict it is; empty: nobody's, since no document says."""
+    decisions: tuple[Decision, Decision]
+    """As documented: egress at the source, ingress at the destination."""
+
+
+def _stays(obj: Obj, gone: str | None) -> bool:
+    return gone is None or fields.label(obj) != gone
+
+
+def read(name: str, given: Any) -> World:
+    """A world from its file's parsed YAML.  Raises UsageProblem."""
+    said = fields.mapping(given, f"world {name}", {"claim", "shows", "objects", "then"})
+    then = fields.mapping(said.get("then"), f"world {name} then", {"put", "gone", "labels"})
+    objects = tuple(dict(obj) for obj in fields.sequence(said.get("objects"), f"world {name} objects"))
+    if not said.get("claim") or not objects:
+        raise UsageProblem(f"world {name}: a claim and objects are expected")
+    return World(name, str(said["claim"]), objects, dict(then))
+
+
+def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
+    """What there is but the world's own objects: namespaces, service accounts, pods, and what Services have of them."""
+    found: list[Obj] = []
+    for space in SPACES:
+        name = namespaces[space]
+        labels = world.relabelled.get(space, NAMESPACE_LABELS[space])
+        found.append({"kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+        account = {"name": ACCOUNT, "namespace": name, "labels": ACCOUNT_LABELS[space]}
+        found.append({"kind": "ServiceAccount", "metadata": account})
+    found += [_pod(seat, namespaces[seat.space], _labels(world, seat)) for seat in seats]
+    return found + _slices(world, seats, namespaces)
+
+
+def _labels(world: World, seat: Seat) -> dict[str, str]:
+    given = world.relabelled.get(f"{seat.space}.{seat.os}", SEAT_LABELS[seat.space, seat.os])
+    return {"app": "seat", "os": seat.os, **given}
+
+
+def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
+    """The EndpointSlices that Services among the objects have: of the seats that they select, all ready."""
+    found: list[Obj] = []
+    for service in world.filled(seats, namespaces):
+        if service["kind"] != "Service":
+            continue
+        meta, spec = service["metadata"], service["spec"]
+        chosen = [
+            seat.address
+            for seat in seats
+            if namespaces[seat.space] == meta["namespace"] and spec["selector"].items() <= _labels(world, seat).items()
+        ]
+        about = {"name": f"{meta['name']}-1", "namespace": meta["namespace"]}
+        about["labels"] = {"kubernetes.io/service-name": meta["name"]}
+        ports = [{"port": port["port"], "protocol": port["protocol"]} for port in spec["ports"]]
+        endpoints = [{"addresses": [address], "conditions": {"ready": True}} for address in chosen]
+        found.append({"kind": "EndpointSlice", "metadata": about, "ports": ports, "endpoints": endpoints})
+    return found
+
+
+def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator[Cell]:
+    """What is expected of every pair of seats; ``objects``: the surroundings and the world's, filled in."""
+    oracle = Oracle(Pods(objects), objects)
+    for source, destination, at in ways(seats):
+        yield _cell(oracle, source, destination, at, claim)
+
+
+def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
+    """Every pair of seats at everything that is asked of it."""
+    for source in seats:
+        for destination in seats:
+            if source is not destination:
+                yield from ((source, destination, at) for at in PORTS)
+
+
+def packet(source: Seat, destination: Seat, protocol: str, port: int) -> Packet:
+    """The first packet of a connection between seats."""
+    ends = fields.address(source.address), fields.address(destination.address)
+    return Packet(*ends, fields.PROTOCOLS[protocol.lower()], port, SOURCE_PORT)
+
+
+def _cell(oracle: Oracle, source: Seat, destination: Seat, at: tuple[str, int], claim: str) -> Cell:
+    sent = packet(source, destination, *at)
+    ends: tuple[tuple[Seat, int, Direction], ...] = (
+        (source, sent.source, "egress"),
+        (destination, sent.destination, "ingress"),
+    )
+    promised, documented, departures = [], [], set[Switch]()
+    for seat, address, way in ends:
+        (pod,) = (one for one in oracle.world.at(address) if isinstance(one, Pod))
+        switches = WINDOWS if seat.os == "windows" else PROMISE
+        promised.append(oracle.explain(pod, way, sent))
+        documented.append(oracle.explain(pod, way, sent, switches))
+        departures |= oracle.departures(pod, way, sent, switches)
+    both = of_way(promised), of_way(documented)
+    whose = claim if both[0] is both[1] else min(switch.claim for switch in departures)
+    whose = "" if Verdict.NOT_SAID in both else whose
+    return Cell(source, destination, *at, *both, whose, (documented[0], documented[1]))
+
+
+def _pod(seat: Seat, namespace: str, labels: Mapping[str, str]) -> Obj:
+    port = {"name": "echo", "containerPort": 8080, "protocol": "TCP"}
+    return {
+        "kind": "Pod",
+        "metadata": {"name": seat.pod, "namespace": namespace, "labels": dict(labels)},
+        "spec": {
+            "nodeName": seat.node,
+            "os": {"name": seat.os},
+            "serviceAccountName": ACCOUNT if (seat.space, seat.os) in SEATS_OF_ACCOUNT else "default",
+            "containers": [{"ports": [port]}],
+        },
+        "status": {"podIP": seat.address},
+    }
+
+
+def _networks(value: Any) -> Any:
+    """Networks told by an address in them, as the API takes them: by their first one."""
+    if isinstance(value, dict):
+        return {key: _networks(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_networks(entry) for entry in value]
+    if isinstance(value, str) and _NET.fullmatch(value):
+        return str(ipaddress.ip_network(value, strict=False))
+    return value

@@ -1,0 +1,220 @@
+"""Chooses worlds by wrong readings of policy: the fewest and smallest that show every one of them twice.
+
+No planted bug is asked, and no cluster: a wrong reading is shown by a world in which the oracle and its mutant expect
+something different of at least one cell.  A mutant is applied to the ends on one operating system at a time, since it
+is there that it would be.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import yaml
+
+from conformance.policy import worlds
+from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
+from conformance.policy.oracle.panics import panics
+from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switches
+from conformance.policy.oracle.world import Pod
+from conformance.policy.oracle.world import World as Surroundings
+from conformance.policy.worlds import SYSTEMS, Seat, World
+from tests.worlds.mutants import MUTANTS, Misread, Mutant
+from tests.worlds.seats import NAMESPACES, SEATS, around
+from tests.worlds.staleness import STALE, Stale
+
+Obj = dict[str, Any]
+Key = tuple[str, str]
+"""(wrong reading, operating system)."""
+TWICE = 2
+
+FEATURES = (
+    "notSelector", "notNets", "notPorts", "notProtocol", "namespaceSelector", "nets", "serviceAccounts", "echo",
+    "Pass", "Log", "Deny", "Tier", "GlobalNetworkPolicy", "NetworkSet", "except", "endPort", "ipBlock", "podSelector",
+    "egress", "ingress", "UDP",
+)  # fmt: skip
+
+
+def objects_of(world: World, seats: Sequence[Seat] = SEATS) -> list[Obj]:
+    """All objects of a world on the least cluster."""
+    return [*around(world), *world.filled(seats, NAMESPACES)]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What both ends decide of every cell, in their order."""
+
+    seats: tuple[tuple[Seat, Seat], ...]
+    decided: tuple[tuple[Decision, Decision], ...]
+
+
+def ends(oracle: Oracle, windows: Switches = WINDOWS, seats: Sequence[Seat] = SEATS) -> Ends:
+    """Of every pair and port; ``windows``: as Windows ends read policies."""
+    pods = {pod.address: pod for pod in oracle.world.pods.values()}
+    pairs, decided = [], []
+    for source, destination, at in worlds.ways(seats):
+        sent = worlds.packet(source, destination, *at)
+        out = _explained(oracle, pods[sent.source], "egress", sent, windows)
+        pairs.append((source, destination))
+        decided.append((out, _explained(oracle, pods[sent.destination], "ingress", sent, windows)))
+    return Ends(tuple(pairs), tuple(decided))
+
+
+def _explained(oracle: Oracle, pod: Pod, way: Any, sent: Any, windows: Switches) -> Decision:
+    return oracle.explain(pod, way, sent, windows if pod.os == "windows" else PROMISE)
+
+
+def shown(objects: Sequence[Obj], mutants: Iterable[Mutant] = tuple(MUTANTS.values())) -> frozenset[Key]:
+    """The wrong readings that would be seen, by the operating system whose ends have them.
+
+    They are seen where Windows is documented to keep the promise: elsewhere they could pass for a limitation that is
+    gone.  Those of Windows' own departures are seen anywhere.
+    """
+    judge = Oracle(Surroundings(objects), objects)
+    right, agreed = ends(judge), _agreed(judge)
+    found: set[Key] = set()
+    for mutant in mutants:
+        misread = Misread.of(mutant, objects)
+        if misread.rightly:
+            continue
+        oracle = misread.oracle([])
+        assert oracle is not None
+        found.update(
+            _seen(mutant.name, right, ends(oracle, mutant.switches(WINDOWS)), agreed if mutant.of_objects else None)
+        )
+    return frozenset(found)
+
+
+def edit_shown(world: World) -> frozenset[Key]:
+    """What a stale data plane would go on with, by the operating system whose ends would show it after the edit."""
+    before, after = objects_of(world), objects_of(world.edited())
+    judge = Oracle(Surroundings(after), after)
+    right, agreed = ends(judge), _agreed(judge)
+    found: set[Key] = set()
+    for name, stale in STALE.items():
+        wrong = _stale_ends(stale, before, after, right)
+        if wrong is not None:
+            found.update(_seen(name, right, wrong, agreed))
+    return frozenset(found)
+
+
+def _agreed(judge: Oracle) -> tuple[bool, ...]:
+    """Of which cells the promise is what is documented."""
+    promised = ends(judge, PROMISE).decided
+    return tuple(of_way(one) is of_way(other) for one, other in zip(ends(judge).decided, promised, strict=True))
+
+
+def _seen(name: str, right: Ends, wrong: Ends, agreed: Sequence[bool] | None) -> Iterator[Key]:
+    """On which systems' ends it is seen; ``agreed`` None: in any cell."""
+    counts = agreed or [True] * len(right.seats)
+    for system in SYSTEMS:
+        cells = zip(right.seats, right.decided, wrong.decided, counts, strict=True)
+        if any(counted and _differs(seats, one, other, system) for seats, one, other, counted in cells):
+            yield name, system
+
+
+def _stale_ends(stale: Stale, before: list[Obj], after: list[Obj], right: Ends) -> Ends | None:
+    """What each end decides when it goes on with what is stale; None: nothing is."""
+    by_seat: dict[Seat, Ends] = {}
+    for seat in SEATS:
+        read = stale(before, after, seat.pod)
+        if sorted(map(str, read)) != sorted(map(str, after)):
+            by_seat[seat] = ends(Oracle(Surroundings(read), read))
+    if not by_seat:
+        return None
+    decided = tuple(
+        tuple(by_seat.get(seat, right).decided[number][end] for end, seat in enumerate(pair))
+        for number, pair in enumerate(right.seats)
+    )
+    return Ends(right.seats, decided)  # type: ignore[arg-type]
+
+
+def _differs(
+    seats: tuple[Seat, Seat], right: tuple[Decision, Decision], wrong: tuple[Decision, Decision], system: str
+) -> bool:
+    mixed = [w if seat.os == system else r for seat, r, w in zip(seats, right, wrong, strict=True)]
+    expected, seen = of_way(right), of_way(mixed)
+    return expected is not seen and Verdict.NOT_SAID not in {expected, seen}
+
+
+def features(objects: Sequence[Obj]) -> frozenset[str]:
+    """The words of the grammar that a world uses."""
+    words = set(_words(list(objects)))
+    return frozenset(feature for feature in FEATURES if feature in words)
+
+
+def _words(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _words(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _words(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def pairs(objects: Sequence[Obj]) -> frozenset[tuple[str, str]]:
+    """The features that it uses together."""
+    return frozenset(combinations(sorted(features(objects)), 2))
+
+
+def harmless(objects: Sequence[Obj]) -> bool:
+    """Whether no Windows node's Felix could end by it."""
+    oracle = Oracle(Surroundings(objects), objects)
+    return not any(panics(oracle, pod) for pod in oracle.world.pods.values())
+
+
+def greedy(pool: Sequence[tuple[World, frozenset[Key], int]]) -> list[World]:
+    """The worlds that show each key as often as is needed; the most at once first, then the smallest."""
+    missing = needed(keys for _, keys, _ in pool)
+    left, chosen = list(pool), []
+    while any(missing.values()):
+        best = max(left, key=lambda one: (sum(missing[key] > 0 for key in one[1]) / (2000 + one[2]), -one[2]))
+        chosen.append(best[0])
+        left.remove(best)
+        for key in best[1]:
+            missing[key] = max(0, missing[key] - 1)
+    return chosen
+
+
+ANYWHERE = "anywhere"
+
+
+def needed(pool: Iterable[frozenset[Key]]) -> dict[Key, int]:
+    """How often each key has to be seen: anywhere twice, or as often as it can be; on Windows once."""
+    there = Counter(key for keys in pool for key in keys)
+    return {key: min(TWICE, count) if key[1] == ANYWHERE else 1 for key, count in there.items()}
+
+
+def of_world(world: World, asked: frozenset[Key] | None = None) -> frozenset[Key]:
+    """The wrong readings that a world shows, of those asked for: on Windows, and anywhere."""
+    names = None if asked is None else {name for name, _ in asked}
+    seen = shown(objects_of(world), [one for name, one in MUTANTS.items() if names is None or name in names])
+    return _anywhere(seen) | _on_windows(seen)
+
+
+def of_edit(world: World, asked: frozenset[Key] | None = None) -> frozenset[Key]:
+    """What stays stale and is seen on Windows after an edit."""
+    return _on_windows(edit_shown(world))
+
+
+def _on_windows(seen: Iterable[Key]) -> frozenset[Key]:
+    return frozenset(key for key in seen if key[1] == "windows")
+
+
+def _anywhere(seen: Iterable[Key]) -> frozenset[Key]:
+    return frozenset((name, ANYWHERE) for name, _ in seen)
+
+
+def written(world: World, shows: Iterable[str], about: str) -> str:
+    """A world's file; ``about``: its first line."""
+    body: dict[str, Any] = {"claim": world.claim, "shows": sorted(shows), "objects": list(world.objects)}
+    if world.then:
+        body["then"] = world.then
+    text = yaml.safe_dump(body, sort_keys=False, default_flow_style=None, width=140, allow_unicode=True)
+    return f"# {about}\n{text}"

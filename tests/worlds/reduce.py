@@ -1,0 +1,113 @@
+"""Makes chosen worlds smaller: what can go without a wrong reading being seen less often than it has to be, goes."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from conformance.errors import UsageProblem
+from conformance.policy.oracle import fields
+from conformance.policy.worlds import World
+from tests.worlds.rules import edit_problems, problems
+
+Key = Any
+KEPT = ("apiVersion", "kind", "metadata", "name", "action", "tier", "spec", "podSelector")
+"""What makes an object or a rule what it is."""
+
+
+def reduced(
+    chosen: Sequence[World],
+    shown: Callable[[World, frozenset[Key] | None], frozenset[Key]],
+    needed: Mapping[Key, int],
+) -> list[World]:
+    """The same worlds, smaller.
+
+    ``shown``: the keys that a world shows, of those asked for (None: all); ``needed``: how often each has to be.
+    """
+    found: list[World | None] = list(chosen)
+    keys = [shown(world, None) for world in chosen]
+    for number, world in reversed(list(enumerate(chosen))):  # the last ones were taken for little
+        others = Counter(key for at, listed in enumerate(keys) if at != number for key in listed)
+        critical = frozenset(key for key in keys[number] if others[key] < needed.get(key, 0))
+        small = _smallest(world, partial(_shows, shown, critical)) if critical else None
+        found[number], keys[number] = small, shown(small, None) if small else frozenset()
+    return [world for world in found if world is not None]
+
+
+def _shows(shown: Callable[[World, frozenset[Key] | None], frozenset[Key]], keys: frozenset[Key], world: World) -> bool:
+    return keys <= shown(world, keys)
+
+
+def _smallest(world: World, shows: Callable[[World], bool]) -> World:
+    """Boldest steps first; each that does beginning anew."""
+    while True:
+        for candidate in smaller(world):
+            if _may_be(candidate) and shows(candidate):
+                world = candidate
+                break
+        else:
+            return world
+
+
+def _may_be(world: World) -> bool:
+    try:
+        return not any(edit_problems(world) if world.then else problems(world))
+    except (UsageProblem, KeyError):
+        return False
+
+
+def smaller(world: World) -> Iterator[World]:
+    """The world without one object, or one entry or field of its policies.
+
+    What an edit replaces stays as it is, but for fields that it does not change, which go before and after it.
+    """
+    edited = _edited(world)
+    for number in range(len(world.objects)):
+        if number != edited:
+            yield replace(world, objects=world.objects[:number] + world.objects[number + 1 :])
+    for path in sorted(_paths(list(world.objects)), key=len):
+        if path[0] == edited:
+            yield from _without_unchanged(world, path)
+            continue
+        made = copy.deepcopy(list(world.objects))
+        parent: Any = made
+        for step in path[:-1]:
+            parent = parent[step]
+        del parent[path[-1]]
+        yield replace(world, objects=tuple(made))
+
+
+def _edited(world: World) -> int | None:
+    """Which of the objects an edit replaces, or takes away."""
+    put, gone = world.then.get("put"), world.then.get("gone")
+    label = fields.label(put) if put else gone
+    return next((number for number, obj in enumerate(world.objects) if fields.label(obj) == label), None)
+
+
+def _without_unchanged(world: World, path: tuple[Any, ...]) -> Iterator[World]:
+    """Without a field of the spec that is the same before and after the edit."""
+    put, obj = copy.deepcopy(world.then.get("put")), copy.deepcopy(world.objects[path[0]])
+    if put is None or len(path) != 3 or put["spec"].get(path[2]) != obj["spec"][path[2]]:
+        return
+    del obj["spec"][path[2]]
+    put["spec"].pop(path[2], None)
+    objects = (*world.objects[: path[0]], obj, *world.objects[path[0] + 1 :])
+    yield replace(world, objects=objects, then={"put": put})
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in KEPT:
+                yield (*path, key)
+            if key != "metadata":
+                yield from _paths(inner, (*path, key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            if path:
+                yield (*path, number)
+            yield from _paths(inner, (*path, number))

@@ -1,0 +1,147 @@
+"""What every committed world keeps to, each rule with the reason that a world may be refused for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.kube.guard import unlimited
+from conformance.kube.ownership import Ownership
+from conformance.policy import worlds
+from conformance.policy.oracle import fields
+from conformance.policy.oracle.oracle import Oracle, Verdict
+from conformance.policy.oracle.panics import panics
+from conformance.policy.oracle.switches import DEFECTS, Switch, alike
+from conformance.policy.oracle.world import World as Surroundings
+from conformance.policy.worlds import World
+from tests.worlds.seats import NAMESPACES, RUN, SEATS, around
+
+Obj = dict[str, Any]
+
+SETTLES = {"XPOL-6": Switch.COMBINED_PORTS, "XPOL-7": Switch.SERVICE_ALONE, "XPOL-14": Switch.STAGED}
+"""Claims of known defects, which no other claim's world may be turned red by."""
+FOR_HOSTS = ("doNotTrack", "preDNAT", "applyOnForward")
+MAY_BE_EMPTY = ("podSelector", "namespaceSelector", "ingress", "egress", "spec", "selector")
+
+
+def problems(world: World) -> Iterator[str]:
+    """Why a world may not be committed; nothing: it may."""
+    yield from _written(world.objects)
+    filled = world.filled(SEATS, NAMESPACES)
+    oracle = Oracle(Surroundings([*around(world), *filled]), filled)
+    if oracle.without_tier:
+        yield f"no tier: {oracle.without_tier}"
+    if not oracle.policies:
+        yield "no policy"
+    yield from _of_its_claim(world)
+    for policy in oracle.policies:
+        for pod in oracle.world.pods.values():
+            if pod.namespace not in NAMESPACES.values() and policy.concerns(pod):
+                yield f"{policy.label} selects the bystander {pod}"
+    yield from (f"Felix ends: {found}" for pod in oracle.world.pods.values() for found in panics(oracle, pod))
+    for obj in filled:
+        reason = unlimited(obj["kind"], obj["spec"], Ownership(RUN)) if "GlobalNetworkPolicy" in obj["kind"] else ""
+        if reason:
+            yield reason
+    for cell in worlds.cells([*around(world), *filled], SEATS, world.claim):
+        if Verdict.NOT_SAID in {cell.promised, cell.expected}:
+            yield f"nothing is said of {cell.source.pod} to {cell.destination.pod}: {cell.decisions}"
+
+
+STEPS = (
+    {"order"},
+    {"selector"},
+    {"podSelector"},
+    {"nets"},
+    {"types", "ingress", "egress"},
+    {"policyTypes", "ingress", "egress"},
+)
+"""What one edit of POL-1 may change in the spec of an object."""
+
+
+def edit_problems(world: World) -> Iterator[str]:
+    """Why an edit may not be committed, beside what is wrong with the world before it or after it."""
+    yield from problems(world)
+    yield from problems(world.edited())
+    put = world.then.get("put")
+    before = next((obj for obj in world.objects if put and fields.label(obj) == fields.label(put)), None)
+    rules_alone = world.claim in {"XPOL-12", "XPOL-13"}
+    if before is None or put is None:
+        if rules_alone:
+            yield "it is no edit of a policy's rules"
+        return
+    changed = {key for key in before["spec"] | put["spec"] if before["spec"].get(key) != put["spec"].get(key)}
+    if rules_alone and not changed <= {"ingress", "egress"}:
+        yield f"it changes {changed}, not rules alone"
+    if not rules_alone and not any(changed <= step for step in STEPS):
+        yield f"it changes {changed}, which is more than one step"
+
+
+def _of_its_claim(world: World) -> Iterator[str]:
+    """A release's defect shows in the world of its own claim alone."""
+    filled = world.filled(SEATS, NAMESPACES)
+    oracle = Oracle(Surroundings([*around(world), *filled]), filled)
+    for shipped in alike().values():
+        own = frozenset({SETTLES[world.claim]}) if world.claim in SETTLES else frozenset()
+        for source, destination, at in worlds.ways(SEATS):
+            sent = worlds.packet(source, destination, *at)
+            for pod, way in oracle_ends(oracle, sent.source, sent.destination):
+                verdicts = {
+                    oracle.verdict(pod, way, sent, switches)
+                    for switches in (shipped, shipped - DEFECTS | own & shipped)
+                }
+                if pod.os == "windows" and len(verdicts) > 1:
+                    yield f"a defect of another claim shows from {source.pod} to {destination.pod}"
+                    return
+
+
+def oracle_ends(oracle: Oracle, source: int, destination: int) -> Iterator[tuple[Any, Any]]:
+    for pod in oracle.world.pods.values():
+        if pod.address == source:
+            yield pod, "egress"
+        if pod.address == destination:
+            yield pod, "ingress"
+
+
+def _written(objects: tuple[Obj, ...]) -> Iterator[str]:
+    """Of how it is written: what Calico's and Kubernetes' validation refuses, and what a reader trips over."""
+    orders = []
+    for obj in objects:
+        spec = obj["spec"]
+        if any(key in spec for key in FOR_HOSTS):
+            yield f"{obj['metadata']['name']} is for hosts"
+        if str(obj["kind"]).endswith("NetworkPolicy"):
+            calico = str(obj["apiVersion"]).startswith("projectcalico")
+            orders.append((spec.get("tier"), spec.get("order") if calico else 1000))
+            if calico:
+                yield from _calico(obj)
+        yield from _empty(spec)
+    if len(set(orders)) < len([order for order in orders if order != (None, 1000)]):
+        yield f"two policies of one order: {orders}"
+
+
+def _calico(obj: Obj) -> Iterator[str]:
+    for direction in ("ingress", "egress"):
+        if obj["spec"].get(direction) and direction.capitalize() not in obj["spec"].get(
+            "types", [direction.capitalize()]
+        ):
+            yield f"{obj['metadata']['name']} has rules for a direction that it is not about"
+        for rule in obj["spec"].get(direction) or []:
+            ends = [rule.get(side) or {} for side in ("source", "destination")]
+            if any("ports" in end or "notPorts" in end for end in ends) and "protocol" not in rule:
+                yield f"{obj['metadata']['name']} has ports without a protocol"
+            if rule.get("protocol") == "ICMP" and any("ports" in end or "notPorts" in end for end in ends):
+                yield f"{obj['metadata']['name']} has ports of ICMP"
+
+
+def _empty(value: Any, key: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        if not value and key not in MAY_BE_EMPTY:
+            yield f"{key} is empty"
+        for name, inner in value.items():
+            yield from _empty(inner, name)
+    elif isinstance(value, list):
+        if not value and key not in MAY_BE_EMPTY:
+            yield f"{key} is empty"
+        for inner in value:
+            yield from _empty(inner, key if key in MAY_BE_EMPTY else "")

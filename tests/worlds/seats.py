@@ -1,0 +1,33 @@
+"""The seats that worlds are chosen on: one Linux and one Windows node, the least that a cluster can have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.policy import worlds
+from conformance.policy.worlds import SPACES, SYSTEMS, Seat, World
+
+Obj = dict[str, Any]
+
+RUN = "0a1b2c"
+NAMESPACES = {space: f"calico-demo-{RUN}-main-{space}" for space in SPACES}
+SEATS = tuple(
+    Seat(space, system, f"{system}-1", f"{space}-{system}", f"10.0.{node}.{10 + number}")
+    for node, system in enumerate(SYSTEMS)
+    for number, space in enumerate(SPACES)
+)
+BYSTANDERS: tuple[Obj, ...] = tuple(
+    {
+        "kind": "Pod",
+        "metadata": {"name": f"c-{system}", "namespace": f"calico-demo-{RUN}-main-c", "labels": {"x": "1", "y": "1"}},
+        "spec": {"nodeName": f"{system}-1", "os": {"name": system}, "containers": [{}]},
+        "status": {"podIP": f"10.0.{node}.60"},
+    }
+    for node, system in enumerate(SYSTEMS)
+)
+"""Pods of a third namespace, which no world may select."""
+
+
+def around(world: World) -> list[Obj]:
+    """What there is but the world's own objects."""
+    return [*worlds.surroundings(world, SEATS, NAMESPACES), *BYSTANDERS]

@@ -1,0 +1,191 @@
+"""Edits that a data plane does not hear of: what it goes on with, while the API says something else.
+
+A stale data plane is told by what it takes the objects to be at one end of a connection, from those before the edit and
+those after it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from conformance.policy.oracle import fields
+from conformance.policy.oracle.oracle import Oracle
+from conformance.policy.oracle.world import World
+
+Obj = dict[str, Any]
+Objects = Sequence[Obj]
+Stale = Callable[[Objects, Objects, str], list[Obj]]
+"""From the objects before and after, and the pod at whose end they are read, to what they are read as."""
+
+DIRECTIONS = ("ingress", "egress")
+
+
+def _by_label(objects: Objects) -> dict[str, Obj]:
+    return {fields.label(obj) + str(obj.get("apiVersion")): obj for obj in objects}
+
+
+def _policy(obj: Obj) -> bool:
+    return str(obj["kind"]).endswith("NetworkPolicy")
+
+
+def of_policies(keep: Callable[[Obj, Obj], None]) -> Stale:
+    """Policies that are there before and after: ``keep`` takes over into the new spec what stays of the old one."""
+
+    def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
+        old, found = _by_label(before), []
+        for label, obj in _by_label(after).items():
+            if _policy(obj) and label in old and old[label] != obj:
+                obj = copy.deepcopy(obj)  # noqa: PLW2901
+                keep(old[label]["spec"], obj["spec"])
+            found.append(obj)
+        return found
+
+    return read
+
+
+def fields_stay(*names: str) -> Stale:
+    """Fields of a policy's spec stay as they were."""
+
+    def keep(old: Obj, new: Obj) -> None:
+        for name in names:
+            new.pop(name, None)
+            if name in old:
+                new[name] = copy.deepcopy(old[name])
+
+    return of_policies(keep)
+
+
+def _rules(old: Obj, new: Obj) -> list[tuple[Obj, Obj]]:
+    """Rules of the same place, where there are as many as before."""
+    found = []
+    for direction in DIRECTIONS:
+        before, after = old.get(direction) or [], new.get(direction) or []
+        if len(before) == len(after):
+            found += list(zip(before, after, strict=True))
+    return found
+
+
+def of_rules(*names: str) -> Stale:
+    """Fields of rules stay as they were."""
+
+    def keep(old: Obj, new: Obj) -> None:
+        for before, after in _rules(old, new):
+            for name in names:
+                after.pop(name, None)
+                if name in before:
+                    after[name] = copy.deepcopy(before[name])
+
+    return of_policies(keep)
+
+
+def of_ends(*names: str) -> Stale:
+    """Fields of the ends in Calico's rules stay as they were."""
+
+    def keep(old: Obj, new: Obj) -> None:
+        for before, after in _rules(old, new):
+            for side in ("source", "destination"):
+                for name in names:
+                    (after.get(side) or {}).pop(name, None)
+                    if name in (before.get(side) or {}):
+                        after.setdefault(side, {})[name] = copy.deepcopy(before[side][name])
+
+    return of_policies(keep)
+
+
+def _longer_lists(old: Obj, new: Obj) -> None:
+    """A rule that was added is not there."""
+    for direction in DIRECTIONS:
+        if direction in new:
+            new[direction] = new[direction][: len(old.get(direction) or [])]
+
+
+def _shorter_lists(old: Obj, new: Obj) -> None:
+    """A rule that was removed is still there, behind the others."""
+    for direction in DIRECTIONS:
+        gone = [rule for rule in old.get(direction) or [] if rule not in (new.get(direction) or [])]
+        if len(old.get(direction) or []) > len(new.get(direction) or []):
+            new[direction] = [*(new.get(direction) or []), *gone]
+
+
+def _same_order(old: Obj, new: Obj) -> None:
+    """Rules that changed places are in their old order."""
+    for direction in DIRECTIONS:
+        before, after = old.get(direction) or [], new.get(direction) or []
+        if sorted(map(str, before)) == sorted(map(str, after)):
+            new[direction] = before
+
+
+def _new_policies(before: Objects, after: Objects, pod: str) -> list[Obj]:
+    old = _by_label(before)
+    return [obj for label, obj in _by_label(after).items() if label in old or not _policy(obj)]
+
+
+def _gone_policies(before: Objects, after: Objects, pod: str) -> list[Obj]:
+    new = _by_label(after)
+    return [*after, *(obj for label, obj in _by_label(before).items() if label not in new and _policy(obj))]
+
+
+def _kinds_stay(*kinds: str) -> Stale:
+    def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
+        old = _by_label(before)
+        return [old.get(label, obj) if obj["kind"] in kinds else obj for label, obj in _by_label(after).items()]
+
+    return read
+
+
+def _own_labels(before: Objects, after: Objects, pod: str) -> list[Obj]:
+    """The pod itself is taken for what it was: which policies select it stays."""
+    return _pods(before, after, lambda name: name == pod)
+
+
+def _members(before: Objects, after: Objects, pod: str) -> list[Obj]:
+    """Other pods are taken for what they were: who is a member of a rule's selector stays."""
+    return _pods(before, after, lambda name: name != pod)
+
+
+def _pods(before: Objects, after: Objects, stale: Callable[[str], bool]) -> list[Obj]:
+    old = _by_label(before)
+    return [
+        old[label] if obj["kind"] == "Pod" and stale(obj["metadata"]["name"]) and label in old else obj
+        for label, obj in _by_label(after).items()
+    ]
+
+
+def _later_tiers(before: Objects, after: Objects, pod: str) -> list[Obj]:
+    """Policies of a pod's second and later tiers stay as they were (XPOL-13)."""
+    old, oracle = _by_label(before), Oracle(World(after), after)
+    own = next(one for one in oracle.world.pods.values() if one.name == pod)
+    later = {tier.tier.name for way in ("ingress", "egress") for tier in oracle.in_force(own, way)[1:]}
+    found = []
+    for label, obj in _by_label(after).items():
+        tier = (obj.get("spec") or {}).get("tier", "default") if _policy(obj) else ""
+        found.append(old[label] if tier in later and label in old else obj)
+    return found
+
+
+STALE: dict[str, Stale] = {
+    "rules edited in place stay": fields_stay("ingress", "egress"),
+    "rules of later tiers stay": _later_tiers,
+    "actions stay": of_rules("action"),
+    "protocols stay": of_rules("protocol", "notProtocol"),
+    "ports stay": of_ends("ports", "notPorts"),
+    "nets stay": of_ends("nets", "notNets"),
+    "selectors of rules stay": of_ends("selector", "notSelector", "namespaceSelector", "serviceAccounts"),
+    "Kubernetes' peers stay": of_rules("from", "to"),
+    "Kubernetes' ports stay": of_rules("ports"),
+    "added rules are not there": of_policies(_longer_lists),
+    "removed rules are still there": of_policies(_shorter_lists),
+    "the order of rules stays": of_policies(_same_order),
+    "the order of policies stays": fields_stay("order"),
+    "selectors of policies stay": fields_stay("selector", "namespaceSelector", "podSelector", "serviceAccountSelector"),
+    "types stay": fields_stay("types", "policyTypes"),
+    "new policies are not there": _new_policies,
+    "removed policies are still there": _gone_policies,
+    "members of NetworkSets stay": _kinds_stay("NetworkSet"),
+    "labels of namespaces stay": _kinds_stay("Namespace"),
+    "labels of a policy's own pod stay": _own_labels,
+    "labels of other pods stay": _members,
+}
+"""By what stays."""

@@ -1,0 +1,148 @@
+"""The committed worlds and edits: each shows what it says, and together they show every wrong reading.
+
+``python -m tests.worlds.generate`` draws others; whatever drew these, here is what they are committed for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.policy import worlds
+from conformance.policy.oracle.oracle import Verdict
+from conformance.policy.worlds import World
+from tests.worlds.choose import FEATURES, TWICE, edit_shown, objects_of, pairs, shown
+from tests.worlds.mutants import MUTANTS
+from tests.worlds.rules import edit_problems, problems
+from tests.worlds.seats import NAMESPACES, SEATS, around
+from tests.worlds.staleness import STALE
+
+FOLDER = Path(__file__).parents[2] / "suites" / "policy" / "worlds"
+FILES = {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))}
+EDITS = {path.stem: path for path in sorted((FOLDER / "edits").glob("*.yaml"))}
+
+UNSEEN = {
+    "ICMP types ignored": "seats send no ICMP",
+    "notICMP ignored": "seats send no ICMP",
+    "Windows: icmp types the other way": "seats send no ICMP",
+    "nodes do not reach their own pods": "no node sends anything; XPOL-8 has a test of its own",
+}
+"""Wrong readings that no world can show."""
+KEPT_OUT = {
+    "policies for hosts enforced at pods": "no world has doNotTrack or preDNAT, which concern nodes that no run owns",
+    "applyOnForward policies lost": "nor applyOnForward",
+    "GlobalNetworkSets lost": "no world makes anything cluster-scoped but policies and tiers",
+}
+"""Wrong readings whose features no world may have."""
+
+
+ONCE = {
+    "staged policies enforced": "XPOL-14 has one world, beside tests of its own",
+    "Windows: staged the other way": "the same",
+    "Windows: combined ports the other way": "XPOL-6 has one world, beside tests of its own",
+    "Windows: service alone the other way": "XPOL-7 has two worlds, one of which shows it",
+}
+"""Wrong readings that one world is enough for: defects of releases, whose claims have other tests."""
+MISSING_PAIRS = 30
+"""Pairs of the grammar's features that no world has: may only become fewer."""
+NOT_ON_WINDOWS = {"ports' names are any protocol's": "rules that name ports are left out there as a whole"}
+"""Wrong readings that Windows cannot have."""
+
+
+def read(path: Path) -> tuple[World, list[str]]:
+    given = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return worlds.read(path.stem, given), given["shows"]
+
+
+@cache
+def seen(name: str) -> frozenset[tuple[str, str]]:
+    """What a world shows, and on ends of which system."""
+    return shown(objects_of(read(FILES[name])[0]))
+
+
+@cache
+def seen_after(name: str) -> frozenset[tuple[str, str]]:
+    """What an edit shows."""
+    return edit_shown(read(EDITS[name])[0])
+
+
+def test_there_are_about_twelve_worlds_and_ten_edits() -> None:
+    assert len(FILES) <= 20
+    assert len(EDITS) <= 17
+
+
+@pytest.mark.parametrize("path", [*FILES.values(), *EDITS.values()], ids=lambda path: path.stem)
+def test_a_world_keeps_to_the_rules(path: Path) -> None:
+    world, _ = read(path)
+    assert list(edit_problems(world) if world.then else problems(world)) == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_world_shows_what_it_says(name: str) -> None:
+    _, shows = read(FILES[name])
+    assert [one for one in shows if one not in {key for key, _ in seen(name)}] == []
+    assert shows
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_shows_what_it_says(name: str) -> None:
+    world, shows = read(EDITS[name])
+    assert [one for one in shows if one not in {key for key, _ in seen_after(name)}] == []
+    assert world.then
+    assert shows
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_world_has_both_open_and_closed_ways_that_its_claim_decides(name: str) -> None:
+    world, _ = read(FILES[name])
+    cells = worlds.cells([*around(world), *world.filled(SEATS, NAMESPACES)], SEATS, world.claim)
+    decided = {cell.expected for cell in cells if cell.claim == world.claim}
+    assert decided == {Verdict.ALLOWED, Verdict.DENIED}
+
+
+@pytest.mark.parametrize("path", [*FILES.values(), *EDITS.values()], ids=lambda path: path.stem)
+def test_a_file_is_named_and_begins_with_what_it_is_about(path: Path) -> None:
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", path.stem)
+    assert re.match(r"# \S", path.read_text(encoding="utf-8"))
+
+
+def test_every_wrong_reading_is_shown_twice() -> None:
+    times = Counter(name for world in FILES for name in {name for name, _ in seen(world)})
+    assert [name for name in MUTANTS if times[name] < TWICE and name not in UNSEEN | KEPT_OUT | ONCE] == []
+    assert [name for name in ONCE if times[name] != 1] == []
+
+
+def test_wrong_readings_that_no_world_shows_are_few_and_named() -> None:
+    times = Counter(name for world in FILES for name, _ in seen(world))
+    assert [name for name in (*UNSEEN, *KEPT_OUT) if times[name]] == []
+    assert len(UNSEEN) <= 4
+
+
+def test_every_wrong_reading_of_windows_is_shown_on_windows() -> None:
+    on_windows = {name for world in FILES for name, system in seen(world) if system == "windows"}
+    left = set(MUTANTS) - on_windows - UNSEEN.keys() - KEPT_OUT.keys()
+    assert left == NOT_ON_WINDOWS.keys()
+
+
+def test_whatever_could_stay_stale_is_shown_on_windows() -> None:
+    """Once each: one step shows little else, and every edit costs two worlds."""
+    on_windows = {name for edit in EDITS for name, system in seen_after(edit) if system == "windows"}
+    assert STALE.keys() - on_windows == set()
+
+
+def test_most_pairs_of_features_are_in_a_world() -> None:
+    """A floor, and no goal: wrong readings are what worlds are for."""
+    there = {pair for path in FILES.values() for pair in pairs(read(path)[0].objects)}
+    missing = {pair for pair in combinations(sorted(FEATURES), 2) if pair not in there}
+    assert len(missing) <= MISSING_PAIRS
+
+
+def test_every_claim_of_worlds_has_one() -> None:
+    assert {read(path)[0].claim for path in FILES.values()} == {"POL-1", "XPOL-6", "XPOL-7", "XPOL-14"}
+    assert {read(path)[0].claim for path in EDITS.values()} == {"POL-1", "XPOL-12", "XPOL-13"}
