@@ -17,7 +17,7 @@ def test_a_stranger_of_the_backends_node_gets_in_by_cluster_ip(
     policy: Policy,
     services: Services,
     windows_nodes: WindowsNodes,
-    own_node: OwnNode,
+    own_node_hole: OwnNode,
     expect: Expect,
 ) -> None:
     nodes = windows_nodes.on_l2bridge(windows_nodes.without_dsr())
@@ -26,7 +26,7 @@ def test_a_stranger_of_the_backends_node_gets_in_by_cluster_ip(
     admitted = client.to(strangers.servers).tcp(PORT)
     expect.controls([strangers.tcp(PORT), through, admitted], because=OPEN)
     policy.apply(client=client, server=strangers.servers)
-    own_node.lets_in(through, direct=strangers.tcp(PORT), admitted=admitted, because=UNGUARDED)
+    own_node_hole.lets_in(through, direct=strangers.tcp(PORT), admitted=admitted, because=UNGUARDED)
 
 
 @verifies("XSVC-5", part="outside, NodePort of the backend's node")
@@ -36,7 +36,7 @@ def test_a_stranger_from_outside_gets_in_by_the_nodes_node_port(
     policy: Policy,
     services: Services,
     windows_nodes: WindowsNodes,
-    own_node: OwnNode,
+    own_node_hole: OwnNode,
     expect: Expect,
 ) -> None:
     servers = pods.servers("windows").at(*windows_nodes.on_l2bridge())
@@ -44,4 +44,4 @@ def test_a_stranger_from_outside_gets_in_by_the_nodes_node_port(
     through, admitted = strangers.through(services.by_node_port), client.to(servers).tcp(PORT)
     expect.controls([strangers.tcp(PORT), through, admitted], because=OPEN)
     policy.apply(client=client, server=servers)
-    own_node.lets_in(through, direct=strangers.tcp(PORT), admitted=admitted, because=UNGUARDED)
+    own_node_hole.lets_in(through, direct=strangers.tcp(PORT), admitted=admitted, because=UNGUARDED)

@@ -119,7 +119,7 @@ def test_a_lab_without_libnftables_says_how_to_get_it(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 7, done.stderr
-    assert "apt-get install nftables" in done.stderr
+    assert "hybridlab fetch-nftables" in done.stderr
 
 
 def _up(directory: Path) -> Sequence[str]:
