@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import fcntl
 import json
+import os
 import secrets
 import shutil
 from collections.abc import Callable
@@ -158,8 +159,8 @@ class RunDirectory:
 
 
 def _write_whole(target: Path, content: Any) -> None:
-    """Written whole or not at all."""
-    fresh = target.with_suffix(".new")
+    """Written whole or not at all; several processes may write the same at once, and the last one counts."""
+    fresh = target.with_suffix(f".{os.getpid()}.new")
     fresh.write_text(json.dumps(content))
     fresh.replace(target)
 

@@ -57,8 +57,8 @@ def test_a_felix_configuration_never_reaches_windows(lab: RunningLab) -> None:
     patch = '{"spec":{"vxlanVNI":4097}}'
     lab.kubectl("patch", "felixconfigurations.projectcalico.org", "default", "--type=merge", "-p", patch)
     linux = ("logs", "-n", "kube-system", "-l", "k8s-app=calico-node", "-c", "calico-node", "--tail=-1")
-    until(lambda: lab.kubectl(*linux).stdout.count("vni 4097") == 4)
-    assert "vni 4097" not in lab.kubectl("logs", *DAEMON_SET, "-c", "felix").stdout
+    until(lambda: lab.kubectl(*linux).stdout.count("identifier 4097") == 4)
+    assert "identifier 4097" not in lab.kubectl("logs", *DAEMON_SET, "-c", "felix").stdout
     assert (vsid(lab), json.loads(powershell(lab, CNI))["vxlan_vni"]) == (4096, 4096)
 
 
