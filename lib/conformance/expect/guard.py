@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.expect import others
+from conformance.expect.engine.pairs import key
 from conformance.expect.explain import message
 from conformance.expect.session import Session
 from conformance.model.attempt import Attempt
@@ -39,7 +40,7 @@ def unless_changed(
 ) -> Exception:
     """``verdict``, or EnvironmentBroken when one of these pods is no longer the one it was: it explains more.
 
-    So does a policy of others, where a way that is to be open (``want``) is closed, or the other way round.
+    So does a policy of others, where a path that is to be open (``want``) is closed, or the other way round.
     """
     told = getattr(verdict, "explanation", None) or str(verdict)
     try:
@@ -55,8 +56,7 @@ def excused(
 ) -> EnvironmentBroken | None:
     """What takes the place of a message where a policy of others could give what was seen, and did not before."""
     context, change = expect.context, expect.context.change()
-    by = others.excused(
-        context.others, attempt, seen, want=want, otherwise=context.since.get((*others.key(attempt), want)),
-        at=change.enforced_at if change else "both",
-    )  # fmt: skip
+    otherwise = context.since.get((*key(attempt.source, attempt.target), want))
+    at = change.enforced_at if change else "both"
+    by = others.excused(context.others, attempt, seen, want=want, otherwise=otherwise, at=at)
     return others.decided(context.others, text, by) if by else None

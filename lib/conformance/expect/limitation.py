@@ -84,7 +84,8 @@ def decide(
             verdict, reason = ClaimVerdict.LIFTED, f"{source.label} -> {target.label} is {state}, although {because}"
         context.decided(source, target, verdict, reason, half)
     if error := still_wrong if others else wrong:
-        error.add_note("  neither   as documented nor as where the limitation is gone")
+        if isinstance(error, Nonconformance):
+            error.add_note("  neither   as documented nor as where the limitation is gone")
         raise error
 
 

@@ -66,11 +66,6 @@ def way(attempt: Attempt) -> tuple[Workload, Target, str]:
     return attempt.source, target, "UDP" if over_udp else "TCP"
 
 
-def key(attempt: Attempt) -> tuple[str, str]:
-    """What a test's memory knows a path by."""
-    return attempt.source.uid, attempt.target.label if attempt.target else ""
-
-
 def demand_open(others: Others, attempts: Sequence[Attempt], *, all_needed: bool) -> None:
     """Raises MissingCapability where policies of others surely close what is to be open: all of it, or any."""
     closing = others.forecloses([way(attempt) for attempt in attempts])

@@ -13,20 +13,20 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
-from conformance.expect import limitation, others, resolution
+from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
+from conformance.expect import limitation, others, resolution, vet
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.ask import ask
-from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Standing, Why, Wrong, link
-from conformance.expect.engine.pairs import Pairs, each, pairs_of
+from conformance.expect.engine.decide import Broken, Held, Path, Rule, Standing, link
+from conformance.expect.engine.pairs import Pairs, each, key, pairs_of
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import LONGER
 from conformance.expect.explain.nearest import Nearest, nearest
-from conformance.expect.guard import excused, pods_unchanged
 from conformance.expect.limitation import Paths
 from conformance.expect.outcome import Outcome, failure, name_paths, table
 from conformance.expect.session import Session
+from conformance.expect.vet import pods_of
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half
@@ -263,7 +263,7 @@ class Expect(Session):
 
     def _make(self, policies: Iterable[Policies], pairs: Iterable[Pair]) -> None:
         """Apply policies once all these paths are seen open, but those that an earlier change of this test closed."""
-        before = [pair for pair in dict.fromkeys(pairs) if pair_key(*pair) not in self._closed]
+        before = [pair for pair in dict.fromkeys(pairs) if key(*pair) not in self._closed]
         if before:
             self.controls([before], because="before the change nothing closes this path")
         for policy in policies:
@@ -303,7 +303,7 @@ class Expect(Session):
         change = self.context.change()
         wrong = failure(
             outcomes, claims=self.context.claims, because=because, seconds=seconds, policies=self.context.policies(),
-            name_leads_to=self._name_leads_to, felix=lambda outcome: self.context.felix_on(*_pods(outcome.path)),
+            name_leads_to=self._name_leads_to, felix=lambda outcome: self.context.felix_on(*pods_of(outcome.path)),
             nearer=self._still_closed if about_denial else self._nearest,
             enforced_at=change.enforced_at if change else "both", removed=about_denial,
         )  # fmt: skip
@@ -328,7 +328,7 @@ class Expect(Session):
         ]
         within = max(path.rule.within for path in paths)
         if pods_may_be_new:
-            ends = {pod.os for path in paths for pod in _pods(path)}
+            ends = {pod.os for path in paths for pod in pods_of(path)}
             within = max(within, *(self.timings.of(system).warm_up for system in ends))
         for path in paths:
             path.rule, path.steady = replace(path.rule, within=within), steady
@@ -349,9 +349,9 @@ class Expect(Session):
         )
 
     def _vet(self, outcomes: Sequence[Outcome], because: str) -> None:
-        """Take back what changed pods, or names that lead elsewhere, have shown; then say what each path decides."""
-        self._look_after_pods(outcomes)
-        self._excuse(outcomes)
+        """Take back what changed pods, others' policies or names that lead elsewhere show; then say what is decided."""
+        vet.look_after_pods(self, outcomes)
+        vet.excuse(self, outcomes)
         self._demand_same_addresses(outcomes)
         for outcome in outcomes:
             if not outcome.is_control:
@@ -377,15 +377,15 @@ class Expect(Session):
             ]
             figures.took_effect(change, turned, began)
         for path, row in zip(paths, rows, strict=True):
-            key = _key(path.attempt)
-            self._closed.pop(key, None)
-            self.context.since[(*key, path.want)] = began
+            known = _key(path.attempt)
+            self._closed.pop(known, None)
+            self.context.since[(*known, path.want)] = began
             if path.want:
-                self._opened.add(key)
+                self._opened.add(known)
                 last = row[-1].seen
-                self._addresses_when_open[key] = names.reached(last) if last else ""
+                self._addresses_when_open[known] = names.reached(last) if last else ""
             elif path.attempt.target is not None:
-                self._closed[key] = (path.attempt.source, path.attempt.target)
+                self._closed[known] = (path.attempt.source, path.attempt.target)
 
     def _path(self, source: Workload, target: Target, kind: Kind, *, want: bool) -> Path:
         """A path as the engine takes it: asked as its source's system needs it, judged as the slower end does."""
@@ -397,54 +397,6 @@ class Expect(Session):
             within = max(within, *(timings.service_effect for timings in ends))  # kube-proxy may not know it yet
         rule = Rule.of(own, ends, within=within)
         return Path(attempt, want, rule.for_single_packets(attempt.give_up_after) if kind is Kind.UDP else rule)
-
-    def _look_after_pods(self, outcomes: Sequence[Outcome]) -> None:
-        """A pod that is no longer the one it was looks like a denial, and like a violation: its paths are broken.
-
-        Where something is wrong, asks for as long as the API may not know yet of a container that ended.
-        """
-        doubtful = [
-            outcome
-            for outcome in outcomes
-            if isinstance(outcome.standing, Wrong | BrokenControl) or not outcome.path.want
-        ]
-        if not doubtful:
-            return
-        failed = any(not outcome.held for outcome in outcomes)
-        involved = [pod for outcome in doubtful for pod in _pods(outcome.path)]
-        try:
-            pods_unchanged(self, involved, doubtful=failed)
-        except EnvironmentBroken as broken:
-            changed = [outcome for outcome in doubtful if self._has_changed(outcome)] or doubtful
-            for outcome in changed:
-                text = message.headline(
-                    self.context.claims, outcome.path.attempt, outcome.expected, outcome.seen, outcome.path.seconds
-                )
-                do = "do  read that pod's events, and its log with kubectl logs --previous"
-                told = f"{message.explained(text, by=str(broken))}\n  {do}"
-                outcome.standing = Broken(EnvironmentBroken(told))
-
-    def _excuse(self, outcomes: Sequence[Outcome]) -> None:
-        """Where a policy of others could give what is wrong with a path, nothing is said of Calico.
-
-        A leak after an agreed denial, and a path that wavers, are given by none.
-        """
-        for outcome in outcomes:
-            why = outcome.standing.why if isinstance(outcome.standing, Wrong | BrokenControl) else None
-            if why not in (Why.CLOSED, Why.OPEN):
-                continue
-            text = message.headline(
-                self.context.claims, outcome.path.attempt, outcome.expected, outcome.seen, outcome.path.seconds
-            )
-            if excuse := excused(self, text, outcome.path.attempt, outcome.seen, want=outcome.path.want):
-                outcome.standing = Broken(excuse)
-
-    def _has_changed(self, outcome: Outcome) -> bool:
-        try:
-            pods_unchanged(self, _pods(outcome.path), doubtful=False)
-        except EnvironmentBroken:
-            return True
-        return False
 
     def _demand_same_addresses(self, outcomes: Sequence[Outcome]) -> None:
         """A denial by a name that no longer leads where it led while the path was open proves nothing."""
@@ -469,7 +421,7 @@ class Expect(Session):
 
     def _nearest(self, outcome: Outcome) -> Nearest:
         near = self._nearest_of_path(outcome)
-        unwell = self.context.unwell([pod.node for pod in _pods(outcome.path)])
+        unwell = self.context.unwell([pod.node for pod in pods_of(outcome.path)])
         return replace(near, observed=f", while {unwell}") if unwell else near
 
     def _nearest_of_path(self, outcome: Outcome) -> Nearest:
@@ -516,16 +468,5 @@ class Expect(Session):
                 )
 
 
-def pair_key(source: Workload, target: Target | None) -> tuple[str, str]:
-    """What a test's memory knows a path by."""
-    return source.uid, target.label if target else ""
-
-
 def _key(attempt: Attempt) -> tuple[str, str]:
-    return pair_key(attempt.source, attempt.target)
-
-
-def _pods(path: Path) -> list[Workload]:
-    """Source and backends: the pods whose own error would look like the network's."""
-    target = path.attempt.target
-    return [path.attempt.source, *(target.backends if target else ())]
+    return key(attempt.source, attempt.target)

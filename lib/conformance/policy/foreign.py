@@ -26,6 +26,8 @@ KUBERNETES = "networking.k8s.io/"
 ADMIN = ("AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy")
 DEFAULT = "default"
 NUMBERS = {"1": "ICMP", "6": "TCP", "17": "UDP", "132": "SCTP"}
+OF_ACCOUNTS = "pcsa."
+"""How labels begin that a pod has from its service account."""
 HOSTS_ALONE = ("preDNAT", "doNotTrack")
 """Fields that make a GlobalNetworkPolicy one for host endpoints."""
 
@@ -293,6 +295,8 @@ def _within(nets: Iterable[str], address: str) -> Truth:
 
 
 def _calico(text: Any, end: End) -> Truth:
+    if end.account is None and OF_ACCOUNTS in str(text or ""):
+        return None  # the pod's labels are known without those of its service account
     return _truth(selectors.calico(text).selects(end.calico))
 
 

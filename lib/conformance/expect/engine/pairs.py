@@ -44,3 +44,8 @@ def _product(pairs: Product) -> list[Pair]:
         for source in ([sources] if isinstance(sources, Workload) else sources)
         for target in ([targets] if isinstance(targets, Target) else targets)
     ]
+
+
+def key(source: Workload, target: Target | None) -> tuple[str, str]:
+    """What a test's memory knows a path by."""
+    return source.uid, target.label if target else ""

@@ -56,6 +56,7 @@ def policy(
         ({"selector": "app == 'other'", "types": ["Ingress"]}, "closed", False),
         ({"selector": "app == 'server'", "types": ["Ingress"]}, "closed", True),
         ({"selector": "app ~ 'server'", "types": ["Ingress"]}, "closed", None),  # cannot be read: as one that selects
+        ({"selector": "pcsa.team == 'web'", "types": ["Ingress"]}, "closed", None),  # accounts' labels are not read
         ({"namespaceSelector": "!has(calico-conformance/run)", "types": ["Ingress"]}, "closed", False),
         ({"types": ["Ingress"], "ingress": [ALLOW]}, "closed", False),
         ({"types": ["Ingress"], "ingress": [ALLOW]}, "open", True),

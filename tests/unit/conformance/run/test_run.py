@@ -26,7 +26,7 @@ def test_what_a_run_made_is_removed_but_where_it_is_kept_or_goes_with_the_runs_o
 
 def test_a_node_selector_that_no_node_has_is_refused_with_the_labels_that_there_are() -> None:
     labelled = replace(node("linux-1", "linux"), labels={"pool": "blue"})
-    cluster = replace(facts(), nodes=(labelled,))
+    cluster = replace(facts(), nodes=(labelled, node("linux-2", "linux")))
     check_selector("pool=blue", cluster)
     check_selector("", cluster)
     with pytest.raises(UsageProblem, match="--node-selector pool=bleu: no node of this cluster has these labels; of "):

@@ -1,0 +1,70 @@
+"""What takes back an outcome before it is said: pods that are not what they were, and policies of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.errors import EnvironmentBroken
+from conformance.expect.engine.decide import Broken, BrokenControl, Path, Why, Wrong
+from conformance.expect.explain import message
+from conformance.expect.guard import excused, pods_unchanged
+from conformance.expect.outcome import Outcome
+from conformance.expect.session import Session
+from conformance.model.endpoint import Workload
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+
+def pods_of(path: Path) -> list[Workload]:
+    """Source and backends: the pods whose own error would look like the network's."""
+    target = path.attempt.target
+    return [path.attempt.source, *(target.backends if target else ())]
+
+
+def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
+    """A pod that is no longer the one it was looks like a denial, and like a violation: its paths are broken.
+
+    Where something is wrong, asks for as long as the API may not know yet of a container that ended.
+    """
+    doubtful = [
+        outcome for outcome in outcomes if isinstance(outcome.standing, Wrong | BrokenControl) or not outcome.path.want
+    ]
+    if not doubtful:
+        return
+    failed = any(not outcome.held for outcome in outcomes)
+    involved = [pod for outcome in doubtful for pod in pods_of(outcome.path)]
+    try:
+        pods_unchanged(expect, involved, doubtful=failed)
+    except EnvironmentBroken as broken:
+        changed = [outcome for outcome in doubtful if _has_changed(expect, outcome)] or doubtful
+        for outcome in changed:
+            do = "do  read that pod's events, and its log with kubectl logs --previous"
+            told = f"{message.explained(_headline(expect, outcome), by=str(broken))}\n  {do}"
+            outcome.standing = Broken(EnvironmentBroken(told))
+
+
+def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:
+    """Where a policy of others could give what is wrong with a path, nothing is said of Calico.
+
+    A leak after an agreed denial, and a path that wavers, are given by none.
+    """
+    for outcome in outcomes:
+        why = outcome.standing.why if isinstance(outcome.standing, Wrong | BrokenControl) else None
+        if why not in (Why.CLOSED, Why.OPEN):
+            continue
+        text = _headline(expect, outcome)
+        if by := excused(expect, text, outcome.path.attempt, outcome.seen, want=outcome.path.want):
+            outcome.standing = Broken(by)
+
+
+def _headline(expect: Session, outcome: Outcome) -> str:
+    path = outcome.path
+    return message.headline(expect.context.claims, path.attempt, outcome.expected, outcome.seen, path.seconds)
+
+
+def _has_changed(expect: Session, outcome: Outcome) -> bool:
+    try:
+        pods_unchanged(expect, pods_of(outcome.path), doubtful=False)
+    except EnvironmentBroken:
+        return True
+    return False
