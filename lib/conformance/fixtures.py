@@ -41,9 +41,11 @@ from conformance.pods.cluster_dns import ClusterDns
 from conformance.pods.groups import PodPairs
 from conformance.pods.new_pod import NewPods
 from conformance.pods.newcomers import Newcomers
+from conformance.pods.passing_services import PassingServices
 from conformance.pods.relabel import Relabel
 from conformance.pods.reset_topology import ResetTopology
 from conformance.pods.services import Services
+from conformance.pods.sides import Sides
 from conformance.pods.temporary_namespace import TemporaryNamespace
 from conformance.pods.unready import UnreadyServers
 from conformance.pods.webserver import WebServer
@@ -76,6 +78,7 @@ __all__ = [
     "OwnNode",
     "OwnService",
     "Pages",
+    "PassingServices",
     "Place",
     "PodStartup",
     "Policy",
@@ -86,6 +89,7 @@ __all__ = [
     "Remedies",
     "ResetTopology",
     "Services",
+    "Sides",
     "Sizes",
     "SourceOf",
     "TemporaryNamespace",

@@ -14,6 +14,8 @@ from hybridlab.faults.model import FaultType, Parameter
 from hybridlab.faults.path_slow import PathSlow
 from hybridlab.faults.ping import ping_dropped, ping_natted
 from hybridlab.faults.pods import PodRestarts
+from hybridlab.faults.policy_edits import FIELDS, PolicyEditIgnored
+from hybridlab.faults.policy_lost import EVENTS, PolicyLost
 from hybridlab.faults.reprogramming import (
     NoResetRecovery,
     OpenBeforePolicy,
@@ -95,6 +97,22 @@ TYPES = (
             Parameter(name="as", meaning=f"{', '.join(MISREADINGS[:-1])} or {MISREADINGS[-1]}", choices=MISREADINGS),
         ),
         make=PolicyMisread,
+    ),
+    FaultType(
+        name="policy-lost",
+        layer="policy",
+        scope="all, node",
+        description="pods of a node lose their policy after an event that is no policy's business",
+        parameters=(_NODE_OR_ALL, Parameter(name="after", meaning=", ".join(EVENTS), choices=tuple(EVENTS))),
+        make=PolicyLost,
+    ),
+    FaultType(
+        name="policy-edit-ignored",
+        layer="policy",
+        scope="all, node",
+        description="Felix keeps one field of policies as it was when they came, whatever they are edited into",
+        parameters=(_NODE_OR_ALL, Parameter(name="field", meaning=", ".join(FIELDS), choices=FIELDS)),
+        make=PolicyEditIgnored,
     ),
     FaultType(
         name="policy-hits-node",
