@@ -84,7 +84,7 @@ def test_a_policy_is_asked_where_for_what_and_about_whom_it_says_now(
 @needs(v3_api=True)
 @verifies("POL-1", part="calico: edited networks of a NetworkSet", provisional=True)
 def test_who_is_in_a_network_set_now_enters_and_who_was_does_no_more(
-    policy: Policy, sides: Sides, relabel: Relabel, expect: Expect
+    policy: Policy, sides: Sides, expect: Expect
 ) -> None:
     linux, windows, ways = sides.friends, sides.strangers, [*sides.opened, *sides.closed]
     other, theirs = sides.between(windows, linux), policy.filled(friend=linux, **NOWHERE)
@@ -103,5 +103,8 @@ def test_who_is_in_a_network_set_and_has_its_label_enters_and_the_others_do_not(
     policy: Policy, sides: Sides, relabel: Relabel, expect: Expect
 ) -> None:
     relabel.label_as_guest(*sides.friends)
-    filled, because = policy.filled(friend=sides.friends, **NOWHERE), "a guest's address is in the set as well"
-    expect.change(filled, open=sides.opened, closed=sides.closed, because=because)
+    narrow, wide = policy.filled(friend=sides.friends, **NOWHERE), policy.filled(friend=sides.friends, **EVERYWHERE)
+    both, because = [*sides.opened, *sides.closed], "a guest's address is in the set as well"
+    expect.change(narrow, open=sides.opened, closed=sides.closed, because=because)
+    expect.change(wide, open=both, because="the set has networks around all addresses, the guest's among them")
+    expect.change(narrow, open=sides.opened, closed=sides.closed, because="they left it, and the guest did not")
