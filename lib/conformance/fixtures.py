@@ -28,6 +28,7 @@ from conformance.expect.probe_protocol import ProbeProtocol
 from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.sizes import Sizes
+from conformance.expect.throughout import Throughout
 from conformance.expect.traffic import Expect
 from conformance.expect.underlay import Underlay
 from conformance.expect.windows_nodes import WindowsNodes
@@ -93,6 +94,7 @@ __all__ = [
     "Sizes",
     "SourceOf",
     "TemporaryNamespace",
+    "Throughout",
     "Underlay",
     "UnreadyServers",
     "VniChange",

@@ -5,6 +5,7 @@ One test is about the servers of both systems at once, since each path is decide
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from conformance.model.endpoint import OS, Pair
@@ -45,6 +46,10 @@ class Sides:
     def at(self, os: OS) -> Group:
         """The servers of an operating system."""
         return Group(server for server in self.servers if server.os == os)
+
+    def on(self, nodes: Sequence[str], os: OS) -> Sides:
+        """The servers of these nodes of an operating system alone.  Raises MissingCapability where one has none."""
+        return replace(self, servers=self.at(os).at(*nodes))
 
     def between(self, friends: Group, strangers: Group) -> Sides:
         """The same servers, and others in front of them."""
