@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.disrupt.felix import Felix
+from conformance.disrupt.kube_proxy import KubeProxy
 from conformance.disrupt.vni_change import VniChange
 from conformance.expect.addresses import Addresses
 from conformance.expect.backends import Backends
@@ -72,6 +73,7 @@ __all__ = [
     "Fragments",
     "IpamFacts",
     "KnownIssue",
+    "KubeProxy",
     "NewPods",
     "Newcomers",
     "NodePorts",
