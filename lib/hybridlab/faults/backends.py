@@ -17,6 +17,7 @@ WORDS: dict[Way, str] = {
     "no-udp-node-ports": "no NodePorts for UDP",
     "own-port": "backends at the Service's own port",
     "unready": "backends with those that are not ready",
+    "never-again": "no backends of a Service that once had none left",
 }
 
 

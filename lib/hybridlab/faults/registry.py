@@ -264,6 +264,14 @@ TYPES = (
         make=lambda lab, identity, parameters: ServicesWrong(lab, identity, parameters, "stale"),
     ),
     FaultType(
+        name="last-backend-stays-away",
+        layer="services",
+        scope="all, node",
+        description="a Service that has lost its last backend gets none any more",
+        parameters=(_NODE_OR_ALL,),
+        make=lambda lab, identity, parameters: ServicesWrong(lab, identity, parameters, "never-again"),
+    ),
+    FaultType(
         name="one-backend",
         layer="services",
         scope="all, node",
