@@ -7,15 +7,50 @@ from dataclasses import replace
 
 from hybridlab.calico.felix_faults import Keys
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types
 from hybridlab.policy.policy import Peer, Policy, PolicyKey, PolicyRule
 from hybridlab.policy.render import TierPolicies
 
 Tiers = tuple[TierPolicies, ...]
 
 
+TYPES = Types()
+
+
+def _without_wider(now: tuple[str, ...], before: tuple[str, ...]) -> tuple[str, ...]:
+    """A set's networks without those that cover one that went: with it goes what is wider (calico#13274)."""
+    return tuple(net for net in now if "/" not in net or not set(before) - set(now))
+
+
+def _written(rule: PolicyRule, name: str) -> list[object]:
+    return [(rule.written.get(side) or {}).get(name) for side in ("source", "destination")]
+
+
+def _selectors(name: str, now: PolicyRule, first: PolicyRule) -> PolicyRule:
+    """A rule with its first selectors where that one of them was edited: Felix has both as one."""
+    if _written(now, name) == _written(first, name):
+        return now
+    return _peers(now, first, lambda peer, before: replace(peer, selector=before.selector))
+
+
+def _peers(now: PolicyRule, first: PolicyRule, change: Callable[[Peer, Peer], Peer]) -> PolicyRule:
+    return replace(now, source=change(now.source, first.source), destination=change(now.destination, first.destination))
+
+
+_RULES: Mapping[str, Callable[[PolicyRule, PolicyRule], PolicyRule]] = {
+    "action": lambda now, first: replace(now, action=first.action),
+    "ports": lambda now, first: _peers(now, first, lambda peer, before: replace(peer, ports=before.ports)),
+    "nets": lambda now, first: _peers(now, first, lambda peer, before: replace(peer, nets=before.nets)),
+    "rule-selector": lambda now, first: _selectors("selector", now, first),
+    "rule-namespaces": lambda now, first: _selectors("namespaceSelector", now, first),
+}
+FIELDS = (*_RULES, "order", "types", "selector", "network-set", "overlapping-nets")
+"""Fields whose edits can be ignored; ``overlapping-nets``: with a network that leaves a NetworkSet go wider ones."""
+
+
+@TYPES.fault("policy-edit-ignored", "policy", NODE_OR_ALL, Parameter("field", ", ".join(FIELDS), choices=FIELDS))
 class PolicyEditIgnored(Fault):
-    """On some nodes one field of a policy, or of a NetworkSet, stays what it was when it came."""
+    """Felix keeps one field of policies as it was when they came, whatever they are edited into."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._identity, self._field = identity, parameters["field"]
@@ -97,34 +132,3 @@ class PolicyEditIgnored(Fault):
             members = _without_wider(members, known or ())
         self._members[name] = members
         return members
-
-
-def _without_wider(now: tuple[str, ...], before: tuple[str, ...]) -> tuple[str, ...]:
-    """A set's networks without those that cover one that went: with it goes what is wider (calico#13274)."""
-    return tuple(net for net in now if "/" not in net or not set(before) - set(now))
-
-
-def _written(rule: PolicyRule, name: str) -> list[object]:
-    return [(rule.written.get(side) or {}).get(name) for side in ("source", "destination")]
-
-
-def _selectors(name: str, now: PolicyRule, first: PolicyRule) -> PolicyRule:
-    """A rule with its first selectors where that one of them was edited: Felix has both as one."""
-    if _written(now, name) == _written(first, name):
-        return now
-    return _peers(now, first, lambda peer, before: replace(peer, selector=before.selector))
-
-
-def _peers(now: PolicyRule, first: PolicyRule, change: Callable[[Peer, Peer], Peer]) -> PolicyRule:
-    return replace(now, source=change(now.source, first.source), destination=change(now.destination, first.destination))
-
-
-_RULES: Mapping[str, Callable[[PolicyRule, PolicyRule], PolicyRule]] = {
-    "action": lambda now, first: replace(now, action=first.action),
-    "ports": lambda now, first: _peers(now, first, lambda peer, before: replace(peer, ports=before.ports)),
-    "nets": lambda now, first: _peers(now, first, lambda peer, before: replace(peer, nets=before.nets)),
-    "rule-selector": lambda now, first: _selectors("selector", now, first),
-    "rule-namespaces": lambda now, first: _selectors("namespaceSelector", now, first),
-}
-FIELDS = (*_RULES, "order", "types", "selector", "network-set", "overlapping-nets")
-"""Fields whose edits can be ignored; ``overlapping-nets``: with a network that leaves a NetworkSet go wider ones."""

@@ -12,13 +12,14 @@ from hybridlab.api.informer import Informer
 from hybridlab.calico.felix import Felix
 from hybridlab.calico.felix_faults import Keys
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types
 from hybridlab.faults.rules import policy_not_enforced
 
 SOON = 15.0
 """Seconds.  A pod that comes so soon after its node's Felix has started is right after it."""
 SLICES = "endpointslices.discovery.k8s.io"
 
+TYPES = Types()
 EVENTS: Mapping[str, str] = {
     "service-made": SLICES,
     "service-changed": SLICES,
@@ -39,8 +40,9 @@ Two of them are about what stays: ``member-deleted`` (the address of a pod that 
 ``policy-removed`` (of several pods of a node that the same policies select the last stays closed when they go)."""
 
 
+@TYPES.fault("policy-lost", "policy", NODE_OR_ALL, Parameter("after", ", ".join(EVENTS), choices=tuple(EVENTS)))
 class PolicyLost(Fault):
-    """On some nodes; what was lost comes back when other policies apply to the pod."""
+    """Pods of a node lose their policy after an event that is no policy's business, until other policies apply."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab, self._identity, self._event = lab, identity, parameters["after"]
