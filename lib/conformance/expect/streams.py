@@ -49,6 +49,8 @@ class StreamExpect:
     expect: Expect
     marks: list[Mark] = field(default_factory=list)
     """What the suite did and saw, for the time line."""
+    _given: float = 0.0
+    """s.  For a new connection beyond the patience with it, since the machine ran late."""
     _open: list[Stream] = field(default_factory=list)
 
     # --- what tests say --------------------------------------------------------------------------------------------
@@ -82,7 +84,7 @@ class StreamExpect:
 
     def not_recovered(self, state: StreamState) -> str:
         """What was to be expected of a stream that is lost without a new connection in time; empty: it is not."""
-        within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
+        within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends) + self._given
         late = state.recovered_after is None or state.recovered_after > within
         return f"a new connection within {within:g} s of the loss" if state.lost and late else ""
 
@@ -99,8 +101,13 @@ class StreamExpect:
             every=min(timings.poll_every for timings in patience),
             description=because,
             clock=self.expect.clock,
+            more=self._more,
         )
         return settled.last
+
+    def _more(self, within: float, began: float) -> float:
+        self._given = self.expect.context.machine.more(within, began)
+        return self._given
 
     def same_pods(self, states: Sequence[StreamState]) -> None:
         """Raises EnvironmentBroken when a pod is no longer the one it was: its end explains a loss."""

@@ -33,7 +33,7 @@ from conformance.report import allure_results, allure_words, attach, junit, page
 from conformance.report.pace import Pace, recorded
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, to_json, write_json
-from conformance.run import plan
+from conformance.run import load, plan
 from conformance.run.estimate import token_line
 from conformance.run.limits import claims_blocked_by_missing_rights, would_not_run
 from conformance.run.plan import PlannedTest, Prospect
@@ -352,7 +352,7 @@ class Controller:
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
             )
         notes += claims_blocked_by_missing_rights(self.run.settings.lacking, tests)
-        notes += [self.short] if self.short else []
+        notes += [line for line in (self.short, load.note(self.run.directory.read_late())) if line]
         notes += self.left
         for why in (self.run.settings.not_disruptive, self.run.settings.not_cluster_disruptive):
             if costs := sorted(

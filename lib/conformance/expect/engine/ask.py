@@ -20,6 +20,7 @@ from conformance.expect.engine.decide import (
     Standing,
     Try,
     Why,
+    Wrong,
     completes_at,
     conclude,
     decide,
@@ -27,6 +28,7 @@ from conformance.expect.engine.decide import (
 from conformance.model.attempt import Attempt
 from conformance.probe.asking import Answered
 from conformance.probe.clocks import unix
+from conformance.probe.machine import Machine
 from conformance.timing import AT_LEAST, Clock
 
 MARGIN = 0.1
@@ -44,6 +46,9 @@ FEW = 3
 """Answers that may be owed to a source: some packets are always under way, and a single lost one is no load."""
 PATIENT = 1.0
 """s.  Longest wait for an answer before looking at the clock again."""
+LATE = (Why.OPEN, Why.CLOSED, Why.WAVERS, Why.CONTROL, Why.SILENT)
+"""What more time may mend where the machine ran late: a path that is not yet as it is to be, or whose controls are not.
+"""
 
 
 class Asking(Protocol):
@@ -71,6 +76,7 @@ def ask(
     clock: Clock,
     about_denial: bool = False,
     agreeing: Mapping[str, float] | None = None,
+    machine: Machine | None = None,
 ) -> list[Standing]:
     """How each path ends, once all are decided or no attempt that may still be made could decide them.
 
@@ -81,8 +87,12 @@ def ask(
     although no path is to be closed, so that an open one that wavers is a broken control.  ``agreeing``: the same as
     ``cadence`` while all attempts of a source are as they are to be, where no path is to be closed.  It is also the
     first pause after a change, and doubles up to ``cadence`` while the change is not seen to have taken effect.
+    ``machine``: is told what was late, and says whether budgets are given once more for it.
     """
-    one = _Round(asking, paths, cadence, settle, clock, about_denial=about_denial, agreeing=agreeing or {})
+    one = _Round(
+        asking, paths, cadence, settle, clock, about_denial=about_denial, agreeing=agreeing or {},
+        machine=machine or Machine(),
+    )  # fmt: skip
     try:
         return one.run()
     finally:
@@ -171,8 +181,9 @@ class _Round:
         *,
         about_denial: bool,
         agreeing: Mapping[str, float],
+        machine: Machine,
     ) -> None:
-        self._asking, self._settle, self._clock = asking, settle, clock
+        self._asking, self._settle, self._clock, self._machine = asking, settle, clock, machine
         self._began = clock.monotonic()
         self._within = max((path.rule.within for path in paths), default=0.0)
         self._earliest = min((path.rule.within for path in paths), default=0.0)
@@ -198,6 +209,8 @@ class _Round:
         """By ticket."""
         self._broke = False
         """Whether an attempt broke since that was last looked at."""
+        self._given: float | None = None
+        """s.  Added to all budgets since the machine ran late; None: not yet asked."""
         self._denials_done: float | None = None if any_closed else 0.0
         """s.  When every closed path was decided; None: not yet."""
 
@@ -206,12 +219,17 @@ class _Round:
         return self._clock.monotonic() - self._began
 
     def run(self) -> list[Standing]:
+        due = self._clock.monotonic()
         while True:
             self._judge()
             if not self._left:
                 return [one.standing for one in self._all]
+            now = self._clock.monotonic()
+            self._machine.late(now - due, now)
             self._begin_due()
-            self._hear(self._wait())
+            wait = self._wait()
+            due = self._clock.monotonic() + wait
+            self._hear(wait)
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
@@ -368,6 +386,7 @@ class _Round:
                 # Its agent had to be started: nothing could be seen before, and that time is not the network's.
                 path.rule = replace(path.rule, within=path.rule.within + at)
             path.answer(attempt, seen, at=at, error=error, came=self._now)
+            self._machine.late(max(0.0, self._now - at - seen.seconds - error), self._clock.monotonic())
         self._changed[one] = None
         self._changed.update((closed, None) for kind in one.beside for closed in kind if closed.alone)
 
@@ -396,8 +415,22 @@ class _Round:
                 if self._denials_done is not None:
                     self._end(one)
             elif self._is_over(one):
-                one.standing = conclude(one.path, about_denial=self._about_denial)
+                standing = conclude(one.path, about_denial=self._about_denial)
+                if isinstance(standing, Wrong | BrokenControl) and standing.why in LATE and self._gives_more():
+                    return
+                one.standing = standing
                 self._end(one)
+
+    def _gives_more(self) -> bool:
+        """Give all paths that are left their budget once more, where the machine ran late; once."""
+        if self._given is None:
+            self._given = self._machine.more(self._within, self._began)
+            for one in self._left if self._given else ():
+                rule = one.path.rule
+                one.path.rule, one.path.given = replace(rule, within=rule.within + self._given), self._given
+            self._within += self._given
+            return self._given > 0
+        return False
 
     def _end(self, one: _Asked) -> None:
         """It stays as it stands."""
