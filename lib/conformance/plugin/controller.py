@@ -305,7 +305,9 @@ class Controller:
             )  # above it: the worker's Python
         else:
             prospect = Prospect(
-                verdict=ClaimVerdict.NOT_RUN, reason=self.unusable or "the run ended before it", remedy="run it again"
+                verdict=ClaimVerdict.NOT_RUN,
+                reason=self.unusable or self.run.ended or "the run ended before it",
+                remedy="run it again",
             )
         without = TestOutcome(
             test=test.test,
@@ -352,6 +354,7 @@ class Controller:
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
             )
         notes += claims_blocked_by_missing_rights(self.run.settings.lacking, tests)
+        notes += [f"the run ended: {self.run.ended}"] if self.run.ended else []
         notes += [line for line in (self.short, load.note(self.run.directory.read_late())) if line]
         notes += self.left
         for why in (self.run.settings.not_disruptive, self.run.settings.not_cluster_disruptive):

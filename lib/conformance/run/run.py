@@ -151,6 +151,11 @@ class Run:
         return Reach(self.directory.shared).gone if self.directory else ""
 
     @property
+    def ended(self) -> str:
+        """Why no test can decide anything any more, in one line; empty: some can."""
+        return Reach(self.directory.shared).ended if self.directory else ""
+
+    @property
     def over(self) -> str:
         """That the time is over in which tests may begin, in one line; empty: it is not, or there is no bound."""
         minutes = self.settings.max_minutes
