@@ -133,9 +133,9 @@ class Kube:
         """The answer's body.
 
         Raises ApiRefused for an error status, ApiUnreachable when no answer came (ApiGone: for too long, or the run was
-        interrupted).  ``repeat``: also repeat after
-        transport errors and 5xx (default: for GET only); 429 is always repeated, since nothing was done, and so is 401 once credentials were taken; where
-        it lasts, the run ends.
+        interrupted).  ``repeat``: also repeat after transport errors and 5xx (default: for GET only).  429 is always
+        repeated, since nothing was done, and so is 401 where the credentials were taken before; if it lasts, the run
+        ends.
         """
         from urllib3.exceptions import HTTPError  # comes with the client
 

@@ -331,6 +331,7 @@ class Controller:
         }  # fmt: skip
 
     def _notes(self, tests: tuple[TestOutcome, ...]) -> tuple[str, ...]:
+        assert self.run.directory is not None
         notes: list[str] = []
         missed = windows_missed(tests)
         if missed:
@@ -342,10 +343,7 @@ class Controller:
             notes.append(f"Windows nodes judged as Calico {windows}, by --windows-calico-version")
         assert self.run.facts is not None
         notes += header.assumptions(self.run.facts)
-        planned = [
-            from_plain(PlannedTest, item)
-            for item in (self.run.directory.read_plan() if self.run.directory else None) or []
-        ]
+        planned = [from_plain(PlannedTest, item) for item in self.run.directory.read_plan() or []]
         ran = [test.test for test in tests if test.ran]
         if said := plan.by_kubernetes(planned, ran, self.run.facts, self.run.settings):
             notes.append(said)
