@@ -33,11 +33,22 @@ KEPT = 900.0
 
 def waited() -> float | None:
     """Seconds since the machine's start in which something waited for a core; None: the kernel does not say."""
+    found = _pressure(r"^some .*total=(\d+)")
+    return None if found is None else found / 1e6
+
+
+def lately() -> float | None:
+    """Of the last 10 s, the share in which something waited for a core; None: the kernel does not say."""
+    found = _pressure(r"^some avg10=([\d.]+)")
+    return None if found is None else found / 100
+
+
+def _pressure(field: str) -> float | None:
     try:
-        found = re.search(r"^some .*total=(\d+)", PRESSURE.read_text(encoding="ascii"))
+        found = re.search(field, PRESSURE.read_text(encoding="ascii"))
     except OSError:
         return None
-    return int(found[1]) / 1e6 if found else None
+    return float(found[1]) if found else None
 
 
 @dataclass

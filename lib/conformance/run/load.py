@@ -6,16 +6,25 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from conformance.model.counted import counted
-from conformance.probe.machine import FELT
+from conformance.probe.machine import FELT, PRESSED, lately
 
 BUSY = 2.0
 """Processes that want each core, from which on one worker is enough: more of them would only wait for each other."""
 
 
-def busy(load: Callable[[], tuple[float, float, float]] = os.getloadavg, cores: int | None = os.cpu_count()) -> str:
-    """``a load of 9.3 on 2 cores``, where something else keeps the machine busy; empty: nothing does."""
-    newest, cores = load()[0], cores or 1
-    return f"a load of {newest:.1f} on {counted(cores, 'core')}" if newest >= BUSY * cores else ""
+def busy(
+    load: Callable[[], tuple[float, float, float]] = os.getloadavg,
+    cores: int | None = os.cpu_count(),
+    pressure: Callable[[], float | None] = lately,
+) -> str:
+    """``a load of 9.3 on 2 cores``, where the machine has more to do than it can; empty: it has not.
+
+    The load is an average over a minute; pressure tells whether it has passed since.
+    """
+    newest, cores, pressed = load()[0], cores or 1, pressure()
+    if newest < BUSY * cores or (pressed is not None and pressed < PRESSED):
+        return ""
+    return f"a load of {newest:.1f} on {counted(cores, 'core')}"
 
 
 def note(measured: Sequence[Mapping[str, float]]) -> str:

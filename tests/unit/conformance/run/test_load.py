@@ -8,8 +8,10 @@ from conformance.run import load
 
 
 def test_a_machine_with_more_processes_than_it_can_serve_is_busy() -> None:
-    assert load.busy(lambda: (9.26, 1.0, 1.0), 2) == "a load of 9.3 on 2 cores"
-    assert load.busy(lambda: (3.9, 9.0, 9.0), 2) == ""
+    assert load.busy(lambda: (9.26, 1.0, 1.0), 2, lambda: 0.99) == "a load of 9.3 on 2 cores"
+    assert load.busy(lambda: (9.26, 1.0, 1.0), 2, lambda: None) == "a load of 9.3 on 2 cores"
+    assert load.busy(lambda: (9.26, 1.0, 1.0), 2, lambda: 0.5) == "", "that has passed"
+    assert load.busy(lambda: (3.9, 9.0, 9.0), 2, lambda: 0.99) == ""
 
 
 @pytest.mark.parametrize(
