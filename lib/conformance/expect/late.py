@@ -17,6 +17,7 @@ from conformance.expect.session import Session
 
 TENTH = 0.1
 """s.  The least that is told."""
+OVERWHELMED = "the machine of the lab was overwhelmed all the while"
 REMEDY = "run again when less else runs on this machine, with fewer workers (-n), or with the lab on another machine"
 
 
@@ -34,7 +35,7 @@ def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
             machine.excused += 1
             claims = expect.context.claims
             line = message.headline(claims, path.attempt, outcome.expected, outcome.seen, path.seconds)
-            by = f"the machine of the lab was overwhelmed all the while{told(path, standing)}"
+            by = f"{OVERWHELMED}{told(path, standing)}"
             outcome.standing = Broken(EnvironmentBroken(f"{message.explained(line, by=by)}\n  do        {REMEDY}"))
 
 

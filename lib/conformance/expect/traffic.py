@@ -349,6 +349,7 @@ class Expect(Session):
             clock=self.clock,
             about_denial=about_denial,
             machine=self.context.machine,
+            lost=lambda several: vet.lost(self, several),
         )
 
     def _vet(self, outcomes: Sequence[Outcome], because: str) -> None:
