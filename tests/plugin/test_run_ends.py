@@ -190,7 +190,7 @@ def test_what_leaves_nothing_to_decide_ends_the_run_in_one_line(project: Project
     assert found.pop("3") == "INCONCLUSIVE"
     assert found["7"] == "NOT_RUN"
     assert set(found.values()) == {"CONFIRMED", "NOT_RUN"}
-    assert f"!! {why} !!" in run.out
+    assert f"Interrupted: {why} !" in run.out
     assert f"the run ended: {why}" in run.out
     assert {test["reason"] for test in run.report["tests"] if test["verdict"] == "NOT_RUN"} == {why}
     assert_all_outputs_know(run, 8)
