@@ -104,8 +104,10 @@ class Felix:
         return back
 
     def restart_together(self, nodes: Sequence[str]) -> list[Restart]:
-        """Restart it by its pod on all of these nodes at once.  Raises as :meth:`restart`."""
-        return [self._done(begun) for begun in [self._end(node) for node in nodes]]
+        """Restart it by its pod on all of these nodes at once, or, of a host's service, that.  Raises as above."""
+        begun = [self._end(node) for node in nodes if not self._is_service(node)]
+        services = [self._restart_service(node) for node in nodes if self._is_service(node)]
+        return [*services, *map(self._done, begun)]
 
     def restart_each(self, nodes: Sequence[str]) -> list[Restart]:
         """Restart it alone on one node after the other: its process, or its pod where the process is out of reach.
