@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
-from conformance.expect import limitation, others, resolution, vet
+from conformance.expect import limitation, others, resolution, vet, watches
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.ask import ask
@@ -292,15 +292,21 @@ class Expect(Session):
             or (about_denial and _key(path.attempt) not in self._opened)
             for path in paths
         ]
-        if self.context.change() is None and open:
+        change, turns = self.context.change(), self.context.watches
+        if change is None and open:
             wanted = [path.attempt for path in paths if path.want]
             others.demand_open(self.context.others, wanted, all_needed=open_is_control)
-        began = self.clock.monotonic()
-        standings = self._ask(paths, about_denial=about_denial)
+        watched = {}
+        if change is not None and not closed_is_control:
+            watched = watches.choose(paths, turns, self.timings, change.enforced_at)
+        began, standings = self.clock.monotonic(), list[Standing]()
+        try:
+            standings = self._ask(paths, about_denial=about_denial)
+        finally:
+            watches.leave(watched, paths[: len(standings)], standings, turns)
         seconds = self.clock.monotonic() - began
         outcomes = [Outcome(*one) for one in zip(paths, standings, are_controls, strict=True)]
         self._vet(outcomes, because)
-        change = self.context.change()
         wrong = failure(
             outcomes, claims=self.context.claims, because=because, seconds=seconds, policies=self.context.policies(),
             name_leads_to=self._name_leads_to, felix=lambda outcome: self.context.felix_on(*pods_of(outcome.path)),

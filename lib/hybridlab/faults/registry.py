@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hybridlab.faults import api, exec, kubelet
 from hybridlab.faults.backends import ServicesWrong
+from hybridlab.faults.denials import DenialWearsOff, first_syns_denied
 from hybridlab.faults.dns_pods import DnsPodSilent
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.felix_crash_loop import FelixCrashLoops
@@ -84,6 +85,22 @@ TYPES = (
             Parameter(name="with", meaning="rst (TCP only) or icmp", default="rst", choices=tuple(REFUSALS)),
         ),
         make=policy_refuses,
+    ),
+    FaultType(
+        name="denial-wears-off",
+        layer="policy",
+        scope="all, node",
+        description="what policy denies is let through some time after Felix programmed a pod of the node last",
+        parameters=(_NODE_OR_ALL, Parameter(name="seconds", meaning="how long denials last")),
+        make=DenialWearsOff,
+    ),
+    FaultType(
+        name="first-syns-denied",
+        layer="policy",
+        scope="all, node",
+        description="of the TCP that policy denies first SYNs alone vanish: one that is sent again is let through",
+        parameters=(_NODE_OR_ALL,),
+        make=first_syns_denied,
     ),
     FaultType(
         name="policy-misread",

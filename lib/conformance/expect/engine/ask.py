@@ -42,6 +42,9 @@ than pods answer pile up until each answer comes too late, and healthy paths loo
 is taken for lost."""
 FEW = 3
 """Answers that may be owed to a source: some packets are always under way, and a single lost one is no load."""
+WATCH_EVERY = 1.0
+"""s.  Between a source's attempts, or its cadence where that is longer, while every denial that is left is decided and
+watched: what wears off stays open, and is seen by the next attempt."""
 PATIENT = 1.0
 """s.  Longest wait for an answer before looking at the clock again."""
 
@@ -224,7 +227,7 @@ class _Round:
                 if self._asking.waits(source.uid) or self._is_behind(source):
                     source.held_until = now + min(LOOK, source.cadence)
                     continue
-                source.due = now + source.cadence
+                source.due = now + (max(source.cadence, WATCH_EVERY) if self._only_watches else source.cadence)
                 source.pause = source.cadence if source.next_pause is None else source.next_pause
                 source.next_pause = 2 * source.pause
                 due.append(source)
@@ -238,6 +241,12 @@ class _Round:
             tickets = self._asking.begin([one.path.attempt for one in several])
             tried = zip(tickets, several, strict=True)
             self._under_way.update({ticket: (one, one.path.ask(now)) for ticket, one in tried})
+
+    @property
+    def _only_watches(self) -> bool:
+        """Whether every closed path that is left is decided, and watched."""
+        standings = [one.standing for one in self._closed_left]
+        return bool(standings) and all(isinstance(standing, NotYet) and standing.watching for standing in standings)
 
     def _is_behind(self, source: _Source) -> bool:
         """Whether more than a few attempts of the source at servers that have answered it are unanswered.
