@@ -19,6 +19,9 @@ SHOWN = 12
 """Rows of a table that a message shows whole; of a larger one it shows those that are wrong."""
 NAMED = 6
 """Pairs of nodes that a message names."""
+SENT_AGAIN = 0.9
+"""s.  What connects later than this, each time, does so by a SYN that was sent again, which is done after 1 s (RFC
+6298)."""
 SHORT_LIVED = frozenset({Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER})
 """Connected, and then of no use."""
 
@@ -144,7 +147,7 @@ def failure(
         further["beside"] = f"{len(outcomes) - len(wrong)} of {len(outcomes)} paths as expected"
     if len({outcome.nodes for outcome in outcomes}) > 1:
         further["by node"] = _by_node(outcomes)
-    told, expected, so = first.path, first.expected, ""
+    told, expected, so = first.path, first.expected, _how_it_leaks(first)
     if isinstance(first.standing, BrokenControl) and not first.path.want:
         if first.standing.why is Why.CONTROL and (lost := _lost_control(first.path)):
             told, expected = lost, "CONNECTED close to each time-out"
@@ -228,6 +231,27 @@ def _when(outcome: Outcome) -> str:
     if len(arrived) == len(tries):
         return f"not closed in {path.seconds:.1f} s; {allowed}"
     return f"closed late or not for good: a packet still arrived {arrived[-1].at:.1f} s after this began; {allowed}"
+
+
+def _how_it_leaks(outcome: Outcome) -> str:
+    """How a path that was to be closed was open after all: its denial wore off, or held for first packets alone."""
+    path, standing = outcome.path, outcome.standing
+    if path.want or not isinstance(standing, Wrong) or standing.why not in (Why.LEAK, Why.OPEN):
+        return ""
+    tries = sorted((tried for tried in path.tries if tried.seen is not None), key=lambda tried: tried.at)
+    took = [seen.seconds for seen in outcome.seen if seen.verdict is Verdict.CONNECTED]
+    if took and min(took) > SENT_AGAIN:
+        return f"first packets vanish, and those sent again arrive, after {min(took):.1f} s"
+    if standing.why is Why.OPEN:
+        return ""
+    since: float | None = None
+    lasted = 0.0
+    for tried in tries:
+        if tried.seen is not None and tried.seen.verdict in DENIED_VERDICTS:
+            since = tried.at if since is None else since
+        elif since is not None:
+            since, lasted = None, max(lasted, tried.at - since)
+    return f"closed for {lasted:.1f} s, then open again"
 
 
 def _advice(first: Outcome, told: Path, enforced_at: advice.Side, *, removed: bool) -> str:

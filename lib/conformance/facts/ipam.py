@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from conformance.catalog import Conditions
-from conformance.facts.objects import CalicoObjects
+from conformance.facts.objects import CalicoObjects, confirmed
 from conformance.kube.client import Kube, Obj
 from conformance.model.counted import counted
 from conformance.model.facts import Fact, Facts, NodeFacts
@@ -41,9 +41,11 @@ class IpamFacts:
     def blocks(self, node: str) -> dict[str, Fact[str]]:
         """How many blocks a node has: ``one block``, ``no block`` or which, with what is wrong with one.
 
-        Confirmed affinities; the IPAMBlock of each is there, and says that it is the node's.
+        Confirmed affinities; the IPAMBlock of each is there, and says that it is the node's, and no other node has one.
         """
         claimed, source = self._claimed(node)
+        others = self._shared(node)
+        claimed = {cidr: wrong or others.get(cidr, "") for cidr, wrong in claimed.items()}
         told = [f"{cidr}{', ' if wrong else ''}{wrong}" for cidr, wrong in claimed.items()]
         words = f"{counted(len(claimed), 'block')}: {'; '.join(told)}" if claimed else "no block"
         if list(claimed.values()) == [""]:
@@ -120,12 +122,20 @@ class IpamFacts:
         found = {}
         for affinity in affinities:
             spec = affinity["spec"]
-            gone = str(spec.get("deleted", "false")).lower() == "true"
-            if spec.get("node") == node and spec.get("state") == "confirmed" and not gone:
+            if spec.get("node") == node and confirmed(spec):
                 cidr = str(spec["cidr"])
                 of_another = "" if owners.get(cidr) == node else f"whose IPAMBlock is {owners.get(cidr) or 'no node'}'s"
                 found[cidr] = of_another if cidr in owners else "which has no IPAMBlock"
         return dict(sorted(found.items())), f"BlockAffinities ({where}), IPAMBlocks ({api})"
+
+    def _shared(self, node: str) -> dict[str, str]:
+        """CIDR of each block that other nodes have too, by their own confirmed affinities, to which these are."""
+        found: dict[str, str] = {}
+        for affinity in self._calico.listed("BlockAffinity")[0]:
+            spec = affinity["spec"]
+            if spec.get("node") != node and confirmed(spec):
+                found.setdefault(str(spec["cidr"]), f"which node {spec['node']} has too")
+        return found
 
     def _blocks(self, node: str) -> tuple[list[Obj], str]:
         """The blocks for IPv4 of a node with which nothing is wrong."""
