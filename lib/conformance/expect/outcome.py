@@ -72,8 +72,13 @@ class Outcome:
         """What it says about a claim that needs it to be so."""
         if self.held:
             return ClaimVerdict.CONFIRMED
-        violated = isinstance(self.standing, Wrong) and not self.is_control
+        violated = isinstance(self.standing, Wrong) and (not self.is_control or self.passes_policy)
         return ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
+
+    @property
+    def passes_policy(self) -> bool:
+        """Whether packets get through where a policy is to close the path: that is wrong of a control, too."""
+        return isinstance(self.standing, Wrong) and self.standing.why in (Why.OPEN, Why.LEAK) and not self.path.want
 
     @property
     def nodes(self) -> str:
@@ -239,8 +244,8 @@ def _how_it_leaks(outcome: Outcome) -> str:
     if path.want or not isinstance(standing, Wrong) or standing.why not in (Why.LEAK, Why.OPEN):
         return ""
     tries = sorted((tried for tried in path.tries if tried.seen is not None), key=lambda tried: tried.at)
-    took = [seen.seconds for seen in outcome.seen if seen.verdict is Verdict.CONNECTED]
-    if took and min(took) > SENT_AGAIN:
+    took = [seen.seconds for seen in outcome.seen[-path.rule.agree :] if seen.verdict is Verdict.CONNECTED]
+    if len(took) == path.rule.agree and min(took) > SENT_AGAIN:
         return f"first packets vanish, and those sent again arrive, after {min(took):.1f} s"
     if standing.why is Why.OPEN:
         return ""

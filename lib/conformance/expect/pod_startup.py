@@ -143,14 +143,11 @@ class PodStartup:
         for index, (one, (attempt, seen)) in enumerate(zip(new_pods, polled, strict=True)):
             if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
                 line = polled.headline(index, "TIMED_OUT")
-                failure = ControlBroken(
-                    message.of_control(
-                        f"{line}: its egress policy is not in force, so its first action says nothing\n"
-                        f"  do  read Felix' log on node {one.pod.node}"
-                    ),
-                    control=attempt.label,
-                    seen=seen,
+                text = (
+                    f"{line}: its egress policy is not in force, so its first action says nothing\n"
+                    f"  do  read Felix' log on node {one.pod.node}"
                 )
+                failure = self._past_policy(text, None, *seen)
                 tally.wrong(one.pod, target, unless_changed(expect, [one.pod, *target.backends], failure))
                 continue
             connected = one.connected_first()
@@ -216,7 +213,7 @@ class PodStartup:
                     f"{line}: no policy is in force that could keep the kubelet out\n"
                     "  do  read Felix' log on that node: the new pod's policy is not in force"
                 )
-                raise ControlBroken(message.of_control(text), control=seen.attempt.label, seen=[seen])
+                raise self._past_policy(text, client, seen)
         wrong = []
         for one, target, ready in zip(new_pods, targets, settled.last, strict=True):
             expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
@@ -246,6 +243,19 @@ class PodStartup:
         kind, patience = default_kind(target, want=is_open), self.expect.timings.of(source.os)
         give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
+
+    def _past_policy(self, text: str, client: Workload | None, *seen: Observation) -> Exception:
+        """What a path deserves that a policy closes: what gets through violates it, all else is a broken control.
+
+        ``client``: says that it was decided, where nobody else does.
+        """
+        attempt = seen[-1].attempt
+        if seen[-1].verdict is not Verdict.CONNECTED:
+            return ControlBroken(message.of_control(text), control=attempt.label, seen=seen)
+        if client is not None:
+            reason = text.partition("\n")[0]
+            self.expect.context.decided(client, attempt.target, ClaimVerdict.VIOLATED, reason, "closed")
+        return Nonconformance(text, seen=seen)
 
     def _wrong(
         self, attempts: list[Attempt], looks: Sequence[_Look], watched: Settled[list[_Look]], because: str
