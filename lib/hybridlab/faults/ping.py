@@ -1,4 +1,4 @@
-"""Faults of Windows pods' ping: it works where it cannot, and does not where it must."""
+"""Faults of pods' ping: it works where it cannot, and does not where it must."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
 
 
 def ping_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes drop ICMP of their pods."""
+    """A node, or all Windows nodes, drop ICMP of their pods."""
     rules = [("f_fwd", f'iifname "{lab.calico.plane.pod_prefix}*" meta l4proto icmp drop')]
-    return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes_of("windows", parameters["node"]), rules))
+    named = parameters["node"]
+    nodes = lab.nodes_of("windows", named) if named == "all" else [lab.node(named)]
+    return RuleFault(lab.dataplane, identity, dict.fromkeys(nodes, rules))

@@ -377,9 +377,9 @@ TYPES = (
     FaultType(
         name="ping-dropped",
         layer="underlay",
-        scope="all, Windows node",
-        description="Windows nodes drop their pods' ping, inside the cluster too",
-        parameters=(_WINDOWS_OR_ALL,),
+        scope="all, node",
+        description="nodes drop their pods' ping, inside the cluster too",
+        parameters=(Parameter(name="node", meaning="name of a node, or all Windows nodes", default="all"),),
         make=ping_dropped,
     ),
     FaultType(

@@ -42,6 +42,9 @@ than pods answer pile up until each answer comes too late, and healthy paths loo
 is taken for lost."""
 FEW = 3
 """Answers that may be owed to a source: some packets are always under way, and a single lost one is no load."""
+SOON = 0.1
+"""s.  The first pause after a change is at most this long, whatever older attempts wait for: most changes take effect
+in milliseconds, and an attempt that left before waits for its SYN to be sent again, a second or three."""
 WATCH_EVERY = 1.0
 """s.  Between a source's attempts, or its cadence where that is longer, while every denial that is left is decided and
 watched: what wears off stays open, and is seen by the next attempt."""
@@ -83,7 +86,8 @@ def ask(
     open before has to be so again, once every closed path is decided.  ``about_denial``: what is said is about denials
     although no path is to be closed, so that an open one that wavers is a broken control.  ``agreeing``: the same as
     ``cadence`` while all attempts of a source are as they are to be, where no path is to be closed.  It is also the
-    first pause after a change, and doubles up to ``cadence`` while the change is not seen to have taken effect.
+    first pause after a change, but at most ``SOON``, and doubles up to ``cadence`` while the change is not seen to have
+    taken effect.
     """
     one = _Round(asking, paths, cadence, settle, clock, about_denial=about_denial, agreeing=agreeing or {})
     try:
@@ -186,7 +190,7 @@ class _Round:
             uid: _Source(
                 uid, cadence[uid],
                 agree_every=None if any_closed else agreeing.get(uid),
-                next_pause=agreeing.get(uid) if self._about_denial else None,
+                next_pause=min(SOON, agreeing.get(uid, SOON)) if self._about_denial else None,
             )
             for uid in dict.fromkeys(path.attempt.source.uid for path in paths)
         }  # fmt: skip
