@@ -10,7 +10,7 @@ from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.explain.dns_servers import Servers
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.others import Nobody, Others
-from conformance.expect.watches import Nothing, Turns
+from conformance.expect.watches import Turns
 from conformance.model import decision
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, Half
@@ -52,8 +52,8 @@ class Context:
     """Which of these nodes died of their network plugin, or after the run's own disruption."""
     others: Others = field(default_factory=Nobody)
     """Policies that are not the suite's."""
-    watches: Turns = field(default_factory=Nothing)
-    """Whose denials this test watches for longer than they need to be decided."""
+    watches: Turns | None = None
+    """Which denials are watched for longer than they need to be decided; None: none."""
     overlay: Callable[[Workload, Target], Blamed] = lambda source, target: Blamed()
     """What is wrong with what the overlay needs on the nodes of a path's ends, for messages about closed paths."""
 

@@ -243,20 +243,11 @@ def _how_it_leaks(outcome: Outcome) -> str:
     path, standing = outcome.path, outcome.standing
     if path.want or not isinstance(standing, Wrong) or standing.why not in (Why.LEAK, Why.OPEN):
         return ""
-    tries = sorted((tried for tried in path.tries if tried.seen is not None), key=lambda tried: tried.at)
     took = [seen.seconds for seen in outcome.seen[-path.rule.agree :] if seen.verdict is Verdict.CONNECTED]
     if len(took) == path.rule.agree and min(took) > SENT_AGAIN:
         return f"first packets vanish, and those sent again arrive, after {min(took):.1f} s"
-    if standing.why is Why.OPEN:
-        return ""
-    since: float | None = None
-    lasted = 0.0
-    for tried in tries:
-        if tried.seen is not None and tried.seen.verdict in DENIED_VERDICTS:
-            since = tried.at if since is None else since
-        elif since is not None:
-            since, lasted = None, max(lasted, tried.at - since)
-    return f"closed for {lasted:.1f} s, then open again"
+    denied = [tried.at for tried in path.tries if tried.seen is not None and tried.seen.verdict in DENIED_VERDICTS]
+    return f"closed for {max(denied) - min(denied):.1f} s, then open again" if standing.why is Why.LEAK else ""
 
 
 def _advice(first: Outcome, told: Path, enforced_at: advice.Side, *, removed: bool) -> str:

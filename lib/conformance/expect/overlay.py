@@ -7,7 +7,7 @@ connection, of no pod and neither way, is UDP 4789 on the way to blame.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from conformance.errors import ControlBroken, Unmet
@@ -22,7 +22,7 @@ from conformance.expect.engine.answered import (
 )
 from conformance.expect.explain import message
 from conformance.expect.explain.between_nodes import Blamed, Entries, blamed
-from conformance.expect.poll import Polled, patience, poll
+from conformance.expect.poll import Polled, poll
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -115,21 +115,22 @@ class Overlay:
         self, polled: Polled, between: Sequence[Pair], blank: set[frozenset[str]]
     ) -> dict[frozenset[str], Blamed]:
         """What passes between pairs of nodes (``blank``) between which paths are dead, and nothing says why."""
+        pods = {pod.uid: pod for source, target in between for pod in (source, *target.backends)}.values()
         attempts = [
-            Attempt(source=source, target=goal, kind=plain(goal), give_up_after=give_up)
-            for source, goal in _every_way(between)
-            if _nodes(source, goal) in blank
-            for give_up in [self.expect.timings.of(source.os).tcp_give_up]
+            replace(self._attempt(source, goal), kind=plain(goal))
+            for source in pods
+            for server in pods
+            if frozenset((source.node, server.node)) in blank
+            for goal in (server.tcp(between[0][1].port), server.udp(between[0][1].port))
         ]
         seen = [one for index in range(len(between)) for one in polled.seen(index)]
-        for _ in range(max((timings.agree for timings in patience(self.expect, attempts)), default=0)):
+        for _ in range(polled.agree if attempts else 0):
             seen += self.expect.prober.observe(attempts)
         found: dict[frozenset[str], Blamed] = {}
         for one in seen:
-            source, goal = one.attempt.source, one.attempt.target
-            if one.verdict in ARRIVED and goal is not None and not unexpected_backend(one):
-                nodes, told = _nodes(source, goal), f"{one.attempt.label} was {one.verdict}: this overlay passes"
-                found.setdefault(nodes, Blamed((told,)))
+            if one.verdict in ARRIVED and one.attempt.target and not unexpected_backend(one):
+                told = f"{one.attempt.label} was {one.verdict}: this overlay passes"
+                found.setdefault(_nodes(one.attempt.source, one.attempt.target), Blamed((told,)))
         return found
 
     @staticmethod
@@ -187,14 +188,3 @@ class Overlay:
 def _nodes(source: Workload, target: Target) -> frozenset[str]:
     """The nodes of a path's ends."""
     return frozenset((source.node, *(server.node for server in target.backends)))
-
-
-def _every_way(between: Sequence[Pair]) -> Iterator[Pair]:
-    """From each pod at an end of these paths to each of another node, by TCP and by UDP."""
-    port = between[0][1].port
-    ends = {pod.uid: pod for source, target in between for pod in (source, *target.backends)}
-    for source in ends.values():
-        for server in ends.values():
-            if source.node != server.node:
-                yield source, server.tcp(port)
-                yield source, server.udp(port)

@@ -245,10 +245,7 @@ class PodStartup:
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
 
     def _past_policy(self, text: str, client: Workload | None, *seen: Observation) -> Exception:
-        """What a path deserves that a policy closes: what gets through violates it, all else is a broken control.
-
-        ``client``: says that it was decided, where nobody else does.
-        """
+        """A violation where it connected past the policy (decided here with ``client``), else a broken control."""
         attempt = seen[-1].attempt
         if seen[-1].verdict is not Verdict.CONNECTED:
             return ControlBroken(message.of_control(text), control=attempt.label, seen=seen)

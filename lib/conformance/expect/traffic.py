@@ -32,7 +32,6 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation
-from conformance.settings import OsTimings
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -295,18 +294,17 @@ class Expect(Session):
             or (about_denial and _key(path.attempt) not in self._opened)
             for path in paths
         ]
-        change, turns = self.context.change(), self.context.watches
+        change, turns = self.context.change(), None if closed_is_control else self.context.watches
         if change is None and open:
             wanted = [path.attempt for path in paths if path.want]
             others.demand_open(self.context.others, wanted, all_needed=open_is_control)
-        watched = {}
-        if change is not None and not closed_is_control:
-            watched = watches.choose(paths, turns, self.timings, change.enforced_at)
-        began, standings = self.clock.monotonic(), list[Standing]()
-        try:
+        began = self.clock.monotonic()
+        if turns is None or change is None:
             standings = self._ask(paths, about_denial=about_denial)
-        finally:
-            watches.leave(watched, paths[: len(standings)], standings, turns)
+        else:
+            with watches.watching(paths, turns, self.timings, change.enforced_at) as ended:
+                standings = self._ask(paths, about_denial=about_denial)
+                ended.extend(standings)
         seconds = self.clock.monotonic() - began
         outcomes = [Outcome(*one) for one in zip(paths, standings, are_controls, strict=True)]
         self._vet(outcomes, because)
@@ -446,9 +444,6 @@ class Expect(Session):
         patience = self.timings.of(source.os)
         give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
-
-    def _patience(self, workloads: Sequence[Workload]) -> list[OsTimings]:
-        return [self.timings.of(system) for system in sorted({workload.os for workload in workloads})]
 
     def _demand_controls(self, open: Sequence[Pair], closed: Sequence[Pair], new: Collection[str]) -> None:
         """Raises ControlBroken where a dead client, or a dead server, would look like a denial.

@@ -7,8 +7,9 @@ direction shows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Protocol
 
 from conformance.expect.engine.decide import Held, Path, Standing
@@ -27,18 +28,6 @@ class Turns(Protocol):
         """Somebody else may take it."""
 
 
-@dataclass(frozen=True)
-class Nothing:
-    """Nothing is watched."""
-
-    def take(self, name: str) -> bool:
-        """It is not to be had."""
-        return False
-
-    def give_back(self, name: str) -> None:
-        """It was never taken."""
-
-
 def choose(paths: Iterable[Path], turns: Turns, timings: Timings, enforced_at: Side) -> dict[Path, str]:
     """Make of some closed TCP paths ones that are watched; returns the turn of each.
 
@@ -55,13 +44,21 @@ def choose(paths: Iterable[Path], turns: Turns, timings: Timings, enforced_at: S
     return chosen
 
 
-def leave(chosen: dict[Path, str], paths: Sequence[Path], standings: Sequence[Standing], turns: Turns) -> None:
-    """Let others watch what did not last, so that all whose denials do not say so, or was not watched to the end."""
-    ended = dict(zip(paths, standings, strict=True))
-    for path, turn in chosen.items():
-        standing = ended.get(path)
-        if not (isinstance(standing, Held) and standing.watched):
-            turns.give_back(turn)
+@contextmanager
+def watching(paths: Sequence[Path], turns: Turns, timings: Timings, enforced_at: Side) -> Iterator[list[Standing]]:
+    """Watch what is to be :func:`choose`-n, and take how the paths ended.
+
+    What did not last, so that all whose denials do not say so, or was not watched to the end is left to others.
+    """
+    chosen, standings = choose(paths, turns, timings, enforced_at), list[Standing]()
+    try:
+        yield standings
+    finally:
+        ended = dict(zip(paths, standings, strict=False))
+        for path, turn in chosen.items():
+            standing = ended.get(path)
+            if not (isinstance(standing, Held) and standing.watched):
+                turns.give_back(turn)
 
 
 def _enforcing(path: Path, enforced_at: Side) -> str:

@@ -44,7 +44,10 @@ class IpamFacts:
         Confirmed affinities; the IPAMBlock of each is there, and says that it is the node's, and no other node has one.
         """
         claimed, source = self._claimed(node)
-        others = self._shared(node)
+        specs = [
+            affinity["spec"] for affinity in self._calico.listed("BlockAffinity")[0] if confirmed(affinity["spec"])
+        ]
+        others = {spec["cidr"]: f"which node {spec['node']} has too" for spec in specs if spec["node"] != node}
         claimed = {cidr: wrong or others.get(cidr, "") for cidr, wrong in claimed.items()}
         told = [f"{cidr}{', ' if wrong else ''}{wrong}" for cidr, wrong in claimed.items()]
         words = f"{counted(len(claimed), 'block')}: {'; '.join(told)}" if claimed else "no block"
@@ -127,15 +130,6 @@ class IpamFacts:
                 of_another = "" if owners.get(cidr) == node else f"whose IPAMBlock is {owners.get(cidr) or 'no node'}'s"
                 found[cidr] = of_another if cidr in owners else "which has no IPAMBlock"
         return dict(sorted(found.items())), f"BlockAffinities ({where}), IPAMBlocks ({api})"
-
-    def _shared(self, node: str) -> dict[str, str]:
-        """CIDR of each block that other nodes have too, by their own confirmed affinities, to which these are."""
-        found: dict[str, str] = {}
-        for affinity in self._calico.listed("BlockAffinity")[0]:
-            spec = affinity["spec"]
-            if spec.get("node") != node and confirmed(spec):
-                found.setdefault(str(spec["cidr"]), f"which node {spec['node']} has too")
-        return found
 
     def _blocks(self, node: str) -> tuple[list[Obj], str]:
         """The blocks for IPv4 of a node with which nothing is wrong."""

@@ -67,10 +67,7 @@ class VxlanFacts:
         return found
 
     def routes(self, linux: str) -> dict[str, Fact[str]]:
-        """How a Linux node reaches every block of every other node: ``as announced``, or what is otherwise.
-
-        So is what the others go by, its own address.
-        """
+        """How a Linux node reaches others' blocks, and its own address: ``as announced``, or what is otherwise."""
         seen, peers = self._hosts.linux(linux), self._peers(linux, macs=False)
         return self._own_address(linux, seen.addresses) | _merged(vxlan_entries.routes(seen, peer) for peer in peers)
 
@@ -80,10 +77,7 @@ class VxlanFacts:
         return _merged(forwarding(seen, peer) for peer in peers)
 
     def remote_subnets(self, windows: str) -> dict[str, Fact[str]]:
-        """How a Windows node reaches every block of every other node: ``as announced``, or what is otherwise.
-
-        So is what the others go by, its own address.
-        """
+        """How a Windows node reaches others' blocks, and its own address: ``as announced``, or what is otherwise."""
         networks, peers = self._networks(windows), self._peers(windows)
         return self._own_address(windows, _management(networks)) | _merged(
             self._remote_subnets(windows, networks, peer) for peer in peers

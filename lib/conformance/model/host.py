@@ -106,10 +106,6 @@ class Link:
     vxlan: Vxlan | None = None
 
 
-LOCAL_TABLE = 255
-"""The kernel's table of what is a host's own (RT_TABLE_LOCAL)."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class RouteEntry:
     """One IPv4 route of any table."""
@@ -159,7 +155,7 @@ class LinuxFacts:
     @property
     def addresses(self) -> tuple[str, ...]:
         """IPv4 addresses of the node, as the kernel's table of local routes has them."""
-        own = (route.destination for route in self.routes if route.table == LOCAL_TABLE)
+        own = (route.destination for route in self.routes if route.table == 255)  # RT_TABLE_LOCAL
         return tuple(address for address, _, length in (route.partition("/") for route in own) if length == "32")
 
     def link(self, name: str) -> Link | None:

@@ -52,8 +52,16 @@ class RunDirectory:
         run_id = secrets.token_hex(3)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
-        below = (run.locks, run.slots, run.plans, run.turns, run.watches, run.probing, run.images, run.unrestored)
-        for folder in below:
+        for folder in (
+            run.locks,
+            run.slots,
+            run.plans,
+            run.turns,
+            run.probing,
+            run.images,
+            run.unrestored,
+            run.watches,
+        ):
             folder.mkdir(parents=True, exist_ok=True)
         (run.shared / "epoch").write_text("0")
         latest = reports / "latest"

@@ -14,7 +14,7 @@ from conformance.expect.engine.ask import ask
 from conformance.expect.engine.decide import Held, Path, Rule, Standing, Why, Wrong, link
 from conformance.expect.figures import PolicyChange
 from conformance.expect.traffic import Expect
-from conformance.expect.watches import choose, leave
+from conformance.expect.watches import choose, watching
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Side
 from conformance.model.endpoint import OS, Target, Workload
@@ -145,9 +145,17 @@ def test_who_finds_a_leak_leaves_the_watch_to_the_next() -> None:
     run = Turns()
     paths = [path(FIELD, workload("one"), server("linux"), want=False)]
     for standing, kept in ((Wrong(Why.LEAK), False), (Held(()), False), (Held((), watched=True), True)):
-        chosen = choose(paths, run, FIELD, "target")
-        leave(chosen, paths, [standing], run)
+        with watching(paths, run, FIELD, "target") as standings:
+            standings.append(standing)
         assert bool(run.taken) is kept
+
+
+def test_who_is_interrupted_leaves_the_watch_to_the_next() -> None:
+    run = Turns()
+    paths = [path(FIELD, workload("one"), server("linux"), want=False)]
+    with pytest.raises(KeyboardInterrupt), watching(paths, run, FIELD, "target"):
+        raise KeyboardInterrupt
+    assert not run.taken
 
 
 def expecting(wears_off: Callable[[float], float], turns: Turns) -> tuple[Expect, Network]:
