@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, first_line
 from conformance.expect.engine.answered import UNTOLD, as_wanted, default_kind
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
-from conformance.expect.tally import Tally
+from conformance.expect.tally import Tally, meaning
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -147,8 +147,7 @@ class PodStartup:
                     f"{line}: its egress policy is not in force, so its first action says nothing\n"
                     f"  do  read Felix' log on node {one.pod.node}"
                 )
-                failure = self._past_policy(text, None, *seen)
-                tally.wrong(one.pod, target, unless_changed(expect, [one.pod, *target.backends], failure))
+                tally.wrong(one.pod, target, self._past_policy(text, None, *seen))
                 continue
             connected = one.connected_first()
             told.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
@@ -247,12 +246,14 @@ class PodStartup:
     def _past_policy(self, text: str, client: Workload | None, *seen: Observation) -> Exception:
         """A violation where it connected past the policy (decided here with ``client``), else a broken control."""
         attempt = seen[-1].attempt
+        pods = [attempt.source, *(attempt.target.backends if attempt.target else ())]
+        broken = ControlBroken(message.of_control(text), control=attempt.label, seen=seen)
         if seen[-1].verdict is not Verdict.CONNECTED:
-            return ControlBroken(message.of_control(text), control=attempt.label, seen=seen)
+            return unless_changed(self.expect, pods, broken)
+        wrong = unless_changed(self.expect, pods, Nonconformance(text, seen=seen), want=False)
         if client is not None:
-            reason = text.partition("\n")[0]
-            self.expect.context.decided(client, attempt.target, ClaimVerdict.VIOLATED, reason, "closed")
-        return Nonconformance(text, seen=seen)
+            self.expect.context.decided(client, attempt.target, meaning(wrong), first_line(wrong), "closed")
+        return wrong
 
     def _wrong(
         self, attempts: list[Attempt], looks: Sequence[_Look], watched: Settled[list[_Look]], because: str
