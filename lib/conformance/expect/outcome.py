@@ -246,8 +246,11 @@ def _how_it_leaks(outcome: Outcome) -> str:
     took = [seen.seconds for seen in outcome.seen[-path.rule.agree :] if seen.verdict is Verdict.CONNECTED]
     if len(took) == path.rule.agree and min(took) > SENT_AGAIN:
         return f"first packets vanish, and those sent again arrive, after {min(took):.1f} s"
-    denied = [tried.at for tried in path.tries if tried.seen is not None and tried.seen.verdict in DENIED_VERDICTS]
-    return f"closed for {max(denied) - min(denied):.1f} s, then open again" if standing.why is Why.LEAK else ""
+    if standing.why is Why.OPEN:
+        return ""
+    began = min(tried.at for tried in path.tries if tried.seen and tried.seen.verdict in DENIED_VERDICTS)
+    ended = max(tried.at for tried in path.tries if tried.seen and tried.seen.verdict not in DENIED_VERDICTS)
+    return f"closed for {ended - began:.1f} s, then open again"
 
 
 def _advice(first: Outcome, told: Path, enforced_at: advice.Side, *, removed: bool) -> str:
