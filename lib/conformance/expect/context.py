@@ -16,6 +16,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, Half
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import NodeFacts
+from conformance.probe.machine import Machine
 
 FELIX_BEFORE = 10.0
 """s.  Of Felix' log before the newest change of policy that a message about it looks through, too."""
@@ -54,6 +55,8 @@ class Context:
     """Policies that are not the suite's."""
     watches: Turns | None = None
     """Which denials are watched for longer than they need to be decided; None: none."""
+    machine: Machine = field(default_factory=Machine)
+    """What is known of how far behind the machine is that the suite runs on."""
     overlay: Callable[[Workload, Target], Blamed] = lambda source, target: Blamed()
     """What is wrong with what the overlay needs on the nodes of a path's ends, for messages about closed paths."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
-from conformance.expect import limitation, others, resolution, vet, watches
+from conformance.expect import late, limitation, others, resolution, vet, watches
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.ask import ask
@@ -307,12 +307,14 @@ class Expect(Session):
                 ended.extend(standings)
         seconds = self.clock.monotonic() - began
         outcomes = [Outcome(*one) for one in zip(paths, standings, are_controls, strict=True)]
+        late.excuse(self, outcomes, began)
         self._vet(outcomes, because)
         wrong = failure(
             outcomes, claims=self.context.claims, because=because, seconds=seconds, policies=self.context.policies(),
             name_leads_to=self._name_leads_to, felix=lambda outcome: self.context.felix_on(*pods_of(outcome.path)),
             nearer=self._still_closed if about_denial else self._nearest,
             enforced_at=change.enforced_at if change else "both", removed=about_denial,
+            machine=lambda outcome: late.told(outcome.path, outcome.standing),
         )  # fmt: skip
         if wrong is not None:
             name_paths(wrong, outcomes)
@@ -353,6 +355,8 @@ class Expect(Session):
             settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
             clock=self.clock,
             about_denial=about_denial,
+            machine=self.context.machine,
+            lost=lambda several: vet.lost(self, several),
         )
 
     def _vet(self, outcomes: Sequence[Outcome], because: str) -> None:
@@ -364,7 +368,8 @@ class Expect(Session):
             if not outcome.is_control or outcome.passes_policy:
                 attempt = outcome.path.attempt
                 half: Half = "open" if outcome.path.want else "closed"
-                self.context.decided(attempt.source, attempt.target, outcome.verdict, outcome.reason(because), half)
+                reason = outcome.reason(because) + late.told(outcome.path, outcome.standing)
+                self.context.decided(attempt.source, attempt.target, outcome.verdict, reason, half)
         if len(outcomes) > 1:
             self.context.attach("matrix", table(outcomes))
 

@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from functools import partial
 
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, seconds
+from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types, seconds
 from hybridlab.faults.rules import RuleFault
 
+TYPES = Types()
 WORN_OFF = ("f_deny", "accept")
 
 
+@TYPES.fault("denial-wears-off", "policy", NODE_OR_ALL, Parameter("seconds", "how long denials last"))
 class DenialWearsOff(RuleFault):
-    """What policy denies on a node is let through so many seconds after Felix programmed a pod there last."""
+    """What policy denies is let through some time after Felix programmed a pod of the node last."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._seconds = seconds("seconds", parameters["seconds"])
@@ -51,8 +53,9 @@ class DenialWearsOff(RuleFault):
         await self._dataplane.set_fault_rules(node, self._identity, [WORN_OFF])
 
 
+@TYPES.fault("first-syns-denied", "policy", NODE_OR_ALL)
 def first_syns_denied(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Of what policy denies on a node a SYN that is sent again is let through."""
+    """Of the TCP that policy denies first SYNs alone vanish: one that is sent again is let through."""
     flow = "ip saddr . tcp sport . ip daddr . tcp dport timeout 60s"
     again = f"tcp flags & (syn | ack) == syn meter syns {{ {flow} limit rate over 1/day burst 1 packets }} accept"
     return RuleFault(lab.dataplane, identity, {node: [("f_deny", again)] for node in lab.nodes(parameters["node"])})

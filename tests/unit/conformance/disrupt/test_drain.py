@@ -119,12 +119,6 @@ def test_a_pod_that_is_gone_meanwhile_is_no_error(cluster: Any, patience: Any, c
     assert "uid-of-another" in {pod["metadata"]["uid"] for pod in cluster.pods}
 
 
-def test_several_budgets_for_one_pod_are_an_error_of_their_own(cluster: Any, patience: Any, clock: Any) -> None:
-    cluster.refuse["web"] = [refused(500)]
-    with pytest.raises(ApiRefused):
-        drain(cluster, patience, clock).drain("w1")
-
-
 def test_a_pod_that_does_not_go_is_named(cluster: Any, patience: Any, clock: Any) -> None:
     cluster.stubborn.add("web-2")
     with pytest.raises(EnvironmentBroken, match=r"w1 was not drained in 30 s: still there are default/web-2"):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.expect.context import Context
+from conformance.expect.engine.ask import SOON
 from conformance.expect.engine.decide import Path, Rule, Try
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.traffic import Expect
@@ -77,7 +78,8 @@ def test_a_denial_that_wavers_is_first_right_stable_and_open_at_different_times(
     story.changes(friend=[UP], stranger=[UP, DROPPED, UP, DROPPED])
     story.closes()
     [effect] = story.log.figures().effects
-    assert (effect.first_correct, effect.exposure, effect.stable) == (POLL, 2 * POLL, 3 * POLL)
+    second, third = SOON, SOON + POLL  # asked again soon while it is open, then at the cadence, and soon again
+    assert (effect.first_correct, effect.exposure, effect.stable) == pytest.approx((second, third, third + 4 * SOON))
     assert (effect.os, effect.wanted) == ("windows", "closed")
 
 
