@@ -5,6 +5,7 @@ from __future__ import annotations
 from hybridlab.faults import (
     api,
     backends,
+    denials,
     dns_pods,
     exec,
     felix,
@@ -29,6 +30,7 @@ _MODULES = (
     flows,
     path_slow,
     rules,
+    denials,
     felix,
     policy_lost,
     policy_edits,
