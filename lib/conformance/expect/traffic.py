@@ -117,15 +117,21 @@ class Expect(Session):
         closed: Iterable[Pairs] = (),
         kind: Kind | None = None,
         new: Iterable[Workload] = (),
+        gone: Iterable[Workload] = (),
     ) -> list[Observation]:
         """All ``open`` paths connect and all ``closed`` ones time out, in the same rounds, until N agree; then held.
 
-        ``new``: sources that came after the policies, so that no path of theirs was ever open before.  In place of the
-        control before, another of them on the same node gets to the same target in the same rounds; :meth:`removed`
-        then shows, as a control after, that the path is open without the policies.
+        ``new``: pods that came after the policies, so that no path of theirs was ever open before.  In place of the
+        control before, another of them on the same node gets to the same target in the same rounds, or another source
+        to the one that is new; :meth:`removed` then shows, as a control after, that the path is open without the
+        policies.  ``gone``: pods that the test has taken away, whose paths :meth:`removed` leaves alone.
 
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
+        uids = {pod.uid for pod in gone}
+        for known, (source, target) in list(self._closed.items()):
+            if uids & {source.uid, *(backend.uid for backend in target.backends)}:
+                del self._closed[known]
         return self._decide(each(open), each(closed), because, kind, open_is_control=False, new=new)[-1]
 
     def change(
@@ -463,6 +469,7 @@ class Expect(Session):
         for source, target in closed:
             pair = f"{source.label} -> {target.label}"
             came_later = source.uid in new and (source.node, target.label) in shown
+            came_later |= any(pod.uid in new for pod in target.backends) and target.label in goals
             if (source.uid, target.label) not in self._opened and not came_later:
                 raise ControlBroken(
                     f"{pair}: this test never saw the path open, so a denial would prove nothing; "
