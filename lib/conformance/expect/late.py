@@ -44,8 +44,8 @@ def told(path: Path, standing: Standing) -> str:
     if not path.given or isinstance(standing, Broken):
         return ""
     own = path.rule.within - path.given
-    if isinstance(standing, Held) and standing.row[0].at <= own:
-        return ""
+    if isinstance(standing, Held) and (path.first_right if path.want else standing.row[0].at) <= own:
+        return ""  # open paths are asked for as long as closed ones are
     behind = path.given - own
     why = (
         f"this machine was behind by up to {behind:.1f} s" if behind >= TENTH else "this machine's cores were all busy"

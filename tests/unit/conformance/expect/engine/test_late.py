@@ -126,6 +126,7 @@ def test_what_is_not_closed_yet_gets_the_budget_once_more_on_a_machine_that_is_l
     story.says(closes_after(BUDGET + 4))
     assert story.closes() is ClaimVerdict.CONFIRMED
     assert "beyond its 10 s, since this machine was behind by up to 1.0 s" in story.reason
+    assert {one.reason for one in story.kept if "open" in one.halves} == {"its label is missing"}
 
 
 def test_what_is_not_open_yet_gets_the_budget_once_more_on_a_machine_that_is_late() -> None:
