@@ -165,9 +165,10 @@ class PolicyLost(Fault):
                 self._lose_everywhere(lambda pod: pod.uid == new["metadata"]["uid"])
             case "member-deleted" if old and not new:
                 self._left.add((old.get("status") or {}).get("podIP") or "")
-            case "kube-proxy-restart" if new and not old and self._follows:
-                if _labels(new).get("k8s-app", "").startswith("kube-proxy"):
-                    self._lose(str(new["spec"].get("nodeName")), lambda pod: True)
+            case "kube-proxy-restart" if new and self._follows:
+                node, before = new["spec"].get("nodeName"), ((old or {}).get("spec") or {}).get("nodeName")
+                if node and not before and _labels(new).get("k8s-app", "").startswith("kube-proxy"):
+                    self._lose(node, lambda pod: True)  # it is only now on its node
             case "pod-replaced" | "new-pod-after-felix-restart" if new and not old:
                 self._came(new)
 
