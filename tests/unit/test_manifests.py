@@ -25,6 +25,9 @@ def filled(path: Path) -> list[dict[str, Any]]:
     apps = {"client_app": "windows-client-2", "server_app": "windows-server"}
     apps |= {"beside_app": "linux-server", "guest": "linux-client", "new_pod": "linux-new-pod", "home": "ns"}
     apps |= {"action": "Allow", "protocol": "TCP", "service": "cluster-ip-linux-server"}
+    apps |= {"port": "8080", "pods": "app == 'linux-client'", "namespaces": "projectcalico.org/name == 'ns'"}
+    apps |= {"wide": "192.0.2.0/24", "low": "192.0.2.0/25", "high": "192.0.2.128/25"}
+    apps |= {"direction": "Ingress", "order": "100", "selected": "app == 'linux-server'"}
     known = placeholders.values(namespace=RUN.namespace, run=RUN.run, **pods, **apps)
     return placeholders.fill(manifest.load(path), known, where=path.name)
 
@@ -54,8 +57,13 @@ def test_both_forms_of_a_policy_ask_for_the_same_pods(path: Path) -> None:
     for ours, theirs in zip(manifest.load(path), manifest.load(twin), strict=True):
         assert ours["metadata"]["name"] == theirs["metadata"]["name"]
         assert ours["spec"].get("policyTypes") == theirs["spec"].get("types")
-        roles = ours["spec"]["podSelector"].get("matchLabels", {}).values()
-        assert theirs["spec"]["selector"] == (" && ".join(f"app == '{role}'" for role in roles) or "all()")
+        asked = ours["spec"]["podSelector"]
+        terms = [f"app == '{role}'" for role in asked.get("matchLabels", {}).values()]
+        for one in asked.get("matchExpressions", ()):
+            assert one["operator"] == "In"
+            values = ", ".join(f"'{value}'" for value in one["values"])
+            terms.append(f"{one['key']} in {{{values}}}")
+        assert theirs["spec"]["selector"] == (" && ".join(terms) or "all()")
     assert path.read_text().splitlines()[0] == twin.read_text().splitlines()[0]
 
 
