@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.disrupt.felix import Felix
+from conformance.disrupt.kube_proxy import KubeProxy
 from conformance.disrupt.vni_change import VniChange
 from conformance.expect.addresses import Addresses
 from conformance.expect.backends import Backends
@@ -28,6 +29,7 @@ from conformance.expect.probe_protocol import ProbeProtocol
 from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.sizes import Sizes
+from conformance.expect.throughout import Throughout
 from conformance.expect.traffic import Expect
 from conformance.expect.underlay import Underlay
 from conformance.expect.windows_nodes import WindowsNodes
@@ -41,9 +43,11 @@ from conformance.pods.cluster_dns import ClusterDns
 from conformance.pods.groups import PodPairs
 from conformance.pods.new_pod import NewPods
 from conformance.pods.newcomers import Newcomers
+from conformance.pods.passing_services import PassingServices
 from conformance.pods.relabel import Relabel
 from conformance.pods.reset_topology import ResetTopology
 from conformance.pods.services import Services
+from conformance.pods.sides import Sides
 from conformance.pods.temporary_namespace import TemporaryNamespace
 from conformance.pods.unready import UnreadyServers
 from conformance.pods.webserver import WebServer
@@ -69,6 +73,7 @@ __all__ = [
     "Fragments",
     "IpamFacts",
     "KnownIssue",
+    "KubeProxy",
     "NewPods",
     "Newcomers",
     "NodePorts",
@@ -76,6 +81,7 @@ __all__ = [
     "OwnNode",
     "OwnService",
     "Pages",
+    "PassingServices",
     "Place",
     "PodStartup",
     "Policy",
@@ -86,9 +92,11 @@ __all__ = [
     "Remedies",
     "ResetTopology",
     "Services",
+    "Sides",
     "Sizes",
     "SourceOf",
     "TemporaryNamespace",
+    "Throughout",
     "Underlay",
     "UnreadyServers",
     "VniChange",

@@ -165,6 +165,18 @@ def negations_are_ignored() -> None:
     Not.matches = anybody  # type: ignore[method-assign]
 
 
+def missing_labels_equal_all() -> None:
+    """A label that is to have another value has to be there, on both operating systems."""
+    from hybridlab.policy.selectors import In
+
+    true = In.matches
+
+    def patched(self: Any, labels: Any) -> bool:
+        return true(self, labels) and (not self.negated or self.label in labels)
+
+    In.matches = patched  # type: ignore[method-assign]
+
+
 def policies_keep_to_first_labels() -> None:
     """On linux-2 and windows-2019 a pod is under the policies that select the labels which it came with."""
     from hybridlab.policy.resolve import Graph
@@ -279,6 +291,7 @@ PATCHES: dict[str, Callable[[], None]] = {
     "updates removals-take-all": partial(updates, "remove_policy", removals_take_all),
     "acl-lists-look-unchanged": acl_lists_look_unchanged,
     "negations-are-ignored": negations_are_ignored,
+    "missing-labels-equal-all": missing_labels_equal_all,
     "policies-keep-to-first-labels": policies_keep_to_first_labels,
     "policies-stay-on-one-node": policies_stay_on_one_node,
     "new-pods-are-no-members": new_pods_are_no_members,

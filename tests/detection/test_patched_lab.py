@@ -38,6 +38,7 @@ CHANGES = {
     "updates removals-take-all": "policies of a pod when one of two is removed",
     "acl-lists-look-unchanged": "entries that HNS shows",
     "negations-are-ignored": "what a negation matches",
+    "missing-labels-equal-all": "whether another value matches what has none",
     "policies-keep-to-first-labels": "policies of a pod that got their label",
     "policies-stay-on-one-node": "what is left of a removed policy",
     "new-pods-are-no-members": "whom a node knows of a selector's new members",
@@ -95,6 +96,7 @@ def _of_written() -> Answers:
         "whom a rule for all namespaces admits": str(calico("p", "has(x)", everywhere).ingress[0].source.selector),
         "whether an empty selector selects a pod": kubernetes("p", {}, []).selector.matches(pod),
         "whether a policy selects a namesake": calico("p", "app == 'web'").selector.matches(twin),
+        "whether another value matches what has none": parse("c not in {'b'}").matches({"a": "b"}),
         "what a negation matches": [parse(text).matches({"a": "b"}) for text in ("a not in {'b'}", "!has(a)")],
     }
 

@@ -79,10 +79,9 @@ class Felix:
 
         Raises MissingCapability (Felix runs in no pod), EnvironmentBroken (not ready in time), LockLost.
         """
-        begun = self._end(node)
-        after, seconds, note = self._successor(begun)
+        done = self._done(self._end(node))
         known_good()
-        return Restart(node=node, before=_told(begun.pod), after=after, seconds=seconds, note=note)
+        return done
 
     def restart_around(self, nodes: Sequence[str], change: Callable[[], object]) -> list[Restart]:
         """Restart it by its pod on all of these nodes at once, and make a ``change`` while none of them has a Felix.
@@ -95,17 +94,20 @@ class Felix:
             self._gone(restart)
         change()
         early = [restart.node for restart in begun if self._came_back(restart)]
-        back = [(restart, self._successor(restart)) for restart in begun]
+        back = [self._done(restart) for restart in begun]
         if early:
             raise ControlBroken(
                 f"Felix on node {', '.join(early)} was back before the change was made, which says nothing about a "
                 "change that is made without it: run it again",
                 control="Felix is down",
             )
-        return [
-            Restart(node=restart.node, before=_told(restart.pod), after=after, seconds=seconds, note=note)
-            for restart, (after, seconds, note) in back
-        ]
+        return back
+
+    def restart_together(self, nodes: Sequence[str]) -> list[Restart]:
+        """Restart it by its pod on all of these nodes at once, or, of a host's service, that.  Raises as above."""
+        begun = [self._end(node) for node in nodes if not self._is_service(node)]
+        services = [self._restart_service(node) for node in nodes if self._is_service(node)]
+        return [*services, *map(self._done, begun)]
 
     def restart_each(self, nodes: Sequence[str]) -> list[Restart]:
         """Restart it alone on one node after the other: its process, or its pod where the process is out of reach.
@@ -208,6 +210,11 @@ class Felix:
         entry = self._journal.procedure(FELIX_RESTART, {"node": node}, f"Felix on node {node} is about to be restarted")
         self._journal.delete_owned_pod(target, f"restarts Felix on node {node}")
         return _Begun(node, before, entry, self._clock.monotonic())
+
+    def _done(self, begun: _Begun) -> Restart:
+        """Wait until it is back.  Raises as :meth:`restart`."""
+        after, seconds, note = self._successor(begun)
+        return Restart(node=begun.node, before=_told(begun.pod), after=after, seconds=seconds, note=note)
 
     def _gone(self, begun: _Begun) -> None:
         """Wait until the old pod is gone.  Raises EnvironmentBroken."""

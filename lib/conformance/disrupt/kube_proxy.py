@@ -1,4 +1,5 @@
-"""Restarting kube-proxy on a Windows node, where Services stay dead after the node's HNS network was made anew.
+"""Restarting kube-proxy on a node: for its own sake, or where Services stay dead after a Windows node's HNS network was
+made anew.
 
 Removing the network takes HNS' load balancers with it.  kube-proxy notices at its next sync that the network's id has
 changed and makes them again; but its source address was read when it started, and there are releases that never do
@@ -7,8 +8,10 @@ changed and makes them again; but its source address was read when it started, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from conformance.disrupt.patience import Patience
-from conformance.errors import EnvironmentBroken
+from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.journal.journalling import Journalling
 from conformance.kube.client import Kube, Obj
 from conformance.kube.waits import is_ready, pod_state
@@ -28,16 +31,32 @@ class KubeProxy:
 
     def restart(self, node: str) -> None:
         """Have its pod made anew.  Raises EnvironmentBroken (it runs in no pod, the new one is not ready), LockLost."""
-        before = self._pods(node)
-        if not before:
+        if not self._pods(node):
             raise EnvironmentBroken(
                 f"Services are dead on node {node} after its HNS network was made anew, and its kube-proxy runs in no "
                 f"pod of {NAMESPACE} ({' or '.join(LABELS)}): restart its service kube-proxy on the node"
             )
+        self._renew(node, f"revives Services on node {node}")
+
+    def renew(self, node: str, back: Callable[[], object]) -> None:
+        """Have its pod made anew where nothing was wrong; then ``back`` sees Services there again, or raises.
+
+        Raises MissingCapability (it runs in no pod), and as :meth:`restart`.
+        """
+        if not self._pods(node):
+            raise MissingCapability(
+                f"kube-proxy of node {node} runs in no pod of {NAMESPACE} ({' or '.join(LABELS)})",
+                "run it as a DaemonSet",
+            )
+        self._renew(node, f"restarts kube-proxy on node {node}")
+        back()
+
+    def _renew(self, node: str, why: str) -> None:
+        before = self._pods(node)
         uids = {item["metadata"]["uid"] for item in before}
         for item in before:
             target = ObjectRef(api_version="v1", kind="Pod", name=item["metadata"]["name"], namespace=NAMESPACE)
-            self._journal.delete_owned_pod(target, f"revives Services on node {node}")
+            self._journal.delete_owned_pod(target, why)
         settled = until(
             lambda: [pod for pod in self._pods(node) if pod["metadata"]["uid"] not in uids],
             lambda pods: any(map(is_ready, pods)),

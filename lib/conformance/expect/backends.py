@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from conformance.errors import Nonconformance, first_line
-from conformance.expect.engine.answered import unexpected_backend
+from conformance.expect.engine.answered import as_wanted, unexpected_backend
 from conformance.expect.explain import message
 from conformance.expect.explain.advice import kube_proxy
 from conformance.expect.guard import unless_changed
-from conformance.expect.tally import meaning
+from conformance.expect.poll import poll
+from conformance.expect.tally import Tally, meaning
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.protocol import same_pod
 from conformance.timing import until
@@ -28,6 +29,8 @@ MISSED_BY_CHANCE = 1e-6
 """How often one of the backends may get none of a source's connections by chance alone, in as many rounds as verdicts
 need: kube-proxy chooses at random, so of ``n`` backends some are missed by ``m`` connections with less than
 ``n * e^(-m/n)``."""
+LARGE = 5000
+"""Bytes of an answer that no packet holds: addresses have to be rewritten in each of several."""
 AT_LEAST = 12
 """Connections of one source in a round, however few the backends are: a Service may still lead to one that went."""
 
@@ -82,6 +85,37 @@ class Backends:
             wrong.append(said)
         if wrong:
             raise min(wrong, key=lambda error: not isinstance(error, Nonconformance))
+
+    def none(self, sources: Iterable[Workload], target: Target, *, because: str) -> None:
+        """No source's connection to the target is answered any more: it has no backend.  Raises Nonconformance."""
+        attempts = [self._attempt(source, target, Kind.TCP) for source in sources]
+        self._polled(attempts, lambda one: one.verdict is not Verdict.CONNECTED, "no connection", because)
+
+    def answer_whole(self, pairs: Iterable[Pair], *, because: str) -> None:
+        """What a client sends in :data:`LARGE` bytes comes back from a backend whole.  Raises Nonconformance."""
+        attempts = [self._attempt(source, target, Kind.HTTP, payload=LARGE) for source, target in pairs]
+        self._polled(attempts, lambda one: as_wanted(one, True), f"an answer of {LARGE} bytes", because)
+
+    def _attempt(self, source: Workload, target: Target, kind: Kind, *, payload: int = 0) -> Attempt:
+        give_up = self.expect.timings.of(source.os).http_give_up
+        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up, payload=payload)
+
+    def _polled(
+        self, attempts: Sequence[Attempt], right: Callable[[Observation], bool], expected: str, because: str
+    ) -> None:
+        """Ask until enough rounds in a row are right, each path decided for itself."""
+        polled = poll(self.expect, attempts, lambda seen: all(map(right, seen)), because=because)
+        tally = Tally(self.expect.context, "behaviour")
+        for index, (attempt, seen) in enumerate(polled):
+            target = attempt.target
+            assert target is not None
+            if polled.converged or polled.agreed(index, right):
+                tally.right(attempt.source, target, because)
+                continue
+            text = polled.message(index, expected, {"do": kube_proxy(attempt.source, target)})
+            error = unless_changed(self.expect, [attempt.source, *target.backends], Nonconformance(text, seen=seen))
+            tally.wrong(attempt.source, target, error)
+        tally.end()
 
     def _failure(
         self, client: Workload, target: Target, seen: Sequence[Observation], seconds: float, because: str

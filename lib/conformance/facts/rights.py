@@ -54,7 +54,8 @@ POLICIES: tuple[Right, ...] = (
         for group, resources, verbs in (
             ("networking.k8s.io", ("networkpolicies",), ("create", "patch", "delete")),
             ("projectcalico.org", ("networkpolicies", "globalnetworkpolicies", "tier.networkpolicies",
-                                   "tier.globalnetworkpolicies", "tiers"), ("create", "get", "update", "delete")),
+                                   "tier.globalnetworkpolicies", "tiers", "networksets"),
+             ("create", "get", "update", "delete")),
         )
         for resource in resources
         for verb in verbs

@@ -46,6 +46,8 @@ class Wish:
     name: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the pod beside ``app``, ``os`` and its seat."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Annotations of the pod beside those of its manifest."""
     namespace: str = ""
     """"": the worker's namespace, or its host namespace for roles in a node's network."""
     never_ready: bool = False
@@ -168,6 +170,7 @@ class Pods:
             template, role=wish.role, name=wish.called, node=wish.node, images=self.settings.images, labels=wish.labels,
             tolerations=tolerations(self.settings.tolerations), limits=self.settings.pod_limits,
         )  # fmt: skip
+        made["spec"]["template"]["metadata"].setdefault("annotations", {}).update(wish.annotations)
         if wish.never_ready:
             made["spec"]["template"]["spec"]["readinessGates"] = [{"conditionType": NEVER}]
         return made

@@ -1,12 +1,21 @@
-"""Clients that come while a policy is in force: the labels that they come with decide whether its rules admit them."""
+"""Pods that come while a policy is in force: the labels that they come with decide what it says of them."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from conformance.errors import EnvironmentBroken
 from conformance.model.change import ObjectRef
+from conformance.model.endpoint import Workload
 from conformance.pods.deploy import Pods, Wish
 from conformance.pods.groups import Group
 from conformance.pods.placement import Placement
 from conformance.pods.relabel import GUEST
+
+ADDRESS = "cni.projectcalico.org/ipAddrs"
+"""Annotation by which a pod asks Calico's IPAM for an address; for Linux pods alone (``kube.address_guard``)."""
 
 
 class Newcomers:
@@ -14,7 +23,10 @@ class Newcomers:
 
     def __init__(self, deployer: Pods, placement: Placement) -> None:
         self._deployer, self._placement = deployer, placement
-        self._made: list[str] = []
+        self._wishes: dict[str, Wish] = {}
+        """By the name of their Deployment."""
+        self._called: dict[str, str] = {}
+        """Pod's uid to the name of its Deployment."""
 
     def beside(self, clients: Group) -> tuple[Group, Group]:
         """A guest, with the label by which guests are known, and a stranger on each of these clients' nodes.
@@ -22,26 +34,70 @@ class Newcomers:
         They come all at once, and are of the clients' role, with its label ``app``.  Raises EnvironmentBroken when one
         is not ready in time.
         """
-        nodes = {node.name: node for node in self._placement.covered(clients.first.os)}
-        guests, strangers = (
-            [
-                Wish(
-                    role=client.role,
-                    node=nodes[client.node],
-                    name=f"{client.role}-{kind}-{self._placement.number(client.node)}",
-                    labels=labels,
+        guests = [self._like(client, "guest", labels={GUEST: "welcome"}) for client in clients]
+        strangers = [self._like(client, "stranger") for client in clients]
+        there = self._deploy([*guests, *strangers])
+        return Group(there[: len(guests)]), Group(there[len(guests) :])
+
+    def twins(self, servers: Group) -> Group:
+        """One more pod of each server's role, with its label ``app``, on its node.  Raises as :meth:`beside`."""
+        return Group(self._deploy([self._like(server, "twin") for server in servers]))
+
+    def replaced(self, pods: Group) -> Group:
+        """Those that their Deployments put in the place of these newcomers, which are deleted.  Raises as above."""
+        changes, names = self._deployer.changes, [self._called[pod.uid] for pod in pods]
+        for pod in pods:
+            target = ObjectRef(api_version="v1", kind="Pod", name=pod.pod, namespace=pod.namespace)
+            changes.delete(target, "its Deployment is to replace it")
+        self._await_gone(pods)
+        with ThreadPoolExecutor(max_workers=16) as pool:
+            wishes = [self._wishes[name] for name in names]
+            there = list(pool.map(lambda wish: self._deployer.again(wish, f"{wish.called} was deleted"), wishes))
+        self._called.update((pod.uid, name) for pod, name in zip(there, names, strict=True))
+        return Group(there)
+
+    def heirs(self, guests: Group) -> Group:
+        """Linux pods with the addresses of these guests, which go first, and without their label.
+
+        Raises as :meth:`beside`, and EnvironmentBroken where one got another address.
+        """
+        self._delete(self._called[guest.uid] for guest in guests)
+        self._await_gone(guests)
+        asked = [{ADDRESS: json.dumps([guest.address])} for guest in guests]
+        wishes = [self._like(guest, "heir", annotations=one) for guest, one in zip(guests, asked, strict=True)]
+        there = Group(self._deploy(wishes))
+        for heir, guest in zip(there, guests, strict=True):
+            if heir.address != guest.address and not self._deployer.changes.dry_run:
+                raise EnvironmentBroken(
+                    f"pod {heir.label} has the address {heir.address}, and asked for {guest.address}, which a pod "
+                    "that is gone had: ask again, or see what took it: calicoctl ipam show --ip"
                 )
-                for client in clients
-            ]
-            for kind, labels in (("guest", {GUEST: "welcome"}), ("stranger", {}))
-        )
-        self._made += [wish.called for wish in (*guests, *strangers)]
-        there = self._deployer.deploy([*guests, *strangers])
-        return Group(there[wish.called] for wish in guests), Group(there[wish.called] for wish in strangers)
+        return there
 
     def remove(self) -> None:
         """Delete them."""
-        for name in self._made:
+        self._delete(list(self._wishes))
+
+    def _like(self, pod: Workload, kind: str, **more: dict[str, str]) -> Wish:
+        nodes = {node.name: node for node in self._placement.covered(pod.os)}
+        name = f"{pod.role}-{kind}-{self._placement.number(pod.node)}"
+        return Wish(role=pod.role, node=nodes[pod.node], name=name, **more)  # type: ignore[arg-type]
+
+    def _deploy(self, wishes: list[Wish]) -> list[Workload]:
+        self._wishes.update((wish.called, wish) for wish in wishes)
+        there = self._deployer.deploy(wishes)
+        self._called.update((pod.uid, name) for name, pod in there.items())
+        return [there[wish.called] for wish in wishes]
+
+    def _delete(self, names: Iterable[str]) -> None:
+        for name in names:
             target = ObjectRef(api_version="apps/v1", kind="Deployment", name=name, namespace=self._deployer.namespace)
             self._deployer.changes.delete(target, "its test is over")
-        self._made.clear()
+            self._wishes.pop(name, None)
+
+    def _await_gone(self, pods: Group) -> None:
+        if self._deployer.changes.dry_run:
+            return
+        for pod in pods:
+            target = ObjectRef(api_version="v1", kind="Pod", name=pod.pod, namespace=pod.namespace)
+            self._deployer.changes.waits.gone(target, within=self._deployer.settings.timings.of(pod.os).delete)

@@ -40,6 +40,11 @@ class Relabel:
             self._set(pod, "labels", IRRELEVANT, "yes")
             self._set(pod, "annotations", IRRELEVANT, "yes")
 
+    def add_irrelevant_label_to_namespaces(self, *pods: Workload) -> None:
+        """Give the namespaces of pods a label that no policy selects."""
+        for namespace in dict.fromkeys(pod.namespace for pod in pods):
+            self._change(ObjectRef(api_version="v1", kind="Namespace", name=namespace), "labels", IRRELEVANT, "yes")
+
     def undo(self) -> None:
         """Remove every label and annotation that was added, best effort.  Re-raises the first failure."""
         failures: list[SuiteError] = []

@@ -177,7 +177,7 @@ class Services:
             made["metadata"]["name"] = name
             made["spec"]["selector"] = {SEAT: seat}
             done = self._changes.apply(made, f"makes {seat} reachable by {kind}", namespace=backend.namespace)
-            self._there[name] = self._read(done or made, backend)
+            self._there[name] = self.read(done or made, Group([backend]))
         return replace(self._there[name], backends=(backend,))  # which may have been replaced since
 
     def _of_role(self, backends: Group, kind: str) -> Service:
@@ -189,18 +189,19 @@ class Services:
         made["spec"]["selector"] = selector
         why = f"has {len(backends)} of the pods {first.role} behind it"
         done = self._changes.apply(made, why, namespace=first.namespace)
-        return replace(self._read(done or made, first), backends=tuple(backends))
+        return self.read(done or made, backends)
 
-    def _read(self, obj: Obj, backend: Workload) -> Service:
+    def read(self, obj: Obj, backends: Group) -> Service:
+        """A Service over these pods, as the API server filled it in."""
         spec = obj["spec"]
         return Service(
             name=obj["metadata"]["name"],
-            namespace=backend.namespace,
+            namespace=backends.first.namespace,
             domain=self._domain,
             cluster_ip=str(spec.get("clusterIP") or ""),
             node_port=_node_port(spec, "TCP"),
             node_port_udp=_node_port(spec, "UDP"),
-            backends=(backend,),
+            backends=tuple(backends),
         )
 
 

@@ -14,21 +14,21 @@ from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 
 Obj = dict[str, Any]
-Value = str | tuple[str, ...]
-"""A placeholder's value; several repeat the list's entry that names it."""
+Value = str | int | tuple[str, ...]
+"""A placeholder's value; several repeat the list's entry that names it.  A number stays one where it stands alone."""
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _OF_WORKLOADS = ("role", "address", "namespace", "node_address", "os")
 """What a manifest may say of a workload: ``${client.address}``."""
 
 
-def values(*, namespace: str, run: str, **named: Workload | Sequence[Workload] | str) -> dict[str, Value]:
+def values(*, namespace: str, run: str, **named: Workload | Sequence[Workload] | str | int) -> dict[str, Value]:
     """What manifests may name: the run's own words, plain values, and some fields of each workload.
 
     A field in which the workloads of a group differ has several values.
     """
     found: dict[str, Value] = {"namespace": namespace, "run": run}
     for name, one in named.items():
-        if isinstance(one, str):
+        if isinstance(one, str | int):
             found[name] = one
             continue
         members = [one] if isinstance(one, Workload) else list(one)
@@ -65,6 +65,9 @@ def unused(objects: Sequence[Obj], names: Sequence[str]) -> list[str]:
 
 def _filled(value: Any, known: Mapping[str, Value]) -> Any:
     if isinstance(value, str):
+        whole = _PLACEHOLDER.fullmatch(value)
+        if whole and isinstance(known[whole[1]], int):
+            return known[whole[1]]
         return _PLACEHOLDER.sub(lambda match: _single(match[1], known), value)
     if isinstance(value, dict):
         return {_filled(key, known): _filled(entry, known) for key, entry in value.items()}
@@ -76,10 +79,10 @@ def _filled(value: Any, known: Mapping[str, Value]) -> Any:
 def _each(entry: Any, known: Mapping[str, Value]) -> list[Mapping[str, Value]]:
     """What is known, once for each value of the placeholder in a list's entry that has several."""
     asked = {name for text in _texts(_without_lists(entry)) for name in _PLACEHOLDER.findall(text)}
-    several = sorted(name for name in asked if not isinstance(known[name], str))
+    several = sorted(name for name in asked if isinstance(known[name], tuple))
     if not several:
         return [known]
-    return [{**known, several[0]: item} for item in known[several[0]]]
+    return [{**known, several[0]: item} for item in known[several[0]]]  # type: ignore[union-attr]
 
 
 def _without_lists(value: Any) -> Any:
@@ -91,11 +94,11 @@ def _without_lists(value: Any) -> Any:
 
 def _single(name: str, known: Mapping[str, Value]) -> str:
     value = known[name]
-    if not isinstance(value, str):
+    if isinstance(value, tuple):
         raise UsageProblem(
             f"${{{name}}} has {counted(len(value), 'value')}, and only a list's entry is repeated for each of them"
         )
-    return value
+    return str(value)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -89,6 +89,7 @@ class Felix:
         self._log("INFO", "Felix starting up")
         self.routing.settings = effective(self._typha.felix_configurations, self._node.name)
         self._exiting = False
+        self.faults.lives(True)
         if self._windows is not None:
             self._windows.felix_started()
         self._typha.graph.subscribe(self._node.name, self.queue.policy)
@@ -111,6 +112,7 @@ class Felix:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         self.queue.drop()
+        self.faults.lives(False)
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result

@@ -100,7 +100,7 @@ class NodePolicy(DueMarks):
         gone: list[str] = []
         for uid in due.endpoints:
             if self._graph.is_on(uid, self._node):
-                now, before = self._program(self._graph.keys_for(uid)), self._endpoints.get(uid)
+                now, before = self._program(self._faults.keys_for(self._graph, uid)), self._endpoints.get(uid)
                 if due.everything or before is None or before.program != now.program:
                     changed[uid] = now.program
                     self._endpoints[uid] = now

@@ -133,7 +133,7 @@ class WindowsNodePolicy(DueMarks):
         computed = {}
         self._builder.hosts = tuple(f"{address}/32" for address in self._host_addresses())
         for uid in uids:
-            keys, namespace = self._graph.keys_for(uid), self._graph.pod(uid).namespace
+            keys, namespace = self._faults.keys_for(self._graph, uid), self._graph.pod(uid).namespace
             if (keys, namespace) not in shared:
                 tiers = self._faults.read(self._graph.tiers_for(keys))
                 applying = tuple(frozenset(policy.key for policy in tier.policies) for tier in tiers)

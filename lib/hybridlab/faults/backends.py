@@ -18,6 +18,7 @@ WORDS: dict[Way, str] = {
     "no-udp-node-ports": "no NodePorts for UDP",
     "own-port": "backends at the Service's own port",
     "unready": "backends with those that are not ready",
+    "never-again": "no backends of a Service that once had none left",
 }
 
 
@@ -53,6 +54,7 @@ def _wrong(name: str, way: Way, description: str) -> FaultType:
 
 TYPES = (
     _wrong("backends-stale", "stale", "Kube-proxy keeps the backends that each Service had first"),
+    _wrong("last-backend-stays-away", "never-again", "A Service that has lost its last backend gets none any more"),
     _wrong("one-backend", "first", "Kube-proxy uses the first backend of each Service alone"),
     _wrong("backends-of-another", "others", "Kube-proxy uses the backends of another Service that serve the same port"),
     _wrong(

@@ -12,11 +12,11 @@ from typing import Literal
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 
-Way = Literal["stale", "first", "others", "no-node-ports", "no-udp-node-ports", "own-port", "unready"]
+Way = Literal["stale", "first", "others", "no-node-ports", "no-udp-node-ports", "own-port", "unready", "never-again"]
 """``stale``: a Service keeps the backends that it had first; ``first``: it has the first of its backends alone;
 ``others``: it has those of another Service that serve the same port; ``no-node-ports``: it has its ClusterIP alone;
 ``no-udp-node-ports``: it has NodePorts for TCP alone; ``own-port``: backends are asked at the Service's own port;
-``unready``: it has those that are not ready as well."""
+``unready``: it has those that are not ready as well; ``never-again``: once it has lost its last one it has none."""
 
 
 class ServiceGate:
@@ -27,6 +27,8 @@ class ServiceGate:
         self._true: dict[str, ServiceTable] = {}
         self._served: dict[str, ServiceTable] = {}
         self._wrong: dict[str, tuple[Way, frozenset[str]]] = {}
+        self._emptied: dict[str, set[str]] = {}
+        """Node to the ports of Services that have lost their last backend there, under ``never-again``."""
         self._lost: set[str] = set()
         """Nodes without any Service."""
 
@@ -44,6 +46,7 @@ class ServiceGate:
     async def straighten(self, fault: str) -> None:
         """No longer; nothing when the fault is not there."""
         _, nodes = self._wrong.pop(fault, ("stale", frozenset[str]()))
+        self._emptied.clear()
         for node in nodes:
             await self._serve(node)
 
@@ -68,12 +71,22 @@ class ServiceGate:
         if node in self._lost:
             table = replace(table, ports=())
         for way, nodes in self._wrong.values():
-            if node in nodes:
+            if node in nodes and way == "never-again":
+                table = self._never_again(node, table, before)
+            elif node in nodes:
                 table = replace(table, ports=tuple(_wrong(port, way, table, before) for port in table.ports))
         table = replace(table, ports=tuple(replace(port, unready=()) for port in table.ports))  # programmed nowhere
         if table != before:
             await self._dataplane.set_services(node, table)
             self._served[node] = table
+
+    def _never_again(self, node: str, table: ServiceTable, before: ServiceTable | None) -> ServiceTable:
+        emptied = self._emptied.setdefault(node, set())
+        had = {port.name for port in before.ports if port.backends} if before else set()
+        emptied |= {port.name for port in table.ports if not port.backends and port.name in had}
+        emptied &= {port.name for port in table.ports}
+        ports = (replace(port, backends=()) if port.name in emptied else port for port in table.ports)
+        return replace(table, ports=tuple(ports))
 
 
 def _wrong(port: ServicePort, way: Way, table: ServiceTable, before: ServiceTable | None) -> ServicePort:

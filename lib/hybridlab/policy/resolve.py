@@ -144,6 +144,19 @@ class Graph:
         """The sets that a policy's rules name; none of a policy that is gone."""
         return frozenset(self._sets_of.get(key, ()))
 
+    @property
+    def policies(self) -> Mapping[PolicyKey, Policy]:
+        """All policies; for faults."""
+        return self._policies
+
+    def labels_of(self, uid: str) -> Labels:
+        """An endpoint's full labels; for faults."""
+        return self._endpoints[uid].labels
+
+    def has_set(self, name: str) -> bool:
+        """Whether a policy names a set; for faults."""
+        return name in self._sets
+
     def members(self, name: str) -> tuple[str, ...]:
         """Members of a set."""
         return self._sets[name].members()

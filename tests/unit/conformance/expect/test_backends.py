@@ -104,3 +104,44 @@ def test_one_that_is_never_used_and_one_that_should_not_be_are_told(pods: list[s
 def test_a_backend_that_restarted_says_nothing() -> None:
     with pytest.raises(EnvironmentBroken, match="restarted"):
         asked({"b"}, c=[by_turns("a")])
+
+
+def empty(*answers: Answer) -> None:
+    prober = ScriptedProber({"c": list(answers)})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    Backends(expect).none([workload("c")], SERVICE, because="the Service selects no pod")
+
+
+def test_a_service_without_backends_may_refuse_or_say_nothing_once_it_has_lost_them() -> None:
+    empty(by_turns("a"), Verdict.REFUSED)
+    empty(by_turns("a"), Verdict.TIMED_OUT)
+
+
+def test_a_service_that_goes_on_leading_to_what_it_has_lost_is_wrong() -> None:
+    with pytest.raises(Nonconformance, match="expected no connection, observed CONNECTED"):
+        empty(by_turns("a"))
+
+
+def whole(*answers: Answer) -> list[int]:
+    prober = ScriptedProber({"c": list(answers)})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    sizes: list[int] = []
+
+    def answer(attempt: Attempt, number: int) -> Observation:
+        sizes.append(attempt.payload)
+        told = answers[min(number, len(answers) - 1)]
+        assert callable(told)
+        return told(attempt, number)
+
+    prober.answers = {"c": [answer]}
+    Backends(expect).answer_whole([(workload("c"), SERVICE)], because="each packet is rewritten")
+    return sizes
+
+
+def test_large_answers_are_asked_for_and_come_from_a_backend() -> None:
+    assert set(whole(by_turns("a", "b"))) == {5000}
+
+
+def test_a_large_answer_that_does_not_come_is_wrong() -> None:
+    with pytest.raises(Nonconformance, match="expected an answer of 5000 bytes, observed TIMED_OUT"):
+        whole(by_turns(""))

@@ -54,6 +54,22 @@ def test_services_lose_their_node_ports_alone_and_get_them_back() -> None:
     asyncio.run(run())
 
 
+def test_a_service_that_lost_its_last_backend_gets_none_again_until_the_fault_is_healed() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            gate, full = ServiceGate(made.dataplane.plane), ServiceTable(ports=(port("a", "192.168.0.1"), port("new")))
+            empty = ServiceTable(ports=(port("a"), port("new")))
+            both = ServiceTable(ports=(port("a", "192.168.0.1"), port("new", "192.168.0.2")))
+            await gate.bend("fault", "never-again", ["linux-1"])
+            for table in (full, empty, both):
+                await gate.set_services("linux-1", table)
+            assert served(made, "linux-1") == {"a": [], "new": ["192.168.0.2"]}
+            await gate.straighten("fault")
+            assert served(made, "linux-1")["a"] == ["192.168.0.1"]
+
+    asyncio.run(run())
+
+
 def test_unready_backends_are_used_until_the_fault_is_healed() -> None:
     async def run() -> None:
         async with lab() as made:

@@ -1,0 +1,141 @@
+"""Expectations about what holds all the while that something happens, and not only before and after it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect.engine.answered import ARRIVED, as_wanted, default_kind
+from conformance.expect.engine.pairs import Pairs, each
+from conformance.expect.explain import message
+from conformance.expect.guard import unless_changed
+from conformance.expect.tally import Tally
+from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt
+from conformance.model.counted import counted
+from conformance.model.endpoint import Target
+from conformance.model.observation import Observation
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+AGREE = 2
+"""Connections at one target that show that it was open: a single one may have begun before the denial did."""
+NAP = 0.05
+"""s.  Longest wait for an answer before looking whether it is over."""
+
+
+@dataclass
+class _Asked:
+    """One path, with what it answered and how many seconds after the beginning it was asked."""
+
+    attempt: Attempt
+    seen: list[tuple[float, Observation]] = field(default_factory=list)
+    error: Exception | None = None
+
+    @property
+    def target(self) -> Target:
+        assert self.attempt.target is not None
+        return self.attempt.target
+
+
+@dataclass
+class Throughout:
+    """What one test expects of paths while it does something."""
+
+    expect: Expect
+
+    def closed_while(
+        self, work: Callable[[], object], *, closed: Iterable[Pairs], beside: Iterable[Pairs], because: str
+    ) -> None:
+        """No ``closed`` path opens while ``work`` is done; each of their sources gets through ``beside`` meanwhile.
+
+        All are asked at the cadence of their source's system, from a moment before the work begins to one after it has
+        ended.  Raises what the work raises, Nonconformance with the second in which a path was first seen open, and
+        ControlBroken for a path whose source got nowhere.
+        """
+        shut, opened = self._paths(closed, want=False), self._paths(beside, want=True)
+        stop = threading.Event()
+        asking = threading.Thread(target=self._ask, args=([*shut, *opened], stop), name="asks throughout")
+        asking.start()
+        try:
+            work()
+        finally:
+            stop.set()
+            asking.join()
+        alive = {one.attempt.source.uid for one in opened if any(as_wanted(seen, True) for _, seen in one.seen)}
+        tally = Tally(self.expect.context, "closed")
+        for one in shut:
+            if problem := self._problem(one, shut, alive, because):
+                tally.wrong(one.attempt.source, one.target, problem)
+            else:
+                asked = counted(len(one.seen), "time", "times")
+                tally.right(one.attempt.source, one.target, f"{because}; asked {asked} meanwhile")
+        tally.end()
+
+    def _paths(self, pairs: Iterable[Pairs], *, want: bool) -> list[_Asked]:
+        patience = self.expect.timings
+        return [
+            _Asked(
+                Attempt(
+                    source=source, target=target, kind=default_kind(target, want=want),
+                    give_up_after=patience.of(source.os).tcp_give_up,
+                )
+            )
+            for source, target in each(list(pairs))
+        ]  # fmt: skip
+
+    def _ask(self, paths: Sequence[_Asked], stop: threading.Event) -> None:
+        """Ask until it is over, and hear what is under way then."""
+        clock, asking = self.expect.clock, self.expect.prober.asking()
+        began, under_way, due = clock.monotonic(), dict[int, tuple[_Asked, float]](), dict[str, float]()
+        try:
+            while not stop.is_set() or under_way:
+                now = clock.monotonic() - began
+                again = [
+                    one
+                    for one in paths
+                    if not stop.is_set() and one.error is None and due.get(one.attempt.source.uid, 0.0) <= now
+                    and not asking.waits(one.attempt.source.uid)
+                ]  # fmt: skip
+                for one in again:
+                    due[one.attempt.source.uid] = now + self.expect.timings.of(one.attempt.source.os).poll_every
+                tickets = asking.begin([one.attempt for one in again]) if again else []
+                under_way.update((ticket, (one, now)) for ticket, one in zip(tickets, again, strict=True))
+                while (answer := asking.next(NAP)) is not None:
+                    one, at = under_way.pop(answer.ticket)
+                    one.error = answer.error
+                    if answer.observation is not None:
+                        one.seen.append((at, answer.observation))
+        finally:
+            asking.cancel()
+
+    def _problem(self, one: _Asked, all_closed: Sequence[_Asked], alive: set[str], because: str) -> Exception | None:
+        """What is wrong with a path that was to be closed."""
+        if one.error is not None:
+            return one.error
+        attempt = one.attempt
+        reached = [(at, seen) for at, seen in one.seen if seen.verdict in ARRIVED]
+        there = sum(
+            seen.verdict in ARRIVED for other in all_closed if other.target == one.target for _, seen in other.seen
+        )
+        if reached and there >= AGREE:
+            first, last = reached[0][0], reached[-1][0]
+            text = message.connectivity(
+                self.expect.context.claims, attempt, expected="TIMED_OUT all the while", because=because,
+                seen=[seen for _, seen in one.seen], seconds=one.seen[-1][0],
+                further={
+                    "open": f"from {first:.1f} s to {last:.1f} s after the beginning",
+                    "policies": "; ".join(self.expect.context.policies()) or "none of this test",
+                    "do": f"read Felix' log on node {one.target.backends[0].node} for those seconds",
+                },
+            )  # fmt: skip
+            verdict = Nonconformance(text, seen=[seen for _, seen in reached])
+            return unless_changed(self.expect, [attempt.source, *one.target.backends], verdict, want=False)
+        if attempt.source.uid not in alive or not one.seen:
+            return ControlBroken(
+                f"{attempt.label}: its source got through to nobody meanwhile, so that its silence proves nothing",
+                control="beside",
+            )
+        return None

@@ -1,0 +1,47 @@
+"""Services that come in front of pods, get other backends, lose all of them, and go, while a policy is in force."""
+
+from __future__ import annotations
+
+from conformance.kube import manifest
+from conformance.kube.changes import Changes, reference
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import Target
+from conformance.pods.groups import Group
+from conformance.pods.roles import MANIFESTS
+from conformance.pods.services import Services
+
+NOBODY = {"app": "nobody"}
+"""Labels that no pod has."""
+
+
+class PassingServices:
+    """The Services of one test, one over each role's pods; :meth:`remove` takes them away again."""
+
+    def __init__(self, changes: Changes, services: Services) -> None:
+        self._changes, self._services = changes, services
+        self._made: list[ObjectRef] = []
+
+    def come(self, *groups: Group) -> list[Target]:
+        """A Service in front of the pods of each of these groups; asked for again, the same with these backends."""
+        return [self._over(at, group) for at, group in enumerate(groups)]
+
+    def lose_backends(self, *groups: Group) -> None:
+        """The Services of these groups, in the order in which they came, select no pod any more."""
+        for at, group in enumerate(groups):
+            self._over(at, group, NOBODY)
+
+    def remove(self) -> None:
+        """Delete them."""
+        for target in self._made:
+            self._changes.delete(target, "its test is over")
+        self._made.clear()
+
+    def _over(self, at: int, backends: Group, selector: dict[str, str] | None = None) -> Target:
+        first = backends.first
+        made = manifest.load(MANIFESTS / "services" / "cluster-ip.yaml")[0]
+        made["metadata"]["name"] = f"passing-{at + 1}"
+        made["spec"]["selector"] = selector or {"app": first.role}
+        target = reference(made, first.namespace)
+        self._made += [target] if target not in self._made else []
+        done = self._changes.apply(made, f"comes and goes in front of {first.role}s", namespace=first.namespace)
+        return self._services.read(done or made, backends).by_address

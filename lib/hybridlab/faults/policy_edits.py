@@ -1,0 +1,134 @@
+"""Edits of running policies that a Felix does not honour: of one field it keeps what it said at first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from hybridlab.calico.felix_faults import Keys
+from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types
+from hybridlab.policy.policy import Peer, Policy, PolicyKey, PolicyRule
+from hybridlab.policy.render import TierPolicies
+
+Tiers = tuple[TierPolicies, ...]
+
+
+TYPES = Types()
+
+
+def _without_wider(now: tuple[str, ...], before: tuple[str, ...]) -> tuple[str, ...]:
+    """A set's networks without those that cover one that went: with it goes what is wider (calico#13274)."""
+    return tuple(net for net in now if "/" not in net or not set(before) - set(now))
+
+
+def _written(rule: PolicyRule, name: str) -> list[object]:
+    return [(rule.written.get(side) or {}).get(name) for side in ("source", "destination")]
+
+
+def _selectors(name: str, now: PolicyRule, first: PolicyRule) -> PolicyRule:
+    """A rule with its first selectors where that one of them was edited: Felix has both as one."""
+    if _written(now, name) == _written(first, name):
+        return now
+    return _peers(now, first, lambda peer, before: replace(peer, selector=before.selector))
+
+
+def _peers(now: PolicyRule, first: PolicyRule, change: Callable[[Peer, Peer], Peer]) -> PolicyRule:
+    return replace(now, source=change(now.source, first.source), destination=change(now.destination, first.destination))
+
+
+_RULES: Mapping[str, Callable[[PolicyRule, PolicyRule], PolicyRule]] = {
+    "action": lambda now, first: replace(now, action=first.action),
+    "ports": lambda now, first: _peers(now, first, lambda peer, before: replace(peer, ports=before.ports)),
+    "nets": lambda now, first: _peers(now, first, lambda peer, before: replace(peer, nets=before.nets)),
+    "rule-selector": lambda now, first: _selectors("selector", now, first),
+    "rule-namespaces": lambda now, first: _selectors("namespaceSelector", now, first),
+}
+FIELDS = (*_RULES, "order", "types", "selector", "network-set", "overlapping-nets")
+"""Fields whose edits can be ignored; ``overlapping-nets``: with a network that leaves a NetworkSet go wider ones."""
+
+
+@TYPES.fault("policy-edit-ignored", "policy", NODE_OR_ALL, Parameter("field", ", ".join(FIELDS), choices=FIELDS))
+class PolicyEditIgnored(Fault):
+    """Felix keeps one field of policies as it was when they came, whatever they are edited into."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._identity, self._field = identity, parameters["field"]
+        self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
+        self._graph = lab.calico.typha.graph
+        self._first: dict[PolicyKey, Policy] = {}
+        self._members: dict[str, tuple[str, ...]] = {}
+        """Set to the members that it had last, or, of one with networks, first."""
+
+    async def inject(self) -> None:
+        """From now on; what is there is what policies and sets said at first."""
+        for felix in self._felixes.values():
+            felix.faults.applying[self._identity] = self._applying
+            felix.faults.stale[self._identity] = self._stale
+            felix.faults.stale_sets[self._identity] = self._stale_set
+            felix.start_over()
+
+    async def heal(self) -> None:
+        """Read all policy again."""
+        for felix in self._felixes.values():
+            for hooks in (felix.faults.applying, felix.faults.stale, felix.faults.stale_sets):
+                hooks.pop(self._identity, None)
+            felix.start_over()
+
+    async def evidence(self) -> list[str]:
+        """Whose Felix ignores edits."""
+        return [
+            f"Felix of {node} ignores edits of {self._field}"
+            for node, felix in self._felixes.items()
+            if self._identity in felix.faults.stale
+        ]
+
+    def _look(self) -> None:
+        """Remember policies that came, forget those that went."""
+        there = self._graph.policies
+        self._first = {key: self._first.get(key, policy) for key, policy in there.items()}
+
+    def _applying(self, uid: str, keys: Keys) -> Keys:
+        self._look()
+        if self._field != "selector":
+            return keys
+        labels = self._graph.labels_of(uid)
+        edited = [key for key, policy in self._graph.policies.items() if policy.selector != self._first[key].selector]
+        kept = frozenset(key for key in edited if self._first[key].selector.matches(labels))
+        return (keys - frozenset(edited)) | kept
+
+    def _stale(self, tiers: Tiers) -> Tiers:
+        self._look()
+        return tuple(replace(tier, policies=self._policies(tier.policies)) for tier in tiers)
+
+    def _policies(self, policies: tuple[Policy, ...]) -> tuple[Policy, ...]:
+        if self._field == "order":
+            return tuple(sorted(policies, key=lambda policy: self._first[policy.key].order))
+        if self._field == "types":
+            return tuple(replace(policy, types=self._first[policy.key].types) for policy in policies)
+        if self._field not in _RULES:
+            return policies
+        return tuple(
+            replace(
+                policy,
+                ingress=self._rules(policy.ingress, self._first[policy.key].ingress),
+                egress=self._rules(policy.egress, self._first[policy.key].egress),
+            )
+            for policy in policies
+        )
+
+    def _rules(self, now: tuple[PolicyRule, ...], first: tuple[PolicyRule, ...]) -> tuple[PolicyRule, ...]:
+        both = zip(now, first, strict=False)
+        return (*(_RULES[self._field](*pair) for pair in both), *now[len(first) :])
+
+    def _stale_set(self, name: str, members: tuple[str, ...]) -> tuple[str, ...]:
+        """What a set had last, of one that edited rules name no more; what it had first, of one with networks."""
+        known = self._members.get(name)
+        if not self._graph.has_set(name):
+            return known or ()
+        if self._field == "network-set" and known is not None and any("/" in member for member in known):
+            return known
+        if self._field == "overlapping-nets":
+            members = _without_wider(members, known or ())
+        self._members[name] = members
+        return members

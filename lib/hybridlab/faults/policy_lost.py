@@ -1,0 +1,214 @@
+"""Policy that is lost over time: an event after it, which is no policy's business, takes it from pods of a node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.informer import Informer
+from hybridlab.calico.felix import Felix
+from hybridlab.calico.felix_faults import Keys
+from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types
+from hybridlab.faults.rules import policy_not_enforced
+
+SOON = 15.0
+"""Seconds.  A pod that comes so soon after its node's Felix has started is right after it."""
+SLICES = "endpointslices.discovery.k8s.io"
+
+TYPES = Types()
+EVENTS: Mapping[str, str] = {
+    "service-made": SLICES,
+    "service-changed": SLICES,
+    "service-gone": SLICES,
+    "pod-replaced": "pods",
+    "pod-labels": "pods",
+    "namespace-labels": "namespaces",
+    "kube-proxy-restart": "pods",
+    "member-deleted": "pods",
+    "policy-removed": "",
+    "felix-down": "",
+    "felix-restart": "",
+    "new-pod-after-felix-restart": "pods",
+}
+"""What policy is lost after, to the objects whose changes tell of it; empty: Felix does.
+
+Two of them are about what stays: ``member-deleted`` (the address of a pod that is gone stays in sets) and
+``policy-removed`` (of several pods of a node that the same policies select the last stays closed when they go)."""
+
+
+@TYPES.fault("policy-lost", "policy", NODE_OR_ALL, Parameter("after", ", ".join(EVENTS), choices=tuple(EVENTS)))
+class PolicyLost(Fault):
+    """Pods of a node lose their policy after an event that is no policy's business, until other policies apply."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._lab, self._identity, self._event = lab, identity, parameters["after"]
+        self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
+        self._graph = lab.calico.typha.graph
+        self._lost: dict[str, Keys | None] = {}
+        """Uid to the policies that it has lost; None: those that it will have first."""
+        self._informer: Informer | None = None
+        self._follows = False
+        """What was there at first has been heard of."""
+        self._labels: dict[str, Mapping[str, str]] = {}
+        """Uid to the labels that a pod came with."""
+        self._had: dict[str, Keys] = {}
+        self._left: set[str] = set()
+        """Addresses of pods that are gone."""
+        self._seen: dict[str, set[str]] = {}
+        """Set to all members that it ever had."""
+        self._started: dict[str, float] = {}
+        self._open = {
+            node: policy_not_enforced(lab, identity, {"node": node, "protocol": "all"}) for node in self._felixes
+        }
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def inject(self) -> None:
+        """Wait for the event."""
+        for node, felix in self._felixes.items():
+            felix.faults.applying[self._identity] = self._applying
+            felix.faults.on_life[self._identity] = partial(self._lives, node)
+            if self._event == "member-deleted":
+                felix.faults.stale_sets[self._identity] = self._members
+        if resource := EVENTS[self._event]:
+            self._informer = Informer(self._lab.client, resource)
+            self._informer.on(
+                lambda new: self._changed(None, new), self._changed, lambda last: self._changed(last, None)
+            )
+            await self._informer.start()
+            await self._informer.wait_synced()
+            self._follows = True
+
+    async def heal(self) -> None:
+        """All policy is there again."""
+        if self._informer is not None:
+            informer, self._informer = self._informer, None
+            await informer.stop()
+        for felix in self._felixes.values():
+            faults = felix.faults
+            for hooks in (faults.applying, faults.on_life, faults.stale_sets):
+                hooks.pop(self._identity, None)
+            felix.start_over()
+        await asyncio.gather(*self._tasks)
+        await asyncio.gather(*(opened.heal() for opened in self._open.values()))
+
+    async def evidence(self) -> list[str]:
+        """Where policy is lost after that event."""
+        waits = [
+            f"pods of {node} lose policy: {self._event}"
+            for node, felix in self._felixes.items()
+            if self._identity in felix.faults.applying
+        ]
+        return waits + [line for opened in self._open.values() for line in await opened.evidence()]
+
+    # -- what Felix asks
+
+    def _applying(self, uid: str, keys: Keys) -> Keys:
+        if self._event == "policy-removed":
+            self._removed(uid, keys)
+        if uid not in self._lost:
+            return keys
+        if self._lost[uid] is None and keys:
+            self._lost[uid] = keys
+        if self._lost[uid] == keys:
+            return frozenset()
+        if self._lost[uid] is not None:
+            del self._lost[uid]
+        return keys
+
+    def _removed(self, uid: str, keys: Keys) -> None:
+        """When policies go, what they closed stays closed at the last of several pods to which they applied."""
+        node = self._graph.pod(uid).node
+        if keys:
+            self._had[uid] = keys
+            return
+        had = self._had.get(uid)
+        alike = sorted(
+            other for other in self._graph.endpoints_on(node) if had is not None and self._had.get(other) == had
+        )
+        if len(alike) > 1 and alike[-1] == uid:
+            rule = ("f_fwd", f"ip daddr {self._graph.pod(uid).address} ct state new drop")
+            self._do(self._lab.dataplane.set_fault_rules(node, self._identity, [rule]))
+
+    def _members(self, name: str, members: tuple[str, ...]) -> tuple[str, ...]:
+        seen = self._seen.setdefault(name, set())
+        seen.update(members)
+        return tuple(sorted({*members, *(seen & self._left)}))
+
+    # -- what happens
+
+    def _lives(self, node: str, starts: bool) -> None:
+        if self._event == "felix-down":
+            self._do(self._open[node].heal() if starts else self._open[node].inject())
+        if not starts:
+            return
+        self._started[node] = asyncio.get_running_loop().time()
+        if self._event == "felix-restart":
+            self._lose(node, lambda pod: True)
+
+    def _do(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _changed(self, old: Obj | None, new: Obj | None) -> None:
+        """An object came, changed or went."""
+        match self._event:
+            case "service-made" | "service-changed" | "service-gone":
+                self._backends_changed(_addresses(old), _addresses(new))
+            case "namespace-labels" if old and new and _labels(old) != _labels(new):
+                self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["name"])
+            case "pod-labels" if old and new and _labels(old) != _labels(new):
+                self._lose_everywhere(lambda pod: pod.uid == new["metadata"]["uid"])
+            case "member-deleted" if old and not new:
+                self._left.add((old.get("status") or {}).get("podIP") or "")
+            case "kube-proxy-restart" if new and not old and self._follows:
+                if _labels(new).get("k8s-app", "").startswith("kube-proxy"):
+                    self._lose(str(new["spec"].get("nodeName")), lambda pod: True)
+            case "pod-replaced" | "new-pod-after-felix-restart" if new and not old:
+                self._came(new)
+
+    def _came(self, pod: Obj) -> None:
+        uid, labels = pod["metadata"]["uid"], _labels(pod)
+        replaces, node = labels in self._labels.values(), pod["spec"].get("nodeName")
+        self._labels[uid] = labels
+        if not self._follows:
+            return
+        now = asyncio.get_running_loop().time()
+        soon = any(now - at < SOON for where, at in self._started.items() if node in {None, "", where})
+        if replaces if self._event == "pod-replaced" else soon:
+            self._lost[uid] = None
+
+    def _backends_changed(self, before: Collection[str], now: Collection[str]) -> None:
+        happened = "service-changed" if before and now else "service-gone" if before else "service-made"
+        if self._follows and happened == self._event and before != now:
+            self._lose_everywhere(lambda pod: pod.address in {*before, *now})
+
+    def _lose_everywhere(self, test: Callable[[Any], bool]) -> None:
+        for node in self._felixes:
+            self._lose(node, test)
+
+    def _lose(self, node: str, test: Callable[[Any], bool]) -> None:
+        felix = self._felixes.get(node)
+        for uid in self._graph.endpoints_on(node) if felix else ():
+            keys = self._graph.keys_for(uid)
+            if keys and test(self._graph.pod(uid)):
+                self._lost[uid] = keys
+                _due(felix, uid)
+
+
+def _due(felix: Felix | None, uid: str) -> None:
+    assert felix is not None
+    felix.queue.policy.endpoint_due(uid)
+
+
+def _labels(obj: Obj) -> Mapping[str, str]:
+    return obj["metadata"].get("labels") or {}
+
+
+def _addresses(slice_: Obj | None) -> frozenset[str]:
+    endpoints: Iterable[Obj] = (slice_ or {}).get("endpoints") or ()
+    return frozenset(address for endpoint in endpoints for address in endpoint["addresses"])

@@ -1,0 +1,110 @@
+"""Each field of a policy that is edited in place is in force as it is now: it opens and closes what it says now.
+
+What a rule does and its ports are XPOL-12, behind a tier XPOL-13; here are ports, and the fields that POL-1 is about.
+"""
+
+from conformance.fixtures import Expect, Policy, Relabel, Sides, WorkerPods
+from conformance.marks import manifest, needs, verifies
+
+pytestmark = [needs(calico_policy=True)]
+
+LINUX, WINDOWS = "app == 'linux-client'", "app == 'windows-client'"
+ELSEWHERE = "conformance/team == 'elsewhere'"
+ENTERING = {"selected": "app in {'linux-server', 'windows-server'}", "direction": "Ingress"}
+LEAVING, NOBODY = {**ENTERING, "direction": "Egress"}, {"selected": "app == 'nobody'", "direction": "Egress"}
+NOWHERE = {"low": "192.0.2.0/25", "high": "192.0.2.128/25"}
+EVERYWHERE = {"low": "0.0.0.0/1", "high": "128.0.0.0/1"}
+
+
+@manifest("policy/over-time/edited_port.yaml")
+@verifies("XPOL-12", part="port", provisional=True)
+def test_the_port_that_a_rule_names_now_is_open_and_no_other(policy: Policy, sides: Sides, expect: Expect) -> None:
+    ways, beside = sides.strangers.to(sides.servers), sides.strangers.to(sides.friends).tcp(8080)
+    echo, page, before, after = ways.tcp(8080), ways.tcp(80), policy.filled(port="8080"), policy.filled(port="80")
+    expect.change(before, open=[*echo, *beside], closed=page, because="the one rule opens port 8080")
+    expect.change(
+        after, open=[*page, *beside], closed=echo, because="the rule's port is 80 now, and nothing else of it"
+    )
+
+
+@manifest("policy/over-time/edited_port_behind_a_tier.yaml")
+@needs(v3_api=True)
+@verifies("XPOL-13", part="edited port", provisional=True)
+def test_the_port_that_a_rule_behind_a_tier_names_now_is_open(policy: Policy, sides: Sides, expect: Expect) -> None:
+    ways, beside = sides.strangers.to(sides.servers), sides.strangers.to(sides.friends).tcp(8080)
+    echo, page, before, after = ways.tcp(8080), ways.tcp(80), policy.filled(port="8080"), policy.filled(port="80")
+    expect.change(before, open=[*echo, *beside], closed=page, because="the second tier's rule opens port 8080")
+    expect.change(
+        after, open=[*page, *beside], closed=echo, because="the rule's port is 80 now, and nothing else of it"
+    )
+
+
+@manifest("policy/over-time/edited_peers.yaml")
+@verifies("POL-1", part="calico: edited selectors of a rule", provisional=True)
+def test_whom_a_rule_selects_now_enters_and_whom_it_selected_does_no_more(
+    pods: WorkerPods, policy: Policy, sides: Sides, expect: Expect
+) -> None:
+    linux, windows, away = sides.friends, sides.strangers, pods.elsewhere("windows")
+    own = f"kubernetes.io/metadata.name == '{pods.namespace}'"
+    first, second = sides.between(linux, windows + away), sides.between(windows, linux + away)
+    third, there = sides.between(away, linux + windows), policy.filled(pods=WINDOWS, namespaces=ELSEWHERE)
+    filled, edited = policy.filled(pods=LINUX, namespaces=own), policy.filled(pods=WINDOWS, namespaces=own)
+    expect.change(filled, open=first.opened, closed=first.closed, because="the rule selects Linux clients")
+    expect.change(edited, open=second.opened, closed=second.closed, because="it selects Windows clients now")
+    expect.change(there, open=third.opened, closed=third.closed, because="it selects those of another namespace now")
+
+
+@manifest("policy/over-time/edited_nets.yaml")
+@verifies("POL-1", part="calico: edited networks of a rule", provisional=True)
+def test_who_is_in_a_rules_networks_now_enters_and_who_was_does_no_more(
+    policy: Policy, sides: Sides, expect: Expect
+) -> None:
+    other = sides.between(sides.strangers, sides.friends)
+    linux = policy.filled(friend=sides.friends, wide="192.0.2.0/24")
+    windows = policy.filled(friend=sides.strangers, wide="192.0.2.0/24")
+    expect.change(linux, open=sides.opened, closed=sides.closed, because="the rule names the Linux client's address")
+    expect.change(windows, open=other.opened, closed=other.closed, because="it names the Windows clients' now")
+
+
+@manifest("policy/over-time/edited_place.yaml")
+@verifies("POL-1", part="calico: edited order, types and selector of a policy", provisional=True)
+def test_a_policy_is_asked_where_for_what_and_about_whom_it_says_now(
+    policy: Policy, sides: Sides, expect: Expect
+) -> None:
+    out, enter = sides.servers.to(sides.friends).tcp(8080), sides.closed
+    last, first = policy.filled(order=30, **ENTERING), policy.filled(order=10, **ENTERING)
+    leaving, nobody = policy.filled(order=10, **LEAVING), policy.filled(order=10, **NOBODY)
+    expect.change(last, open=[*enter, *out], because="order 20 lets everybody in, before order 30 lets nobody")
+    expect.change(first, open=[*sides.beside, *out], closed=enter, because="order 10 lets nobody in, before order 20")
+    expect.change(leaving, open=[*enter, *sides.beside], closed=out, because="it is about who leaves now")
+    expect.change(nobody, open=[*enter, *out], because="it selects no pod any more")
+
+
+@manifest("policy/over-time/edited_network_set.yaml")
+@needs(v3_api=True)
+@verifies("POL-1", part="calico: edited networks of a NetworkSet", provisional=True)
+def test_who_is_in_a_network_set_now_enters_and_who_was_does_no_more(
+    policy: Policy, sides: Sides, expect: Expect
+) -> None:
+    linux, windows, ways = sides.friends, sides.strangers, [*sides.opened, *sides.closed]
+    other, theirs = sides.between(windows, linux), policy.filled(friend=linux, **NOWHERE)
+    wider, narrowed = policy.filled(friend=windows, **EVERYWHERE), policy.filled(friend=linux, **EVERYWHERE)
+    expect.change(theirs, open=sides.opened, closed=sides.closed, because="the set has the Linux client's address")
+    theirs = policy.filled(friend=windows, **NOWHERE)
+    expect.change(theirs, open=other.opened, closed=other.closed, because="it has the Windows clients' addresses now")
+    expect.change(wider, open=ways, because="it has networks around all addresses, too")
+    expect.change(narrowed, open=ways, because="the Windows clients' addresses left it, and the wider networks stay")
+
+
+@manifest("policy/over-time/edited_network_set.yaml")
+@needs(v3_api=True)
+@verifies("POL-1", part="calico: pods among the networks of a NetworkSet", provisional=True)
+def test_who_is_in_a_network_set_and_has_its_label_enters_and_the_others_do_not(
+    policy: Policy, sides: Sides, relabel: Relabel, expect: Expect
+) -> None:
+    relabel.label_as_guest(*sides.friends)
+    narrow, wide = policy.filled(friend=sides.friends, **NOWHERE), policy.filled(friend=sides.friends, **EVERYWHERE)
+    both, because = [*sides.opened, *sides.closed], "a guest's address is in the set as well"
+    expect.change(narrow, open=sides.opened, closed=sides.closed, because=because)
+    expect.change(wide, open=both, because="the set has networks around all addresses, the guest's among them")
+    expect.change(narrow, open=sides.opened, closed=sides.closed, because="they left it, and the guest did not")

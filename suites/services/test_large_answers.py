@@ -1,0 +1,17 @@
+"""Answers that fit into no packet come through Services whole: by ClusterIP, and by NodePort."""
+
+from conformance.fixtures import OS, Backends, Services, WorkerPods
+from conformance.marks import about, directions, verifies
+
+BECAUSE = "whoever rewrites addresses does so in every packet"
+
+
+@about("clusterip")
+@directions()
+@verifies("CONN-4", part="{client_os}->{server_os} answers above the MTU", provisional=True)
+def test_a_large_answer_comes_through_services_whole(
+    pods: WorkerPods, services: Services, backends: Backends, client_os: OS, server_os: OS
+) -> None:
+    pod_pairs = pods.clients(client_os).to(pods.servers(server_os)).one_per_build()
+    ways = [*pod_pairs.through(services.by_address), *pod_pairs.through(services.by_node_port)]
+    backends.answer_whole(ways, because=BECAUSE)

@@ -1,0 +1,19 @@
+"""A Service that loses its last backend answers nobody, and leads to its backends again once they are back."""
+
+from conformance.fixtures import OS, Backends, Expect, PassingServices, WorkerPods
+from conformance.marks import about, each_os, verifies
+
+
+@about("clusterip")
+@each_os("server_os")
+@verifies("CONN-4", part="last {server_os} backends away and back", provisional=True)
+def test_a_service_leads_to_its_backends_again_once_they_are_back(
+    pods: WorkerPods, passing_services: PassingServices, backends: Backends, expect: Expect, server_os: OS
+) -> None:
+    clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
+    (front,) = passing_services.come(servers)
+    expect.reachable(clients, front, because="the Service has backends")
+    passing_services.lose_backends(servers)
+    backends.none(clients, front, because="the Service selects no pod any more")
+    passing_services.come(servers)
+    expect.reachable(clients, front, because="the Service selects the same pods again")

@@ -1,0 +1,78 @@
+"""What holds all the while: a path that opens for a moment is told with its seconds, and silence is no denial."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
+from conformance.expect.context import Context
+from conformance.expect.throughout import Throughout
+from conformance.expect.traffic import Expect
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Decision
+from conformance.model.observation import Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
+
+STRANGER, SERVER = workload("stranger", "windows"), workload("server")
+TARGET = replace(target(), backends=(SERVER,))
+UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
+
+
+def throughout(*answers: Answer, decided: list[Decision] | None = None) -> Throughout:
+    keep: list[Decision] = [] if decided is None else decided
+    prober = ScriptedProber({"stranger": list(answers)})
+    return Throughout(Expect(prober, load_timings(), Context(claims=("XPOL-18",), keep=keep.extend), prober.clock))
+
+
+def asked(one: Throughout, seconds: float = 10.0, *, alive: bool = True) -> None:
+    """Ask until so many seconds are over, by the clock of the script."""
+    clock = one.expect.prober.clock  # type: ignore[attr-defined]
+
+    def work() -> None:
+        while clock.now < seconds:
+            pass
+
+    beside = [(STRANGER, BYSTANDER)] if alive else []
+    one.closed_while(work, closed=[[(STRANGER, TARGET)]], beside=[beside] if beside else [], because="it stays")
+
+
+def test_a_path_that_stays_closed_is_confirmed_with_how_often_it_was_asked() -> None:
+    decided: list[Decision] = []
+    asked(throughout(DROPPED, decided=decided))
+    assert [one.verdict for one in decided] == [ClaimVerdict.CONFIRMED]
+    assert "it stays; asked " in decided[0].reason
+
+
+def test_a_path_that_opens_and_closes_again_is_told_with_its_seconds() -> None:
+    with pytest.raises(Nonconformance) as told:
+        asked(throughout(DROPPED, DROPPED, UP, UP, UP, DROPPED))
+    first, *rest = str(told.value).splitlines()
+    assert "expected TIMED_OUT all the while, observed TIMED_OUT" in first
+    assert "CONNECTED" in first
+    assert any("after the beginning" in line for line in rest)
+    assert any("read Felix' log on node linux-1" in line for line in rest)
+
+
+def test_a_single_connection_is_none() -> None:
+    asked(throughout(DROPPED, DROPPED, UP, DROPPED))
+
+
+def test_a_source_that_gets_nowhere_proves_nothing() -> None:
+    with pytest.raises(ControlBroken, match="got through to nobody"):
+        asked(throughout(DROPPED), alive=False)
+
+
+def test_a_broken_probe_is_no_denial() -> None:
+    with pytest.raises(ProbeBroken):
+        asked(throughout(DROPPED, ProbeBroken("no answer")))
+
+
+def test_what_the_work_raises_is_raised() -> None:
+    def work() -> None:
+        raise ControlBroken("Felix was back too soon", control="Felix is down")
+
+    with pytest.raises(ControlBroken, match="too soon"):
+        throughout(DROPPED).closed_while(work, closed=[[(STRANGER, TARGET)]], beside=[], because="it stays")
