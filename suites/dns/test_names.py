@@ -32,13 +32,14 @@ def test_windows_itself_finds_the_short_name(
     command.windows_resolves(clients, service.name, [service.cluster_ip], because=because)
 
 
-@verifies("CONN-6", part="windows, short name from elsewhere")
-def test_a_windows_pod_does_not_find_a_short_name_of_another_namespace(
-    pods: WorkerPods, services: Services, expect: Expect
+@verifies("CONN-6", part="{client_os}, short name from elsewhere")
+@each_os("client_os")
+def test_a_pod_does_not_find_a_short_name_of_another_namespace(
+    pods: WorkerPods, services: Services, expect: Expect, client_os: OS
 ) -> None:
     service = services.cluster_ip(pods.server("linux"))
-    because = "Windows pods have one suffix, that of their own namespace, in which there is no such Service"
-    expect.resolves(pods.elsewhere("windows"), service.name, [], because=because)
+    because = "of all namespaces' suffixes pods have that of their own alone, in which there is no such Service"
+    expect.resolves(pods.elsewhere(client_os), service.name, [], because=because)
 
 
 @verifies("CONN-6", part="linux, name and namespace")

@@ -490,6 +490,22 @@ def pods_never_go(api: Api) -> Iterator[None]:
             api.merge(path, {"metadata": {"finalizers": None}})
 
 
+@contextmanager
+def services_end_with_a_policy(api: Api) -> Iterator[None]:
+    """A namespace's Services have no backends any more as soon as a policy of services comes there."""
+
+    def end(policy: Any) -> None:
+        meta = policy["metadata"]
+        if not meta["name"].startswith("only-the-client-enters"):
+            return
+        services = f"/api/v1/namespaces/{meta['namespace']}/services"
+        for item in api("GET", services)["items"]:
+            api.merge(f"{services}/{item['metadata']['name']}", {"spec": {"selector": {"nobody": "here"}}})
+
+    with on_each(api, "/apis/networking.k8s.io/v1/networkpolicies", end):
+        yield
+
+
 EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
     item.__name__: item
     for item in (
@@ -518,6 +534,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         foreign_tier_allows,
         harmless_policies_of_others,
         pods_never_go,
+        services_end_with_a_policy,
         default_deny_in_new_namespaces,
     )
 }

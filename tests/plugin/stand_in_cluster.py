@@ -52,7 +52,7 @@ def facts(**changes: object) -> Facts:
     values: dict[str, object] = {
         "kubernetes_version": "v1.34.1", "calico_version": "v3.31.2", "mode": "vxlan", "datastore": "kubernetes",
         "install": "operator", "platform": "kubernetes", "cni": "Calico", "ipam": "calico-ipam",
-        "kube_proxy_mode": "iptables",
+        "kube_proxy_mode": "iptables", "single_network": True,
         "calico_apis": ("projectcalico.org/v3", "crd.projectcalico.org/v1"),
     }  # fmt: skip
     values |= {key: value for key, value in changes.items() if key in values}

@@ -22,7 +22,7 @@ FIND = (
     "Get-CimInstance Win32_Process -Filter ('Name=''' + $name + '''') | "
     "Where-Object { $_.CommandLine -match '( -|component )felix *$' } | ForEach-Object { "
 )
-"""``calico-node.exe -felix`` up to v3.31, ``calico.exe component felix`` since, as felix-service.ps1 runs them.  What
+"""``calico-node.exe -felix`` up to v3.32, ``calico.exe component felix`` since, as felix-service.ps1 runs them.  What
 its probes run begins every few seconds and ends otherwise: ``calico-node.exe -felix-live``, ``calico.exe component node
 health --felix-ready`` (tigera/operator, pkg/render/windows.go)."""
 LIST = FIND + "$_.ProcessId } }"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from conformance.errors import ControlBroken
+from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect.engine.answered import as_wanted, telling
 from conformance.expect.explain import message
 from conformance.expect.poll import Polled, poll
@@ -33,8 +33,9 @@ class OwnNode:
     def lets_in(self, paths: Sequence[Pair], *, direct: Sequence[Pair], admitted: Sequence[Pair], because: str) -> None:
         """Under a policy that admits others, strangers get in by these paths, and by pod address (``direct``) do not.
 
-        A path that is closed is one on which the limitation is gone: LIFTED.  Raises ControlBroken where those who are
-        ``admitted`` do not get in, strangers do by pod address, or a path is now open and now closed.
+        A path that is closed is one on which the limitation is gone: LIFTED.  Raises Nonconformance where a path does a
+        third thing each time, and ControlBroken where those who are ``admitted`` do not get in, strangers do by pod
+        address, or a path is now open and now closed.
         """
         self.expect.controls([admitted], because="the policy admits them")
         out = self._poll(direct, lambda seen: seen.verdict is Verdict.TIMED_OUT, "the policy does not admit them")
@@ -51,9 +52,10 @@ class OwnNode:
                 closed = f"{attempt.label}: closed as by pod address, {message.summary(seen)}"
                 tally.right(attempt.source, attempt.target, closed, ClaimVerdict.LIFTED)
             else:
-                wavers = polled.message(index, "CONNECTED each time, or TIMED_OUT each time", {})
-                broken = ControlBroken(wavers, control="a path that is now open and now closed", seen=seen)
-                tally.wrong(attempt.source, attempt.target, broken)
+                told = polled.message(index, "CONNECTED each time, or TIMED_OUT each time", {})
+                wavers = ControlBroken(told, control="a path that is now open and now closed", seen=seen)
+                steady = len({each.verdict for each in seen}) == 1
+                tally.wrong(attempt.source, attempt.target, Nonconformance(told, seen=seen) if steady else wavers)
         self.expect.controls([admitted], because="the policy admits them still")
         tally.end()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,6 +43,8 @@ def resolves(
 
     Without answers in ``to``, a server that knows says that there is no such record: to an A question also that there
     is no such name (NXDOMAIN); other records are asked for of names that have an A record, which NXDOMAIN would deny.
+    Last of all resolvers ask for the bare name, which the cluster's DNS forwards: that the server beyond refuses it is
+    as good, for it has no such name either.
     With servers in ``at`` each of them is asked, in place of the one that the source's own resolver settings name.
     Each source, at each server, is a decision of its own; raises Nonconformance for the first that is wrong.
     """
@@ -96,8 +99,14 @@ class _Question:
     def told(self, seen: Observation) -> bool:
         """Whether the answer is right, however late."""
         if not self.wanted:
-            return seen.verdict is Verdict.NO_SUCH_NAME and not (self.exists and _denied(seen))
+            none = seen.verdict is Verdict.NO_SUCH_NAME and not (self.exists and _denied(seen))
+            return none or (not self.exists and self._refused_beyond(seen))
         return seen.verdict is Verdict.RESOLVED and sorted(seen.answers) == self.wanted
+
+    def _refused_beyond(self, seen: Observation) -> bool:
+        """Whether the bare name alone is what a server had no answer to, in the words of the agents."""
+        said = rf"(REFUSED|SERVFAIL) from \S+ for {re.escape(self.name)}"
+        return seen.verdict is Verdict.DNS_FAILED and re.fullmatch(said, seen.detail) is not None
 
     def slow(self, attempt: Attempt) -> float:
         """s.  A later answer is late."""

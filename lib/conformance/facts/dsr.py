@@ -4,7 +4,9 @@ Only what the process itself was started with says so: its command line (:mod:`c
 which kube-proxy or the script that starts it repeats that line, and the arguments of its container.  The DaemonSet of
 sig-windows-tools names a script alone, and Windows never reads the ConfigMap of Linux' kube-proxy, in which kubeadm
 writes ``enableDSR: false``.  Where a log or arguments do not name the flag it is not known: what starts kube-proxy may
-add it, or a configuration file.
+add it, or a configuration file.  Beside ``--config`` the flag counts nothing, wherever it is named: kube-proxy puts the
+file in the place of what its flags said, logging and ``--hostname-override`` apart (kubernetes
+cmd/kube-proxy/app/options.go, Complete; enable-dsr is bound to the configuration in init_windows.go).
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ SET = re.compile(r"^\s*[\"']?enableDSR[\"']?:\s*[\"']?(?P<value>\w+)", re.MULTIL
 """In a KubeProxyConfiguration, below ``winkernel``."""
 LOGGED = re.compile(r"kube-proxy\.exe|\bFLAG: ")
 """In lines of a log that repeat what kube-proxy was started with."""
+BEGINS = re.compile(r"kube-proxy\.exe|\bFLAG: --config=")
+"""In those that say whether a file has the settings; kube-proxy writes its flags by name, this one before the other."""
 FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
 """Go's spellings."""
 NAMESPACE, PREFIX = "kube-system", "kube-proxy"
@@ -32,9 +36,9 @@ HEAD = 64 * 1024
 
 
 def told(text: str) -> bool | None:
-    """What a command line says, whose last word counts; None: nothing."""
+    """What a command line says, whose last word counts; None: nothing, as always where it names a ``--config``."""
     found = list(FLAG.finditer(text))
-    return found[-1]["value"] not in FALSE if found else None
+    return found[-1]["value"] not in FALSE if found and configuration(text) is None else None
 
 
 def configuration(line: str) -> str | None:
@@ -51,8 +55,12 @@ def set_in(text: str) -> bool | None:
 
 def logged(log: str) -> bool | None:
     """What the newest start in a log says; None: nothing."""
-    said = [value for line in log.splitlines() if LOGGED.search(line) and (value := told(line)) is not None]
-    return said[-1] if said else None
+    said, configured = None, False
+    for line in filter(LOGGED.search, log.splitlines()):
+        if BEGINS.search(line):
+            configured = configuration(line) is not None
+        said = None if configured else said if (value := told(line)) is None else value
+    return said
 
 
 def with_dsr(kube: Kube, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:

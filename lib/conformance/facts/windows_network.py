@@ -110,12 +110,16 @@ class WindowsNetwork:
         return Fact(ANY, "no DaemonSet says KUBE_NETWORK: the names that plugins give")
 
     def single_network(self) -> Fact[bool]:
-        """Whether Calico's CNI plugin keeps a node to one HNS network, as the configuration that it is given says."""
+        """Whether Calico's CNI plugin keeps a node to one HNS network, as the configuration that it is given says.
+
+        Where it is given none it does: the operator (pkg/render/windows.go), cni-plugin's installer and the templates
+        of the zip file and of RKE2 write true, and who writes otherwise has changed them.
+        """
         found = SINGLE.search(self._variable("CNI_NETWORK_CONFIG") or "")
         if found:
             where = f"windows_use_single_network in CNI_NETWORK_CONFIG of {described(self._found.windows)}"
             return Fact(found[1] == "true", where)
-        return Fact(None, "not known: no DaemonSet says windows_use_single_network to Calico's plugin on Windows")
+        return Fact(True, "no DaemonSet says windows_use_single_network: true, as every installer of Calico writes it")
 
     def _variable(self, name: str) -> str | None:
         return variable(self._reading, self._found.windows, name)

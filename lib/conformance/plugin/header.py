@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from conformance.catalog import Applies, NotApplicable, Version, applicability, catalog
+from conformance.facts.windows_troubles import windows_troubles
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, Facts
 from conformance.pods.coverage import Covered, unlike_covered
@@ -119,8 +120,11 @@ def nodes(facts: Facts, os: OS) -> str:
 
 
 def assumptions(facts: Facts) -> list[str]:
-    """What is taken for granted: where a fact is not known, and where one version stands for several."""
-    return [*_version(facts), *_edition(facts), *_versions_on_nodes(facts), *_windows_versions(facts)]
+    """What is taken for granted: where a fact is not known, where one version stands for several, and what is not
+    Calico's fault.
+    """
+    troubles = windows_troubles(facts.nodes)
+    return [*_version(facts), *_edition(facts), *_versions_on_nodes(facts), *_windows_versions(facts), *troubles]
 
 
 def _edition(facts: Facts) -> list[str]:

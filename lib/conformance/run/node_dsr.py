@@ -1,7 +1,8 @@
 """Direct server return of Windows nodes as a run finds it out: kube-proxy's own command line before all else.
 
 Read whole it is the truth: a flag that is absent has its default, which is off in every release (kubernetes
-pkg/proxy/winkernel), unless ``--config`` names a file, which says it then.
+pkg/proxy/winkernel).  Where ``--config`` names a file, the file alone says it, whatever flags stand beside
+(:mod:`conformance.facts.dsr`).
 
 The command line needs a HostProcess pod on the node, which is made when a test first asks; where there can be none,
 what detection read from logs and arguments counts (:mod:`conformance.facts.dsr`).
@@ -64,10 +65,10 @@ class NodeDsr:
         if not lines:
             return read if read.known else Fact(None, f"{read.source}; no {PROGRAM} runs on node {node}")
         where = f"{READ} on node {node}: {_cut(lines[0])}"
-        if (value := dsr.told(lines[0])) is not None:
-            return Fact(value, where)
         if (path := dsr.configuration(lines[0])) is not None:
             return self._configured(node, path, where, hosts)
+        if (value := dsr.told(lines[0])) is not None:
+            return Fact(value, where)
         return Fact(False, f"{where}, without --enable-dsr, which means off")
 
     def _configured(self, node: str, path: str, where: str, hosts: Hosts) -> Fact[bool]:

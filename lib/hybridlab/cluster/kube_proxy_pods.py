@@ -51,14 +51,14 @@ class WindowsKubeProxies:
         self._commands: dict[str, str] = {}
         self._processes: dict[str, int] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
-        if profile.kube_proxy.windows != "service":
+        if not profile.kube_proxy.on_host:
             control_plane.on_container_started(self._started)
             control_plane.on_container_stopped(self._stopped)
 
     def process(self, node: str) -> tuple[int, str] | None:
         """Process id and command line; None while there is no such process."""
         machine, _ = self._nodes[node]
-        if self._profile.kube_proxy.windows == "service":
+        if self._profile.kube_proxy.on_host:
             vip = self._source_vip(node)
             program, network = provider_of(self._profile).kube_proxy_program, self._plane.kube_proxy(vip)
             command = service_command(self._profile, machine, program, network)

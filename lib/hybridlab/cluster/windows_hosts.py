@@ -12,6 +12,7 @@ from hybridlab.controllers.manager import ControlPlane
 from hybridlab.networks.contract.windows_node import WindowsNode
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.model import HostAnswer
+from hybridlab.windows import kube_proxy
 from hybridlab.windows.host import HostRefused, HostState, WindowsHost
 
 
@@ -58,7 +59,7 @@ def _state(
         pod_policies=lambda: node.pod_policies,
         remote_routes=remote_routes,
         services=lambda: control_plane.kube_proxies.table(name),
-        files=lambda: {node.cni_path: node.cni_text},
+        files=lambda: {node.cni_path: node.cni_text, **kube_proxy.files(profile, node.machine)},
         felix_process=lambda: node.process,
         kube_proxy_process=lambda: kube_proxies.process(name),
         restart_felix=lambda: calico.restart_felix(name),

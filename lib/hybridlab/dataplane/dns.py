@@ -1,8 +1,9 @@
 """The cluster's DNS: answers from one zone over UDP and TCP, with the sockets that it is given.
 
 A, SRV and PTR records; any other type of an existing name is an empty answer, an unknown name under the cluster's
-domain NXDOMAIN, everything else REFUSED: there is no upstream.  It knows no Kubernetes; the zone is set from outside
-and holds for every server at once.
+domain NXDOMAIN.  Everything else is forwarded, as by the Corefile that kubeadm installs, to a server that knows nothing
+of it: NXDOMAIN too, and not with authority.  It knows no Kubernetes; the zone is set from outside and holds for every
+server at once.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class Resolver:
         elif name.endswith(_REVERSE):
             address = ".".join(reversed(name.removesuffix(_REVERSE).split(".")))
             if address not in zone.ptr:
-                reply.header.rcode = dns.RCODE.REFUSED
+                self._forward(dns, reply)
             elif question.qtype in (dns.QTYPE.PTR, dns.QTYPE.ANY):
                 target = dns.PTR(zone.ptr[address])
                 reply.add_answer(dns.RR(question.qname, dns.QTYPE.PTR, ttl=TTL, rdata=target))
@@ -161,9 +162,14 @@ class Resolver:
             if name not in self._inner and name != zone.domain:
                 reply.header.rcode = dns.RCODE.NXDOMAIN
         else:
-            reply.header.rcode = dns.RCODE.REFUSED
+            self._forward(dns, reply)
         if name == zone.domain or name.endswith(f".{zone.domain}"):
             self._add_authority(dns, reply)
+
+    @staticmethod
+    def _forward(dns: Any, reply: Any) -> None:
+        """What a recursive server beyond the cluster says of a name that nobody has."""
+        reply.header.rcode, reply.header.aa, reply.header.ra = dns.RCODE.NXDOMAIN, 0, 1
 
     def _add_authority(self, dns: Any, reply: Any) -> None:
         """An empty answer names the zone's start, which is how resolvers tell it from a referral."""

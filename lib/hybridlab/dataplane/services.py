@@ -64,8 +64,8 @@ table ip kube {{
     meta mark and {_KEPT} == {_KEPT} accept
     jump node-port-sources
     meta mark and {_MASQUERADE} == {_MASQUERADE} masquerade fully-random
-    ct status dnat ip saddr . ip daddr @hairpin masquerade fully-random
     jump sources
+    ct status dnat ip saddr . ip daddr @hairpin masquerade fully-random
   }}
   chain k_forward {{
     type filter hook forward priority -10; policy accept;

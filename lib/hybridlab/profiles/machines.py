@@ -61,7 +61,7 @@ def machines(profile: Profile) -> tuple[Machine, ...]:
 
 
 def told_to_use_dsr(profile: Profile, machine: Machine) -> bool:
-    """kube-proxy of this Windows node runs with ``--enable-dsr=true``; whether its build can do it is another thing."""
+    """kube-proxy of this Windows node is told to use direct server return; whether its build can is another thing."""
     own = machine.group.windows_dsr
     return profile.kube_proxy.windows_dsr if own is None else own
 

@@ -108,12 +108,18 @@ class KubeProxy:
     """kube-proxy's mode."""
 
     windows_dsr: bool = True
-    """Windows kube-proxy runs with --enable-dsr=true; else without the flag.  A node group may say otherwise."""
-    windows: Literal["arguments", "sig-windows-tools", "service"] = "arguments"
+    """Windows kube-proxy is told to use DSR, by --enable-dsr=true or its file.  A node group may say otherwise."""
+    windows: Literal["arguments", "sig-windows-tools", "service", "configuration"] = "arguments"
     """How kube-proxy gets to Windows nodes.  arguments: a DaemonSet kube-proxy-windows whose pods name kube-proxy's own
     arguments.  sig-windows-tools: that repository's DaemonSet (hostprocess/calico/kube-proxy), which names start.ps1
-    alone; the script finds the arguments.  service: a process of the host without a pod (AKS, EKS, RKE2, by hand)."""
+    alone; the script finds the arguments.  service: a process of the host without a pod (AKS, EKS, RKE2, by hand).
+    configuration: such a process whose file says it (``--config``), beside an --enable-dsr=true that counts nothing."""
     node_port_range: str = "30000-32767"
+
+    @property
+    def on_host(self) -> bool:
+        """Windows nodes run it without a pod."""
+        return self.windows in {"service", "configuration"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -200,8 +200,8 @@ class WindowsHost:
 
 
 def felix_command(version: str) -> tuple[str, str]:
-    """Name and command line of Felix' process on Windows: ``calico-node.exe`` up to v3.31, ``calico.exe`` since."""
+    """Name and command line of Felix' process on Windows, by felix-service.ps1: ``calico.exe`` from v3.33 on."""
     found = re.match(r"v?(\d+)\.(\d+)", version)
-    if found and (int(found[1]), int(found[2])) >= (3, 32):
+    if found and (int(found[1]), int(found[2])) >= (3, 33):
         return "calico.exe", "calico.exe component felix"
     return "calico-node.exe", "calico-node.exe -felix"

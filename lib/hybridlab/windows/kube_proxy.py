@@ -15,6 +15,8 @@ NAME = "kube-proxy.exe"
 SANDBOX = "C:\\hpc"
 """``CONTAINER_SANDBOX_MOUNT_POINT`` from containerd 1.7 on."""
 DSR_FLAG = "--enable-dsr=true"
+CONFIGURATION = "C:\\k\\kube-proxy.conf"
+"""Where a kube-proxy that a file configures has it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,8 @@ class NetworkFlags:
 
 def service_command(profile: Profile, machine: Machine, program: str, network: NetworkFlags) -> str:
     """The command line of a kube-proxy that the host itself runs."""
+    if profile.kube_proxy.windows == "configuration":
+        return f"{program} --v=3 --hostname-override={machine.name} --config={CONFIGURATION} {DSR_FLAG}"
     flags = [
         "--v=3", "--proxy-mode=kernelspace", f"--hostname-override={machine.name}", "--kubeconfig=c:\\k\\config",
         f"--cluster-cidr={profile.network.pod_cidr}", *network.flags,
@@ -39,6 +43,18 @@ def service_command(profile: Profile, machine: Machine, program: str, network: N
         flags.append(DSR_FLAG)
         gates = (*gates, "WinDSR=true")
     return " ".join([program, *flags, *_gates(gates)])
+
+
+def files(profile: Profile, machine: Machine) -> dict[str, str]:
+    """What kube-proxy reads on the host, by path: a KubeProxyConfiguration, in whose place no flag steps."""
+    if profile.kube_proxy.windows != "configuration":
+        return {}
+    dsr = str(told_to_use_dsr(profile, machine)).lower()
+    text = (
+        "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: kernelspace\n"
+        f"featureGates:\n  WinDSR: {dsr}\nwinkernel:\n  enableDSR: {dsr}\n  networkName: Calico\n"
+    )
+    return {CONFIGURATION: text}
 
 
 def script_command(profile: Profile, machine: Machine, network: NetworkFlags) -> str:

@@ -76,7 +76,7 @@ def install_of(profile: Profile) -> Install:
 
 def kube_proxy_service(profile: Profile) -> str:
     """The Windows service that kube-proxy is on this cluster; empty: it is none."""
-    return provider_of(profile).kube_proxy_service if profile.kube_proxy.windows == "service" else ""
+    return provider_of(profile).kube_proxy_service if profile.kube_proxy.on_host else ""
 
 
 def provider_of(profile: Profile) -> Provider:

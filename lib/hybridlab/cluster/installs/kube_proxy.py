@@ -42,14 +42,13 @@ def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
 
 
 def _configuration(profile: Profile) -> list[tuple[str, Obj]]:
-    """kubeadm's ConfigMap.  It is that of Linux: what it says of DSR holds on Windows only for who reads it there."""
-    if not provider_of(profile).kube_proxy_configured and profile.kube_proxy.windows == "service":
+    """kubeadm's ConfigMap.  It is that of Linux: what it says of DSR nobody reads on Windows."""
+    if not provider_of(profile).kube_proxy_configured and profile.kube_proxy.on_host:
         return []
-    dsr = profile.kube_proxy.windows_dsr and profile.kube_proxy.windows == "arguments"
     text = (
         "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
         f"clusterCIDR: {profile.network.pod_cidr}\nmode: iptables\n"
-        f"winkernel:\n  enableDSR: {str(dsr).lower()}\n  networkName: Calico\n"
+        "winkernel:\n  enableDSR: false\n  networkName: Calico\n"
     )
     return [config_map("kube-proxy", NAMESPACE, {"config.conf": text})]
 
@@ -67,7 +66,7 @@ def _linux(profile: Profile) -> Obj:
 
 def _on_windows(profile: Profile, plane: Plane) -> list[Obj]:
     match profile.kube_proxy.windows:
-        case "service":
+        case "service" | "configuration":
             return []
         case "sig-windows-tools":
             return [_sig_windows_tools(profile)]
@@ -95,7 +94,7 @@ def _with_arguments(profile: Profile, plane: Plane, *, dsr: bool) -> Obj:
     made = container(
         "kube-proxy", _windows_image(profile),
         command=["kube-proxy.exe"],
-        args=["--config=/var/lib/kube-proxy/config.conf", "--hostname-override=$(NODE_NAME)",
+        args=["--kubeconfig=/var/lib/kube-proxy/kubeconfig.conf", "--hostname-override=$(NODE_NAME)",
               "--proxy-mode=kernelspace", *plane.kube_proxy("$(SOURCE_VIP)").flags,
               *(["--enable-dsr=true", "--feature-gates=WinDSR=true"] if dsr else [])],
         env={"NODE_NAME": "field:spec.nodeName", "POD_IP": "field:status.podIP", "KUBE_NETWORK": "Calico.*",

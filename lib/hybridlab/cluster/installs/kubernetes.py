@@ -24,14 +24,26 @@ MIRROR = {"kubernetes.io/config.mirror": "lab", "kubernetes.io/config.source": "
 COREFILE = """\
 .:53 {
     errors
-    health
+    health {
+       lameduck 5s
+    }
     ready
-    kubernetes DOMAIN in-addr.arpa {
+    kubernetes DOMAIN in-addr.arpa ip6.arpa {
+       pods insecure
+       fallthrough in-addr.arpa ip6.arpa
        ttl 30
     }
+    prometheus :9153
+    forward . /etc/resolv.conf {
+       max_concurrent 1000
+    }
     cache 30
+    loop
+    reload
+    loadbalance
 }
 """
+"""As kubeadm installs it (kubernetes cmd/kubeadm/app/phases/addons/dns/manifests.go), whatever else does."""
 
 
 def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import ControlBroken, NotAboutThisCluster
+from conformance.errors import ControlBroken, Nonconformance, NotAboutThisCluster
 from conformance.expect.context import Context
 from conformance.expect.own_node import OwnNode
 from conformance.expect.traffic import Expect
@@ -81,6 +81,13 @@ def test_a_path_that_is_now_open_and_now_closed_is_neither() -> None:
     with pytest.raises(ControlBroken, match="CONNECTED each time, or TIMED_OUT each time"):
         town.judge()
     assert [item.verdict for item in town.kept] == [ClaimVerdict.INCONCLUSIVE]
+
+
+def test_a_path_that_is_refused_each_time_is_neither_documented_nor_closed() -> None:
+    town = Town(by_service=Verdict.REFUSED)
+    with pytest.raises(Nonconformance, match=r"expected CONNECTED each time, or TIMED_OUT each time, observed REFUSED"):
+        town.judge()
+    assert [item.verdict for item in town.kept] == [ClaimVerdict.VIOLATED]
 
 
 def test_it_is_about_nodes_without_an_overlay_alone() -> None:

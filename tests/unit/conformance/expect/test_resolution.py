@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import pytest
@@ -150,6 +151,25 @@ def test_a_name_that_dns_refuses_while_it_answers_others_is_no_fault_of_the_serv
     first, *_, last = text.splitlines()
     assert f"observed DNS_FAILED (REFUSED from 10.96.0.10:53), while {KNOWN} is answered (" in first
     assert last.startswith("  do           compare the pod's DNS search list (")
+
+
+@pytest.mark.parametrize(
+    ("detail", "found"),
+    [
+        ("REFUSED from 10.96.0.10:53 for web", True),
+        ("SERVFAIL from 10.96.0.10:53 for web", True),
+        ("REFUSED from 10.96.0.10:53 for web.default.svc.cluster.local", False),
+        ("no answer from 10.96.0.10:53 for web", False),
+    ],
+)
+def test_a_name_that_is_not_to_be_found_may_be_refused_where_it_is_bare(detail: str, found: bool) -> None:
+    def answer(attempt: Attempt, _: int) -> Observation:
+        return observation(attempt, Verdict.DNS_FAILED, detail=detail)
+
+    prober = ScriptedProber({"friend": [answer]})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-6",)), prober.clock)
+    with nullcontext() if found else pytest.raises(Nonconformance):
+        expect.resolves(FRIEND, "web", [], because="it is of another namespace")
 
 
 @pytest.mark.parametrize("dns", [None, Dns(refused=True)])

@@ -23,6 +23,8 @@ LINUX = "kind: KubeProxyConfiguration\nwinkernel:\n  enableDSR: false\n"
         ("kube-proxy.exe --enable-dsr=true --enable-dsr=false", False),
         ("kube-proxy.exe --v=4", None),
         ("kube-proxy.exe --enable-dsr-later=true", None),
+        ("kube-proxy.exe --config=C:\\k\\proxy.conf --enable-dsr=true", None),
+        ("kube-proxy.exe --enable-dsr=true --config C:\\k\\proxy.conf", None),
     ],
 )
 def test_a_command_line_says_it_by_its_last_flag_or_not_at_all(command: str, value: bool | None) -> None:
@@ -33,6 +35,15 @@ def test_a_log_says_it_where_it_repeats_the_start() -> None:
     assert logged(f"DSR feature is supported, --enable-dsr=false is not\n{START} --enable-dsr=true\n") is True
     assert logged('I1122 flags.go:64] FLAG: --enable-dsr="false"\n') is False
     assert logged(f"{START}\n") is None
+
+
+def test_a_log_whose_newest_start_has_a_configuration_file_says_nothing() -> None:
+    assert logged(f"{START} --enable-dsr=true --config=C:\\k\\proxy.conf\n") is None
+    flags = 'FLAG: --config="{}"\nFLAG: --enable-dsr="true"\n'
+    assert logged(flags.format("C:\\k\\proxy.conf")) is None
+    assert logged(flags.format("")) is True
+    assert logged(f"{START} --enable-dsr=true\n" + flags.format("/etc/proxy.conf")) is None
+    assert logged(flags.format("/etc/proxy.conf") + f"{START} --enable-dsr=false\n") is False
 
 
 def pod(world: Any, where: str, *, args: list[str], log: str | int = "") -> None:

@@ -26,6 +26,21 @@ def test_enterprise_is_judged_by_the_calico_that_it_is_built_on() -> None:
     assert line == "this is Calico Enterprise: claims are judged as for Calico v3.31.2, which it is built on"
 
 
+def test_a_windows_2025_before_october_2025_is_named_as_windows_own_trouble() -> None:
+    known = facts(windows=1)
+
+    def noted(*build: int, plane: str | None = "overlay") -> list[str]:
+        nodes = [replace(node, windows_build=build, plane=Fact(plane, "x")) for node in known.by_os("windows")]
+        return [line for line in assumptions(replace(known, nodes=tuple(nodes))) if "Windows' own" in line]
+
+    (line,) = noted(26100, 6584)
+    assert line.startswith(
+        "Windows' own known trouble on win-0 (26100.6584): pods' networks with an overlay are broken"
+    )
+    assert noted(26100, 6584, plane=None) == [line]
+    assert noted(26100, 6899) == noted(20348, 1) == noted(26100, 6584, plane="l2bridge") == []
+
+
 def test_the_operator_s_own_words_are_in_the_header_where_there_is_one() -> None:
     told = Fact("calico-windows Degraded: ResourceReadError", "TigeraStatus")
     assert "TigeraStatus: calico-windows Degraded" in facts_lines(replace(facts(), tigera_status=told))[2]

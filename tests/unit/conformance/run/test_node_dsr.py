@@ -73,8 +73,9 @@ def test_the_command_line_counts_first(lines: list[str] | Exception, read: bool 
         (ProbeBroken("no such file"), None),
     ],
 )
-def test_with_a_configuration_file_absence_of_the_flag_says_nothing(text: str | Exception, value: bool | None) -> None:
-    host = Host(["C:\\k\\kube-proxy.exe --config=C:\\k\\kube proxy.conf --v=4"], config=text)
+@pytest.mark.parametrize("flag", ["", "--enable-dsr=true ", "--enable-dsr=false "])
+def test_a_configuration_file_alone_says_it(text: str | Exception, value: bool | None, flag: str) -> None:
+    host = Host([f"C:\\k\\kube-proxy.exe {flag}--config=C:\\k\\kube proxy.conf --v=4"], config=text)
     assert host.of().value is value
     assert "kube proxy.conf" in host.of().source
 

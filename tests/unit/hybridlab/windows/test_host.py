@@ -145,7 +145,7 @@ def test_kube_proxy_shows_its_command_line_and_is_a_service_where_no_pod_runs_it
 
 
 @pytest.mark.parametrize(
-    ("version", "name"), [("v3.31.2", "calico-node.exe"), ("v3.32.0", "calico.exe"), ("v3.9.1", "calico-node.exe")]
+    ("version", "name"), [("v3.32.1", "calico-node.exe"), ("v3.33.0", "calico.exe"), ("v3.9.1", "calico-node.exe")]
 )
 def test_felix_s_process_is_named_as_its_version_has_it(version: str, name: str) -> None:
     assert felix_command(version)[0] == name

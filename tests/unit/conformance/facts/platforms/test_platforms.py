@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance.facts.detect import detect
+from conformance.model.facts import Fact
 from tests.unit.conformance.facts.platforms import document
 from tests.unit.conformance.facts.platforms.served import Cluster, clusters, served
 from tests.unit.conformance.run.test_node_looks import Host
@@ -50,6 +52,16 @@ def test_every_source_is_a_file_of_a_commit_with_a_licence(cluster: Cluster) -> 
 def test_the_page_shows_what_is_found(tmp_path: Path) -> None:
     wanted: Any = document.PAGE.read_text(encoding="utf-8")
     assert document.page(tmp_path) == wanted, "python -m tests.unit.conformance.facts.platforms.document writes it anew"
+
+
+def test_a_node_that_may_have_several_blocks_is_not_judged_as_one_that_has_one(tmp_path: Path) -> None:
+    cluster = next(item for item in clusters() if item.name == "kubeadm-operator")
+    with served(cluster, tmp_path) as kube:
+        facts = detect(kube)
+    ours = {"IPAM-4", "IPAM-6", "IPAM-7"}
+    assert (facts.single_network.value, ours & set(document.values(facts)["applies"].split())) == (True, ours)
+    several = replace(facts, single_network=Fact(False, "windows_use_single_network in CNI_NETWORK_CONFIG"))
+    assert not ours & set(document.values(several)["applies"].split())
 
 
 def test_a_look_into_the_node_takes_win_bridge_for_what_it_is(tmp_path: Path) -> None:

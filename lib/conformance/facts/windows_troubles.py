@@ -1,0 +1,23 @@
+"""What Windows itself gets wrong below pods' networks, by build and revision: no verdict, said before any is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.model.facts import NodeFacts
+
+MENDED: dict[int, tuple[int, str]] = {
+    26100: (6899, "pods' networks with an overlay are broken until the update of October 2025 (rancher#50915)"),
+}
+"""Build to the first revision that is whole (26100.6899 is KB5066835) and what those before it get wrong."""
+
+
+def windows_troubles(nodes: Sequence[NodeFacts]) -> list[str]:
+    """Each known trouble of the nodes' Windows builds, with the nodes that have it; none where there is no overlay."""
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        build, revision = node.windows_build or (0, 0)
+        whole, what = MENDED.get(build, (0, ""))
+        if revision < whole and node.plane.value != "l2bridge":
+            found.setdefault(what, []).append(f"{node.name} ({node.revision})")
+    return [f"Windows' own known trouble on {', '.join(there)}: {what}" for what, there in found.items()]
