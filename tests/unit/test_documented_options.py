@@ -12,7 +12,7 @@ from conformance.plugin import options
 
 DOCS = Path(__file__).parents[2] / "docs"
 LIBRARY = DOCS.parent / "lib" / "conformance"
-OTHERS = {"--network-policy", "--hours", "--role", "--with"}
+OTHERS = {"--network-policy", "--network-plugin-mode", "--os-sku", "--hours", "--role", "--with"}
 """Of other programs, named where no command of them stands."""
 
 

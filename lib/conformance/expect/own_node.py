@@ -42,8 +42,8 @@ class OwnNode:
         if not out.converged:
             attempt, seen = next(each for each in out if each[1][-1].verdict is not Verdict.TIMED_OUT)
             text = out.headline(list(out.attempts).index(attempt), "TIMED_OUT")
-            told = f"{text} by pod address: nothing shows that a policy guards this pod\n  do  see POL-1 first"
-            raise ControlBroken(message.of_control(told), control="the stranger by pod address", seen=seen)
+            broke = f"{text} by pod address: nothing shows that a policy guards this pod\n  do  see POL-1 first"
+            raise ControlBroken(message.of_control(broke), control="the stranger by pod address", seen=seen)
         tally, polled = Tally(self.expect.context, "behaviour"), self._poll(paths, _connected, because)
         for index, (attempt, seen) in enumerate(polled):
             if polled.agreed(index, _connected):

@@ -114,7 +114,7 @@ class Town:
 
     def answers(self) -> dict[tuple[str, str, str], str]:
         """By DSR, server and way whom a server saw."""
-        found = {}
+        found: dict[tuple[str, str, str], str] = {}
         for dsr, node in NODES.items():
             for by_node_port, client in ((False, node), (True, "on-host")):
                 ways = [(to, way) for to, way, *_ in TABLE if way.startswith("node-port") is by_node_port]

@@ -29,8 +29,10 @@ def test_enterprise_is_judged_by_the_calico_that_it_is_built_on() -> None:
 def test_a_windows_2025_before_october_2025_is_named_as_windows_own_trouble() -> None:
     known = facts(windows=1)
 
-    def noted(*build: int, plane: str | None = "overlay") -> list[str]:
-        nodes = [replace(node, windows_build=build, plane=Fact(plane, "x")) for node in known.by_os("windows")]
+    def noted(build: int, revision: int, plane: str | None = "overlay") -> list[str]:
+        nodes = [
+            replace(node, windows_build=(build, revision), plane=Fact(plane, "x")) for node in known.by_os("windows")
+        ]
         return [line for line in assumptions(replace(known, nodes=tuple(nodes))) if "Windows' own" in line]
 
     (line,) = noted(26100, 6584)
