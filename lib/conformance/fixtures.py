@@ -32,9 +32,13 @@ from conformance.expect.traffic import Expect
 from conformance.expect.underlay import Underlay
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.expect.witnesses import AclLists
+from conformance.facts.cluster_wide import ClusterWide
 from conformance.facts.ipam import IpamFacts
+from conformance.facts.linux_routes import LinuxRoutes
 from conformance.facts.objects import CalicoObjects
+from conformance.facts.operator import OperatorFacts
 from conformance.facts.remedies import Remedies
+from conformance.facts.supported import Supported
 from conformance.facts.vxlan import VxlanFacts
 from conformance.model.endpoint import OS
 from conformance.pods.cluster_dns import ClusterDns
@@ -62,6 +66,7 @@ __all__ = [
     "Builds",
     "CalicoObjects",
     "ClusterDns",
+    "ClusterWide",
     "Commands",
     "ConnectionsDuringChange",
     "Expect",
@@ -69,9 +74,11 @@ __all__ = [
     "Fragments",
     "IpamFacts",
     "KnownIssue",
+    "LinuxRoutes",
     "NewPods",
     "Newcomers",
     "NodePorts",
+    "OperatorFacts",
     "Overlay",
     "OwnNode",
     "OwnService",
@@ -88,6 +95,7 @@ __all__ = [
     "Services",
     "Sizes",
     "SourceOf",
+    "Supported",
     "TemporaryNamespace",
     "Underlay",
     "UnreadyServers",

@@ -14,7 +14,7 @@ import pytest
 
 from conformance.catalog import catalog
 from hybridlab.networks.registry import fault_types
-from tests.detection import breaks, cluster_edits, document, runner
+from tests.detection import breaks, cluster_edits, document, reading_edits, runner
 from tests.detection.patched_lab import PATCHES
 from tests.detection.table import RED, Row, read
 from tests.plugin import parts
@@ -22,6 +22,7 @@ from tests.plugin import parts
 ROOT = Path(__file__).parents[2]
 TABLE = read()
 FAULTS = fault_types()
+EDITS = cluster_edits.EDITS | reading_edits.EDITS
 
 
 class Labs:
@@ -66,7 +67,7 @@ def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: P
         wrong.enter_context(runner.backends_missing(where, row.on_service, api))
         if row.edit:
             edit, *node = row.edit.split()
-            wrong.enter_context(cluster_edits.EDITS[edit](api, *node))
+            wrong.enter_context(EDITS[edit](api, *node))
         outcome = runner.run(where, tmp_path, row.claims, row.parallel, row.timings, row.external_target, row.only)
     print(f"{row.name}: {outcome.seconds:.1f} s")
     different = runner.differences(row, TABLE, outcome, as_written=row in TABLE.rows)
@@ -106,7 +107,7 @@ def test_every_fault_of_the_lab_has_a_row() -> None:
 
 
 def test_rows_name_only_edits_and_patches_that_exist() -> None:
-    assert {row.edit.split()[0] for row in TABLE.rows if row.edit} == set(cluster_edits.EDITS)
+    assert {row.edit.split()[0] for row in TABLE.rows if row.edit} == set(EDITS)
     assert {row.patch for row in TABLE.rows if row.patch} == set(PATCHES)
 
 
