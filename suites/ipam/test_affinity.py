@@ -35,7 +35,7 @@ def test_every_windows_pod_has_an_address_of_its_own_nodes_block(
 def test_the_kubelet_stops_before_the_block_is_full(ipam: IpamFacts, requires: Readings) -> None:
     because = "a pod beyond the block's addresses does not start, and the scheduler sends it there again and again"
     do = "set the kubelet's maxPods on the node to its block's size less four"
-    requires.that(ipam.room(), "fits", because=because, do=do)
+    requires.that(ipam.room, "fits", on=ipam.windows, because=because, do=do)
 
 
 @verifies("BGP-3")

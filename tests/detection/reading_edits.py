@@ -1,4 +1,4 @@
-"""Changes of a running lab through its API that claims decided by reading have to see; each is taken back afterwards."""
+"""Changes of a running lab through its API that claims decided by reading have to see; each is taken back."""
 
 from __future__ import annotations
 

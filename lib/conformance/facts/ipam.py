@@ -85,17 +85,15 @@ class IpamFacts:
             for pod, address in self._pods(node)
         }
 
-    def room(self) -> dict[str, Fact[str]]:
-        """Whether the kubelet of each Windows node stops before its block is full: ``fits``, or what does not."""
-        nodes = {obj["metadata"]["name"]: obj for obj in self._kube.objects("v1", "Node")}
-        found = {}
-        for node in self.windows:
-            pods = ((nodes[node.name].get("status") or {}).get("allocatable") or {}).get("pods")
-            left = [len(block["spec"]["allocations"]) - 4 for block in self._blocks(node.name)[0]]
-            if pods is not None and left:
-                value = FITS if int(pods) <= sum(left) else f"{pods}, its block leaves {sum(left)} addresses"
-                found[f"pods that node {node.name} takes"] = Fact(value, "its .status.allocatable.pods; IPAMBlocks")
-        return found
+    def room(self, node: str) -> dict[str, Fact[str]]:
+        """Whether the kubelet of a node stops before its block is full: ``fits``, or what does not."""
+        status = self._kube.get("v1", "Node", node).get("status") or {}
+        pods = (status.get("allocatable") or {}).get("pods")
+        left = [len(block["spec"]["allocations"]) - 4 for block in self._blocks(node)[0]]
+        if pods is None or not left:
+            return {}
+        value = FITS if int(pods) <= sum(left) else f"{pods}, its block leaves {sum(left)} addresses"
+        return {f"pods that node {node} takes": Fact(value, "its .status.allocatable.pods; IPAMBlocks")}
 
     def takings(self, node: str) -> dict[str, Fact[str]]:
         """For every pod of a node whether its address is one that is kept back: ``not reserved``, or for what.

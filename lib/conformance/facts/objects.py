@@ -17,7 +17,7 @@ from conformance.facts.workloads import described, variable
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.builds import BuildUnderCalico
-from conformance.model.facts import Fact, Facts
+from conformance.model.facts import Fact, Facts, NodeFacts
 
 V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
 ADDRESS = "projectcalico.org/IPv4Address"
@@ -28,6 +28,11 @@ class CalicoObjects:
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
         self._kube, self._facts = kube, facts
+
+    @property
+    def windows(self) -> tuple[NodeFacts, ...]:
+        """The Windows nodes."""
+        return self._facts.by_os("windows")
 
     # --- nodes and pods -------------------------------------------------------------------------------------------
 
@@ -65,12 +70,11 @@ class CalicoObjects:
             found[f"build of node {node.name}"] = Fact(there, source)
         return found
 
-    def kernels(self) -> dict[str, Fact[tuple[int, int]]]:
-        """Build and revision of every Windows node, ``(20348, 2762)``."""
-        source = "its .status.nodeInfo.kernelVersion {}"
+    def kernel(self, node: str) -> dict[str, Fact[tuple[int, int]]]:
+        """Build and revision of a Windows node, ``(20348, 2762)``."""
+        one = next(one for one in self.windows if one.name == node)
         return {
-            f"build of node {node.name}": Fact(node.windows_build, source.format(node.kernel_version))
-            for node in self._facts.by_os("windows")
+            f"build of node {node}": Fact(one.windows_build, f".status.nodeInfo.kernelVersion {one.kernel_version}")
         }
 
     def windows_runtimes(self) -> dict[str, Fact[str]]:
@@ -193,17 +197,13 @@ class CalicoObjects:
         phrase = f"{mode.value} on {datastore.value}" + (f" by {install.value}" if datastore.value == "etcd" else "")
         return {"mode and datastore": Fact(phrase, source)}
 
-    def announced(self) -> dict[str, Fact[str]]:
-        """What every Windows node announces as its address: ``its own address``, or what else."""
-        found = {}
-        for node in self._kube.objects("v1", "Node"):
-            facts = next((one for one in self._facts.by_os("windows") if one.name == node["metadata"]["name"]), None)
-            if facts is not None:
-                told = (node["metadata"].get("annotations") or {}).get(ADDRESS, "")
-                own = {item["address"] for item in (node.get("status") or {}).get("addresses") or []}
-                value = "its own address" if told.partition("/")[0] in own else told or "none"
-                found[f"annotation {ADDRESS} of node {facts.name}"] = Fact(value, f"{told or '(none)'}")
-        return found
+    def announced(self, node: str) -> dict[str, Fact[str]]:
+        """What a node announces as its address: ``its own address``, or what else."""
+        found = self._kube.get("v1", "Node", node)
+        told = (found["metadata"].get("annotations") or {}).get(ADDRESS, "")
+        own = {item["address"] for item in (found.get("status") or {}).get("addresses") or []}
+        value = "its own address" if told.partition("/")[0] in own else told or "none"
+        return {f"annotation {ADDRESS} of node {node}": Fact(value, told or "(none)")}
 
     def datastore_types(self) -> dict[str, Fact[str]]:
         """DATASTORE_TYPE of Calico on Linux and on Windows: ``the same``, or both.
