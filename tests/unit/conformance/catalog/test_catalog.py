@@ -101,6 +101,8 @@ def test_every_claim_is_one_sentence_with_public_sources() -> None:
     for claim in catalog().values():
         assert re.fullmatch(r"[^\n]+\.", claim.statement), claim.id
         assert re.fullmatch(r"[^\n]+\.", claim.verify), claim.id
+        assert re.fullmatch(r"[^\n]+\.", claim.holds), claim.id
+        assert re.fullmatch(r"[^\n]+\.", claim.fails), claim.id
         assert claim.sources, claim.id
         assert all(source.url.startswith("https://") for source in claim.sources), claim.id
 
