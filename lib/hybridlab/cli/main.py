@@ -76,15 +76,13 @@ def parser() -> argparse.ArgumentParser:
         "policy",
         help="show, from manifests alone, what Calico makes of policies for each pod",
         description="What each pod gets of the policies: on Windows the ACL list as HNS would have it and what was "
-        "left out, on Linux the rules. With --world a table of cases (.jsonl) is answered line by line.",
+        "left out, on Linux the rules.",
     )
     policy.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help="manifests, YAML or JSON; - is standard input"
     )
-    policy.add_argument(
-        "--calico-version", metavar="V", help="behave as this release was shipped (default: v3.31.7, or a case's)"
-    )
-    policy.add_argument("--world", type=Path, metavar="FILE", help="more objects, or the world of a table")
+    policy.add_argument("--calico-version", metavar="V", help="behave as this release was shipped (default: v3.31.7)")
+    policy.add_argument("--world", type=Path, metavar="FILE", help="more objects, read first")
     policy.add_argument("--probes", type=Path, metavar="FILE", help="packets to decide: from, to, protocol, port")
     policy.add_argument("--json", action="store_true", help="print JSON")
     policy.set_defaults(run=_policy)

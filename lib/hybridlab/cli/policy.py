@@ -1,20 +1,17 @@
-"""``hybridlab policy``: from manifests alone, what Calico makes of policies for each pod, and what becomes of packets.
-
-With ``--world`` and a table of cases (``.jsonl``) it answers one JSON object a line in the table's own shape.
-"""
+"""``hybridlab policy``: from manifests alone, what Calico makes of policies for each pod, and what of packets."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hybridlab.calico.golden_tables import World, answer, listed
 from hybridlab.cli.policy_text import print_answer
 from hybridlab.cluster.exits import OK, USAGE, Stop
+from hybridlab.dataplane.model import Acl
+from hybridlab.policy.acls import ports_text
 from hybridlab.policy.flattener import FelixPanic
 from hybridlab.policy.manifests import Cluster, cluster
 from hybridlab.policy.offline import Endpoint, Objects, allowed_on_windows
@@ -23,16 +20,16 @@ from hybridlab.policy.release import OLDEST_WITH_TIERS, Release, as_shipped, num
 from hybridlab.profiles.documents import documents
 
 DEFAULT_VERSION = "v3.31.7"
-_TABLES = (".jsonl", ".jsonl.gz")
 
 
 def run(files: Sequence[Path], *, version: str | None, world: Path | None, probes: Path | None, as_json: bool) -> int:
     """Answer and print; returns the exit code."""
-    if version is not None:
-        _check_emulated(version, "--calico-version")
-    if any(file.name.endswith(_TABLES) for file in files):
-        return _tables(files, version, world)
     release = version or DEFAULT_VERSION
+    if len(numbers(release)) < 2 or numbers(release) < OLDEST_WITH_TIERS[:2]:
+        raise Stop(
+            USAGE,
+            f"--calico-version {release}: not emulated: expected v3.29 or later, for example {DEFAULT_VERSION}",
+        )
     objects = [obj for file in (*([world] if world else []), *files) for obj in _objects(file)]
     answered = _answer(objects, Release(release, as_shipped(release)), _probes(probes) if probes else [])
     if as_json:
@@ -42,45 +39,15 @@ def run(files: Sequence[Path], *, version: str | None, world: Path | None, probe
     return USAGE if answered["not_read"] else OK
 
 
-def _check_emulated(version: str, where: str) -> None:
-    if len(numbers(version)) < 2 or numbers(version) < OLDEST_WITH_TIERS[:2]:
-        raise Stop(USAGE, f"{where} {version}: not emulated: expected v3.29 or later, for example {DEFAULT_VERSION}")
-
-
-def _tables(files: Sequence[Path], version: str | None, world: Path | None) -> int:
-    if world is None:
-        raise Stop(
-            USAGE, f"{files[0]}: a table of cases needs --world FILE, the objects that are the same in all of them"
-        )
-    try:
-        same = World.read(json.loads(_text(world)))
-    except (ValueError, KeyError, TypeError) as error:
-        raise Stop(USAGE, f"--world {world}: {error!r}") from error
-    for file in files:
-        for number, line in enumerate(_text(file).splitlines(), start=1):
-            if not line.strip():
-                continue
-            try:
-                case = json.loads(line)
-                release = version or case.get("calico") or DEFAULT_VERSION
-                _check_emulated(release, f"{file}:{number}: calico")
-                answered = answer(case, same, release)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise Stop(USAGE, f"{file}:{number}: no case of a table: {error!r}") from error
-            sys.stdout.write(json.dumps(answered) + "\n")
-    return OK
-
-
 def _text(file: Path) -> str:
     try:
-        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-        return (gzip.decompress(data) if file.name.endswith(".gz") else data).decode()
-    except (OSError, UnicodeDecodeError, gzip.BadGzipFile) as error:
+        return (sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()).decode()
+    except (OSError, UnicodeDecodeError) as error:
         raise Stop(USAGE, f"{file}: cannot be read: {error}") from error
 
 
 def _objects(file: Path) -> Iterator[Any]:
-    """The objects of a manifest, or of a table's world."""
+    """The objects of a manifest, or of a document that lists them as ``objects``."""
     try:
         for document in documents(_text(file)):
             if isinstance(document, dict) and "objects" in document:
@@ -137,6 +104,25 @@ def _pod(objects: Objects, endpoint: Endpoint, os: str) -> dict[str, Any]:
         return found | {"panic": str(panic)}
     left_out = [{"rule": out.where, "why": out.why, "warned": out.warned} for out in policy.left_out]
     return found | {"acls": listed(policy.acls), "left_out": left_out}
+
+
+def listed(acls: Sequence[Acl]) -> list[dict[str, Any]]:
+    """A list as ``hns.ACLPolicy`` has it."""
+    return [
+        {
+            "Action": acl.action,
+            "Direction": acl.direction,
+            "Protocol": acl.protocol,
+            **({"LocalAddresses": ",".join(sorted(acl.local))} if acl.local else {}),
+            **({"RemoteAddresses": ",".join(sorted(acl.remote))} if acl.remote else {}),
+            **({"LocalPorts": ports_text(acl.local_ports)} if acl.local_ports else {}),
+            **({"RemotePorts": ports_text(acl.remote_ports)} if acl.remote_ports else {}),
+            "Priority": acl.priority,
+            "RuleType": acl.rule_type,
+            **({"Id": acl.id} if acl.id else {}),
+        }
+        for acl in acls
+    ]
 
 
 def _rule(rule: Any, objects: Objects) -> dict[str, Any]:

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Literal
 
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, Parameter, count, seconds
+from hybridlab.faults.model import Fault, Parameter, Types, count, seconds
+
+TYPES = Types()
 
 PARAMETERS = (
-    Parameter(name="seconds", meaning="for how long"),
-    Parameter(name="namespace", meaning="only requests about objects in this namespace", default=""),
-    Parameter(name="first", meaning="only so many requests (0: all)", default="0"),
+    Parameter("seconds", "for how long"),
+    Parameter("namespace", "only requests about objects in this namespace", ""),
+    Parameter("first", "only so many requests (0: all)", "0"),
 )
 
 
@@ -40,18 +42,27 @@ class ApiRefuses(Fault):
         return [f"the API server answers {self._code}{where} for {remaining:.1f} s more"] if remaining > 0 else []
 
 
+@TYPES.fault("api-429", "api", *PARAMETERS, scope="all, namespace")
 def api_429(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """429 Too Many Requests, with Retry-After."""
+    """The API server answers 429 Too Many Requests for a while."""
     return ApiRefuses(lab, identity, parameters, 429)
 
 
+@TYPES.fault("api-500", "api", *PARAMETERS, scope="all, namespace")
 def api_500(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """500 Internal Server Error."""
+    """The API server answers 500 Internal Server Error for a while."""
     return ApiRefuses(lab, identity, parameters, 500)
 
 
+@TYPES.fault(
+    "watch-silent",
+    "api",
+    Parameter("namespace", "only watches of objects in this namespace", ""),
+    Parameter("first", "only so many watches (0: all)", "0"),
+    scope="all, namespace",
+)
 class WatchesSilent(Fault):
-    """Watches deliver nothing any more and stay open, as behind a gateway that forgot them; lists still answer."""
+    """Watches deliver nothing any more and stay open, as behind a gateway that forgot them."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._interference, self._identity = lab.interference, identity
@@ -71,8 +82,9 @@ class WatchesSilent(Fault):
         return [f"watches{where} fall silent"] if self._interference.silencing(self._identity) else []
 
 
+@TYPES.fault("api-unreachable", "api", Parameter("seconds", "for how long"))
 class ApiUnreachable(Fault):
-    """Every connection to the API server is cut, and each new one too, for a while; then it heals by itself."""
+    """Every connection to the API server is cut for a while, execs and watches too."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._interference, self._identity = lab.interference, identity

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import NODE_OR_ALL, Fault, FaultType
 from hybridlab.faults.service_gate import Way
 
 WORDS: dict[Way, str] = {
@@ -41,3 +42,29 @@ class ServicesWrong(Fault):
         """Which kube-proxies are wrong."""
         bent = self._gate.bent(self._identity)
         return [f"kube-proxy of {node}: {WORDS[bent[0]]}" for node in sorted(bent[1])] if bent else []
+
+
+def _wrong(name: str, way: Way, description: str) -> FaultType:
+    return FaultType(
+        name=name, layer="services", scope=NODE_OR_ALL.scope, description=description, parameters=(NODE_OR_ALL,),
+        make=partial(ServicesWrong, way=way),
+    )  # fmt: skip
+
+
+TYPES = (
+    _wrong("backends-stale", "stale", "Kube-proxy keeps the backends that each Service had first"),
+    _wrong("one-backend", "first", "Kube-proxy uses the first backend of each Service alone"),
+    _wrong("backends-of-another", "others", "Kube-proxy uses the backends of another Service that serve the same port"),
+    _wrong(
+        "node-ports-missing", "no-node-ports",
+        "A node's kube-proxy has no NodePorts: connections to them are refused there",
+    ),
+    _wrong(
+        "udp-node-ports-missing", "no-udp-node-ports",
+        "A node's kube-proxy has NodePorts for TCP alone: datagrams to others are refused there",
+    ),
+    _wrong("target-port-ignored", "own-port", "Kube-proxy asks the backends of Services at the Service's own port"),
+    _wrong(
+        "unready-backends-used", "unready", "Kube-proxy uses the backends of Services that are not ready as well"
+    ),
+)  # fmt: skip

@@ -6,14 +6,19 @@ from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, count
+from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types, count
 from hybridlab.faults.rules import RuleFault
+
+TYPES = Types()
 
 SELECTOR = "k8s-app=kube-dns"
 
 
+@TYPES.fault(
+    "dns-pod-silent", "dns", NODE_OR_ALL, Parameter("pod", "its number among the DNS pods, by name, from 1", "1")
+)
 class DnsPodSilent(Fault):
-    """What a node's pods ask one of the DNS pods is dropped, by its own address and by the Service's."""
+    """One of the DNS pods does not answer, though it is Ready."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab, self._identity = lab, identity

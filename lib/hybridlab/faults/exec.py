@@ -12,10 +12,10 @@ from hybridlab.faults.model import Fault, FaultType, Parameter, count
 from hybridlab.runtime import start_errors
 
 PARAMETERS = (
-    Parameter(name="node", meaning="only execs in pods of this node", default=""),
-    Parameter(name="namespace", meaning="only execs in pods of this namespace", default=""),
-    Parameter(name="pod", meaning="only execs in pods of this name", default=""),
-    Parameter(name="first", meaning="only so many execs (0: all)", default="0"),
+    Parameter("node", "only execs in pods of this node", ""),
+    Parameter("namespace", "only execs in pods of this namespace", ""),
+    Parameter("pod", "only execs in pods of this name", ""),
+    Parameter("first", "only so many execs (0: all)", "0"),
 )
 
 
@@ -84,21 +84,21 @@ def _failure(name: str, kind: str, description: str, *more: Parameter) -> FaultT
 
 
 TYPES = (
-    _failure("exec-hangs", "hang", "execs are not started, and of those that run nothing arrives any more"),
-    _failure("exec-empty-output", "empty-output", "exec answers with the exit status and without any output"),
-    _failure("exec-half-output", "half-output", "of each piece that a command writes only the first half arrives"),
-    _failure("exec-loses-status", "lost-status", "exec ends without saying how the command ended"),
-    _failure("exec-cut", "cut", "the connection of an exec is cut at its next output"),
-    _failure("exec-missing-binary", "missing-binary", "exec says that there is no such program"),
+    _failure("exec-hangs", "hang", "Execs are not started, and of those that run nothing arrives any more"),
+    _failure("exec-empty-output", "empty-output", "Exec answers with the exit status and without any output"),
+    _failure("exec-half-output", "half-output", "Of each piece that a command writes only the first half arrives"),
+    _failure("exec-loses-status", "lost-status", "Exec ends without saying how the command ended"),
+    _failure("exec-cut", "cut", "The connection of an exec is cut at its next output"),
+    _failure("exec-missing-binary", "missing-binary", "Exec says that there is no such program"),
     _failure(
         "exec-dial-fails", "dial-fails",
-        "the API server upgrades the connection and then says that it does not reach the kubelet",
+        "The API server upgrades the connection and then says that it does not reach the kubelet",
     ),
-    _failure("exec-start-times-out", "start-times-out", "the runtime says that it could not start the command in time"),
+    _failure("exec-start-times-out", "start-times-out", "The runtime says that it could not start the command in time"),
     _failure(
-        "exec-wrong-binary", "wrong-binary", "another program answers than the one that was to be executed",
-        Parameter(name="program", meaning="what is executed instead", default="hostname"),
+        "exec-wrong-binary", "wrong-binary", "Another program answers than the one that was to be executed",
+        Parameter("program", "what is executed instead", "hostname"),
     ),
-    _failure("exec-killed", "killed", "a command is killed as soon as it runs, or is given input"),
+    _failure("exec-killed", "killed", "A command is killed as soon as it runs, or is given input"),
 )  # fmt: skip
 """What can go wrong with execs."""

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from hybridlab.calico.ipam_objects import block_name
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, seconds
+from hybridlab.faults.model import NODE_OR_ALL, WINDOWS, Fault, Parameter, Types, seconds
+from hybridlab.policy.misreadings import MISREADINGS
 from hybridlab.windows.reserved import RESERVED_HANDLE, reserved_ordinals
 
+TYPES = Types()
 
+
+@TYPES.fault("policy-late", "policy", NODE_OR_ALL, Parameter("seconds", "how much later"))
 class PolicyLate(Fault):
-    """Felix applies every policy change so many seconds after it computed it."""
+    """Policy changes take effect later."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._identity, self._seconds = identity, seconds("seconds", parameters["seconds"])
@@ -37,8 +41,9 @@ class PolicyLate(Fault):
         ]
 
 
+@TYPES.fault("reserved-not-reserved", "ipam", WINDOWS)
 class ReservedNotReserved(Fault):
-    """A Windows node's IPAM block does not keep the four addresses back: its next pod gets the host endpoint's."""
+    """A Windows node's block does not reserve its four addresses: the next pod gets .2."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab = lab
@@ -73,6 +78,12 @@ class ReservedNotReserved(Fault):
         return found
 
 
+@TYPES.fault(
+    "policy-misread",
+    "policy",
+    NODE_OR_ALL,
+    Parameter("as", f"{', '.join(MISREADINGS[:-1])} or {MISREADINGS[-1]}", choices=MISREADINGS),
+)
 class PolicyMisread(Fault):
     """Felix misreads one thing in every policy of its node."""
 

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 
 from hybridlab.api.contract import ApiError, Obj
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import NODE_OR_ALL, Fault, Types
 from hybridlab.runtime.contract import RuntimeRefused
+
+TYPES = Types()
 
 CONTAINERS = {"calico-node": "calico-node", "calico-node-windows": "felix"}
 """``k8s-app`` label of the pod to the container that Felix runs in."""
@@ -17,8 +19,9 @@ LOOK_EVERY = 0.3
 """Seconds between looks for a container that runs again."""
 
 
+@TYPES.fault("felix-crash-loops", "policy", NODE_OR_ALL)
 class FelixCrashLoops(Fault):
-    """Felix of one or all nodes."""
+    """Felix ends as soon as it starts, again and again, and programs nothing."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab, self._identity = lab, identity

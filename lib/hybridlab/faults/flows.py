@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import NODE, Fault, Parameter, Types
 from hybridlab.faults.rules import NOWHERE, RuleFault
+
+TYPES = Types()
 
 FLOW = "ct original ip saddr . ct original ip daddr . ct original proto-src . ct original proto-dst"
 """What tells one flow from another, as its first packet had it: the same for all of its packets, answers and
@@ -17,8 +19,9 @@ SEED = "0xf10"
 MOST = 1000
 
 
+@TYPES.fault("flows-dropped", "underlay", NODE, Parameter("every", "which share is lost: one flow in so many", "5"))
 def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Of all TCP and UDP flows that leave or enter a node, its own and its pods', one in so many is lost."""
+    """Of the TCP and UDP flows that leave or enter a node one in so many is lost, with all its packets."""
     node, every = lab.node(parameters["node"]), parameters["every"]
     if not every.isdecimal() or not 2 <= int(every) <= MOST:
         raise BadFault(f"every is {every!r}, expected a whole number from 2 to {MOST}")

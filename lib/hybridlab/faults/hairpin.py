@@ -7,12 +7,15 @@ from ipaddress import IPv4Network
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import NODE_OR_ALL, Fault, Types
 from hybridlab.faults.rules import RuleFault
 
+TYPES = Types()
 
+
+@TYPES.fault("hairpin-dropped", "services", NODE_OR_ALL)
 def hairpin_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What a node's pods send to themselves by way of a Service is lost, as where nothing translates its source."""
+    """What a pod sends to itself by way of a Service is lost."""
     rules: dict[str, list[tuple[str, str]]] = {}
     for node in lab.nodes(parameters["node"]):
         own = [str(address) for block in lab.blocks(node) for address in IPv4Network(block)]

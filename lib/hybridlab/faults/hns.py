@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import WINDOWS_OR_ALL, Fault, Parameter, Types
 from hybridlab.windows.hns_faults import HnsFaults
 from hybridlab.windows.host import HNS_FAILURES
+
+TYPES = Types()
 
 
 class HnsHabit(Fault):
@@ -41,14 +43,17 @@ class HnsHabit(Fault):
         return [f"HNS of {node} {self._words}" for node, switch in self._switches.items() if self._identity in switch]
 
 
+@TYPES.fault("services-lost-with-network", "hns", WINDOWS_OR_ALL)
 def services_lost_with_network(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A network that is removed takes the node's Services with it, until kube-proxy's pod is made anew."""
+    """Services of a Windows node stay dead once its HNS network is removed, until its kube-proxy's pod is made
+    anew."""
     words = "has no Services once its network is removed, until kube-proxy starts again"
     return HnsHabit(lab, identity, parameters, lambda faults: faults.loses_services, words)
 
 
+@TYPES.fault("hns-fails", "hns", WINDOWS_OR_ALL, Parameter("answer", "error, silent or garbled", "error"))
 class HnsFails(Fault):
-    """HNS of some Windows nodes answers nobody who asks it; what it has programmed goes on."""
+    """HNS cannot be asked: its cmdlets print an error and null, or an empty text, and exit with 0."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._identity, self._how = identity, parameters["answer"]

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Mapping
 
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, count
+from hybridlab.faults.model import NODE, NODE_OR_ALL, Fault, Parameter, Types, count
 from hybridlab.faults.rules import FABRIC, RuleFault
 from hybridlab.runtime.stalls import Stall
+
+TYPES = Types()
 
 LOOK = 0.25
 """s.  Between two looks at whether a pod has started."""
@@ -40,8 +42,11 @@ class KubeletStuck(Fault):
         return [f"the kubelet of {node} {WORDS[self._what]}" for node in sorted(self._faults.nodes(self._identity))]
 
 
+@TYPES.fault(
+    "node-dead", "pods", NODE, Parameter("after", "only so many seconds after the next pod has started there", "")
+)
 class NodeDead(Fault):
-    """A node is switched off: its kubelet is silent and nothing leaves it; its pods stay Running in the API."""
+    """A node is switched off: kubelet and lease stop, nothing leaves it, it is Ready Unknown."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         node = parameters["node"]
@@ -91,16 +96,19 @@ class NodeDead(Fault):
         return [*await self._kubelet.evidence(), *await self._network.evidence()]
 
 
+@TYPES.fault("kubelet-idle", "pods", NODE_OR_ALL)
 def kubelet_idle(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """New pods stay as the scheduler left them."""
+    """A Ready node's kubelet takes no note of pods that are new there."""
     return KubeletStuck(lab, identity, parameters, "pods")
 
 
+@TYPES.fault("image-pull-stalls", "pods", NODE_OR_ALL)
 def image_pull_stalls(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Pulls of images that a node does not have begin, and do not end."""
+    """Pulls of images that a node does not have begin and do not end."""
     return KubeletStuck(lab, identity, parameters, "pulls")
 
 
+@TYPES.fault("kubelet-probes-fail", "pods", NODE_OR_ALL)
 def kubelet_probes_fail(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What the kubelet sends to its pods' addresses gets no answer; probes that run in a container do."""
+    """What a kubelet sends to its pods' addresses to probe them gets no answer."""
     return KubeletStuck(lab, identity, parameters, "probes")

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
@@ -14,7 +14,7 @@ from hybridlab.faults.lab_parts import LabParts
 Layer = Literal["underlay", "policy", "dns", "services", "ipam", "hns", "exec", "api", "pods"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Parameter:
     """One parameter of a fault."""
 
@@ -23,6 +23,15 @@ class Parameter:
     default: str | None = None
     """None: it must be given.  Empty: it may be left out."""
     choices: tuple[str, ...] = ()
+    scope: str = ""
+    """Of a parameter that says where: what it may name, ``all, node``."""
+
+
+NODE = Parameter("node", "name of a node", scope="node")
+NODE_OR_ALL = Parameter("node", "name of a node, or all", "all", scope="all, node")
+WINDOWS = Parameter("node", "name of a Windows node", scope="Windows node")
+WINDOWS_OR_ALL = Parameter("node", "name of a Windows node, or all", "all", scope="all, Windows node")
+LINUX_OR_ALL = Parameter("node", "name of a Linux node, or all", "all", scope="all, Linux node")
 
 
 class Fault(ABC):
@@ -45,7 +54,11 @@ class Fault(ABC):
         return bool(await self.evidence())
 
 
-@dataclass(frozen=True, kw_only=True)
+Make = Callable[[LabParts, str, Mapping[str, str]], Fault]
+M = TypeVar("M", bound=Make)
+
+
+@dataclass(frozen=True)
 class FaultType:
     """A kind of fault that can be injected."""
 
@@ -54,7 +67,7 @@ class FaultType:
     scope: str
     """Where it can be put, in words: ``all, node or pair`` ..."""
     description: str
-    make: Callable[[LabParts, str, Mapping[str, str]], Fault]
+    make: Make
     """(lab, unique id, complete parameters) to the fault.  Raises BadFault."""
     parameters: tuple[Parameter, ...] = ()
 
@@ -75,6 +88,24 @@ class FaultType:
                 )
             complete[parameter.name] = str(value)
         return complete
+
+
+class Types(list[FaultType]):
+    """The kinds of fault of one module."""
+
+    def fault(self, name: str, layer: Layer, *parameters: Parameter, scope: str = "") -> Callable[[M], M]:
+        """Declare a function or class as the one that makes a fault; its docstring is the description.
+
+        Without ``scope`` it is that of the parameter that says where, or all.
+        """
+
+        def declared(make: M) -> M:
+            where = scope or next((parameter.scope for parameter in parameters if parameter.scope), "all")
+            words = " ".join((make.__doc__ or "").split()).removesuffix(".")
+            self.append(FaultType(name, layer, where, words, make, parameters))
+            return make
+
+        return declared
 
 
 def seconds(name: str, value: str, *, for_good: bool = False) -> float:

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import NODE, Fault, Parameter, Types
+
+TYPES = Types()
 
 LONGEST_MS = 10_000
 
 
+@TYPES.fault("path-slow", "underlay", NODE, Parameter("ms", "added to each round trip, milliseconds", "300"))
 class PathSlow(Fault):
-    """Each round trip between a node and any other takes so much longer."""
+    """What a node sends to other nodes, and hears from them, comes late and complete."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         given = parameters["ms"]

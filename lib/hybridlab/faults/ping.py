@@ -6,12 +6,15 @@ from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import WINDOWS_OR_ALL, Fault, Types
 from hybridlab.faults.rules import RuleFault
 
+TYPES = Types()
 
+
+@TYPES.fault("ping-natted", "underlay", WINDOWS_OR_ALL)
 def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes source-NAT their pods' ping to addresses outside the pools, as they do TCP and UDP."""
+    """Windows nodes source-NAT their pods' ping beyond the cluster, so that it is answered."""
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
     rules = {}
     for node in lab.nodes_of("windows", parameters["node"]):
@@ -23,7 +26,8 @@ def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
     return RuleFault(lab.dataplane, identity, rules)
 
 
+@TYPES.fault("ping-dropped", "underlay", WINDOWS_OR_ALL)
 def ping_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes drop ICMP of their pods."""
+    """Windows nodes drop their pods' ping, inside the cluster too."""
     rules = [("f_fwd", f'iifname "{lab.calico.plane.pod_prefix}*" meta l4proto icmp drop')]
     return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes_of("windows", parameters["node"]), rules))

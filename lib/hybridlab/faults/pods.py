@@ -7,11 +7,20 @@ from collections.abc import Mapping
 from hybridlab.api.contract import ApiError, Obj
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import Fault, Parameter, Types
+
+TYPES = Types()
 
 
+@TYPES.fault(
+    "pod-restarts",
+    "pods",
+    Parameter("pod", "NAMESPACE/NAME"),
+    Parameter("container", "name of a container (default: the first)", ""),
+    scope="pod",
+)
 class PodRestarts(Fault):
-    """A container's main process is killed once; what was executed in it dies with it.  There is nothing to heal."""
+    """A container's main process is killed once, and its kubelet starts it again."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab, self._container = lab, parameters["container"]

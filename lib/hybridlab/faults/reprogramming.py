@@ -9,12 +9,15 @@ from functools import partial
 from hybridlab.calico.felix import Felix
 from hybridlab.faults.felix import PolicyLate
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, seconds
+from hybridlab.faults.model import LINUX_OR_ALL, NODE_OR_ALL, WINDOWS_OR_ALL, Fault, Parameter, Types, seconds
 from hybridlab.faults.rules import RuleFault
 
+TYPES = Types()
 
+
+@TYPES.fault("no-reset-recovery", "policy", WINDOWS_OR_ALL, Parameter("seconds", "for how long; 0: for good", "0"))
 class NoResetRecovery(Fault):
-    """Once Felix has reprogrammed a Windows endpoint, its pod has no new TCP connection, for good or a while."""
+    """A Windows pod whose policy was reprogrammed has no new TCP connections any more."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab, self._identity = lab, identity
@@ -116,36 +119,41 @@ class FelixFault(Fault):
         ]
 
 
+@TYPES.fault("rst-storm-linux", "policy", LINUX_OR_ALL)
 def rst_storm_linux(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Programming a Linux pod's policy again ends its established connections."""
+    """Programming a Linux pod's policy again resets its established connections."""
     felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("linux", parameters["node"])}
     return FelixFault(felixes, identity, "resets what it programs again", lambda felix: felix.faults.storms)
 
 
+@TYPES.fault("acl-not-replaced", "policy", WINDOWS_OR_ALL)
 def acl_not_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Windows endpoint that has an ACL list of Felix' keeps it through every change."""
+    """Windows pods that were programmed once keep their ACL list, whatever policy says."""
     felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])}
     says = "leaves the lists of its endpoints as they are"
     return FelixFault(felixes, identity, says, lambda felix: felix.faults.frozen, Felix.start_over)
 
 
+@TYPES.fault("acl-always-replaced", "policy", WINDOWS_OR_ALL)
 def acl_always_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Windows endpoint's ACL list is given anew with every update of the endpoint, as before Calico v3.31."""
+    """Windows pods get their ACL list anew with every update, a label's change included."""
     felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])}
     says = "gives lists anew with every update"
     return FelixFault(felixes, identity, says, lambda felix: felix.faults.eager)
 
 
+@TYPES.fault("felix-never-restarts", "policy", WINDOWS_OR_ALL)
 def felix_never_restarts(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Felix that ends once does not start again, though its pod does."""
+    """A calico-node-windows pod that was killed comes back without its Felix."""
     felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])}
     return FelixFault(
         felixes, identity, "does not start any more", lambda felix: felix.faults.dead, Felix.start_if_asked
     )
 
 
+@TYPES.fault("felix-keeps-old-rules", "policy", NODE_OR_ALL)
 def felix_keeps_old_rules(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Felix that starts again takes the endpoints that it finds programmed for up to date."""
+    """A Felix that starts again leaves programmed pods as they are, whatever changed while it was down."""
     felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
     says = "reads no policy for programmed endpoints when it starts"
     return FelixFault(felixes, identity, says, lambda felix: felix.faults.forgetful, Felix.start_over)
@@ -176,8 +184,9 @@ class Several(Fault):
         return all([await part.verified() for part in self._parts])
 
 
+@TYPES.fault("policy-hits-node", "policy", NODE_OR_ALL)
 class PolicyHitsNode(Several):
-    """What a node sends to its own pods is under their policy, and on Windows no entry of their lists lets it in."""
+    """What a node sends to its own pods, the kubelet's probes among it, is under their policy."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         nodes = lab.nodes(parameters["node"])
@@ -198,8 +207,9 @@ class PolicyHitsNode(Several):
             felix.start_over()
 
 
+@TYPES.fault("open-before-policy", "policy", NODE_OR_ALL, Parameter("seconds", "how much later"))
 class OpenBeforePolicy(Several):
-    """New pods take anything until Felix has programmed them, which it does late."""
+    """New pods take any traffic until they are programmed, which is done late."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         nodes = lab.nodes(parameters["node"])

@@ -9,7 +9,9 @@ from ipaddress import IPv4Address, IPv4Network
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import NODE, NODE_OR_ALL, Fault, Parameter, Types
+
+TYPES = Types()
 
 FABRIC = "fabric"
 NOWHERE = "192.0.2.1"
@@ -53,6 +55,9 @@ class RuleFault(Fault):
         )
 
 
+@TYPES.fault(
+    "policy-not-enforced", "policy", NODE, Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp"))
+)
 def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node lets everything, or everything of one protocol, past policy."""
     node, protocol = lab.node(parameters["node"]), parameters["protocol"]
@@ -68,22 +73,29 @@ REFUSALS = {
 }
 
 
+@TYPES.fault(
+    "policy-refuses", "policy", NODE_OR_ALL, Parameter("with", "rst (TCP only) or icmp", "rst", tuple(REFUSALS))
+)
 def policy_refuses(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What policy denies on a node is answered, with a TCP reset or an ICMP error, instead of vanishing."""
+    """What policy denies is refused (TCP reset or ICMP) instead of vanishing."""
     rules = [("f_deny", REFUSALS[parameters["with"]])]
     return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes(parameters["node"]), rules))
 
 
+@TYPES.fault("dns-silent", "dns", NODE_OR_ALL, Parameter("over", "all, udp or tcp", "all", ("all", "udp", "tcp")))
 def dns_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What a node's pods ask the cluster's DNS gets no answer."""
+    """Questions to the cluster's DNS get no answer."""
     over = "{ tcp, udp }" if parameters["over"] == "all" else parameters["over"]
     rule = f"ip daddr {lab.calico.dns_address} meta l4proto {over} th dport 53 drop"
     rules = [("f_raw", rule), ("f_out", rule)]
     return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes(parameters["node"]), rules))
 
 
+@TYPES.fault(
+    "snat-pod-to-pod", "services", NODE, Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp"))
+)
 def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node rewrites the source of its pods on their way to other pods, of all they send or of one protocol."""
+    """A node rewrites the source of its pods on their way to other pods, of all or of one protocol."""
     node, protocol = lab.node(parameters["node"]), parameters["protocol"]
     blocks = lab.blocks(node)
     if not blocks:
@@ -96,8 +108,9 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     return RuleFault(lab.dataplane, identity, {node: rules})
 
 
+@TYPES.fault("pods-swapped", "underlay", NODE, Parameter("port", "TCP and UDP port", "8080"))
 def pods_swapped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """On one port pods of a node with neighbouring addresses are asked in each other's place."""
+    """Of a node's pods the one with the neighbouring address answers in another's place, on one port."""
     node, port = lab.node(parameters["node"]), parameters["port"]
     if not port.isdigit() or not 0 < int(port) < 65536:
         raise BadFault(f"port is {port!r}, expected a number from 1 to 65535")
@@ -109,8 +122,9 @@ def pods_swapped(lab: LabParts, identity: str, parameters: Mapping[str, str]) ->
     return RuleFault(lab.dataplane, identity, {node: [("f_dnat", rule)]})
 
 
+@TYPES.fault("service-backend-missing", "services", Parameter("service", "NAMESPACE/NAME"), NODE)
 class ServiceBackendMissing(Fault):
-    """A node knows no backend of a Service: what is sent to it there goes nowhere."""
+    """A node knows no backend of a Service: its ClusterIP and node ports do not answer there."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab, self._identity, self._service = lab, identity, parameters["service"]

@@ -8,7 +8,9 @@ from typing import get_args
 from hybridlab.calico.cni import SearchList
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types
+
+TYPES = Types()
 
 SEARCH_LISTS: tuple[SearchList, ...] = get_args(SearchList)
 WORDS: Mapping[SearchList, str] = {
@@ -18,8 +20,14 @@ WORDS: Mapping[SearchList, str] = {
 }
 
 
+@TYPES.fault(
+    "search-list-wrong",
+    "dns",
+    NODE_OR_ALL,
+    Parameter("list", f"{', '.join(SEARCH_LISTS[:-1])} or {SEARCH_LISTS[-1]}", choices=SEARCH_LISTS),
+)
 class SearchListWrong(Fault):
-    """New pods of a node get another search list; those that run keep theirs."""
+    """New pods search other domains for short names than those of their namespace and the cluster."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._wrong, self._identity = lab.calico.pod_network.wrong_searches, identity

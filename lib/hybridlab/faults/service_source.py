@@ -11,26 +11,31 @@ from collections.abc import Callable, Mapping
 from hybridlab.dataplane.services import TRANSLATED
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import WINDOWS_OR_ALL, Fault, Types
 from hybridlab.faults.rules import RuleFault
 from hybridlab.windows.reserved import source_vip
+
+TYPES = Types()
 
 _OWN = "ip saddr"
 """The source that a packet comes with."""
 
 
+@TYPES.fault("snat-despite-dsr", "services", WINDOWS_OR_ALL)
 def snat_despite_dsr(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The source is rewritten to the address that kube-proxy uses without direct server return."""
+    """Windows nodes rewrite their pods' source by ClusterIP as without direct server return."""
     return _fault(lab, identity, parameters, lambda node, block: source_vip(block))
 
 
+@TYPES.fault("wrong-snat-address", "services", WINDOWS_OR_ALL)
 def wrong_snat_address(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The source is rewritten to the node's address, which no overlay uses towards pods."""
+    """Windows nodes rewrite their pods' source by ClusterIP to the node's address."""
     return _fault(lab, identity, parameters, lambda node, block: lab.address(node))
 
 
+@TYPES.fault("dsr-despite-build", "services", WINDOWS_OR_ALL)
 def dsr_despite_build(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The source is kept where nothing could keep it."""
+    """Windows nodes keep their pods' source by ClusterIP, whatever their build and kube-proxy can do."""
     return _fault(lab, identity, parameters, lambda node, block: _OWN)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, seconds
-from hybridlab.faults.zone_gate import AAAA_DENIED, ANOTHER, EXTRA, WRONG_ADDRESS, WrongAnswer, ZoneGate
+from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types, seconds
+from hybridlab.faults.zone_gate import AAAA_DENIED, ANOTHER, ANSWERS, EXTRA, WRONG_ADDRESS, WrongAnswer
+
+TYPES = Types()
 
 SAID = {
     ANOTHER: f"with {WRONG_ADDRESS}",
@@ -16,11 +18,15 @@ SAID = {
 """How evidence tells each wrong answer."""
 
 
+@TYPES.fault(
+    "dns-wrong", "dns", Parameter("name", "only this full name (default: every name)", ""),
+    Parameter("answer", " or ".join(ANSWERS), ANOTHER, ANSWERS),
+)  # fmt: skip
 class DnsWrong(Fault):
-    """Every name, or one, is answered wrongly: by default with an address where nothing is."""
+    """Names resolve to 203.0.113.9, where nothing is, alone or beside what is right; or deny their AAAA."""
 
-    def __init__(self, gate: ZoneGate, identity: str, parameters: Mapping[str, str]) -> None:
-        self._gate, self._identity = gate, identity
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._gate, self._identity = lab.zone_gate, identity
         self._wrong = WrongAnswer(parameters["name"].rstrip(".").lower(), parameters["answer"])
 
     async def inject(self) -> None:
@@ -36,11 +42,12 @@ class DnsWrong(Fault):
         return [f"{host} is answered {SAID[self._wrong.answer]}" for host in self._gate.wrong(self._identity)]
 
 
+@TYPES.fault("dns-stale", "dns")
 class DnsStale(Fault):
-    """A name keeps the addresses that it was answered with first."""
+    """Names keep the addresses that they were answered with first."""
 
-    def __init__(self, gate: ZoneGate, identity: str) -> None:
-        self._gate, self._identity = gate, identity
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._gate, self._identity = lab.zone_gate, identity
 
     async def inject(self) -> None:
         """Begin."""
@@ -55,6 +62,7 @@ class DnsStale(Fault):
         return ["names keep the addresses that they had first"] if self._gate.keeps(self._identity) else []
 
 
+@TYPES.fault("dns-slow", "dns", NODE_OR_ALL, Parameter("seconds", "how much later"))
 class DnsSlow(Fault):
     """The cluster's DNS answers the questions of a node's pods late."""
 

@@ -1,4 +1,4 @@
-"""System.Net.IPAddress, as scripts get it from Dns, from ``[Net.IPAddress]`` and from a listener."""
+"""System.Net.IPAddress, as scripts get it from Dns and from a listener."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from hybridlab.powershell.syntax import Command, NotEmulated
 
 _DECLARATION = re.compile(r"(7:)?(-)?(\w+)((?:=\w+)*)(@\d)?(\?|\*|:int|:number|:text)?")
 _COMMON = (
-    "ErrorAction=ea:text ErrorVariable=ev:text WarningAction=wa:text Verbose=vb? Debug=db? "
+    "ErrorAction=ea:text -ErrorVariable=ev WarningAction=wa:text -Verbose=vb? -Debug=db? "
     "-InformationAction=infa -WarningVariable=wv -InformationVariable=iv -OutVariable=ov -OutBuffer=ob "
     "-PipelineVariable=pv 7:-ProgressAction=proga"
 )

@@ -19,14 +19,10 @@ class Commands(Expressions):
     """Statements that are pipelines."""
 
     def pipeline(self) -> Node:
-        """An assignment, a pipeline, or pipelines joined by ``&&`` and ``||``."""
-        start = self.at
+        """An assignment or a pipeline."""
         node = self._pipeline()
-        while self.peek("&&") or self.peek("||"):
-            operator = self.text[self.at : self.at + 2]
-            self.at += 2
-            self.space(lines=True)
-            node = s.Chain(start, self.at, node, operator, self._pipeline())
+        if self.peek("&&") or self.peek("||"):
+            raise NotEmulated(f"the operator {self.text[self.at : self.at + 2]}")
         if self.here == "&":
             raise NotEmulated("the background operator &")
         return node
@@ -100,8 +96,6 @@ class Commands(Expressions):
             self.space()
         outside, self._commas = self._commas, True
         name = self._argument_value()
-        if isinstance(name, s.Splat):
-            raise SyntaxFault("The splatting operator '@' cannot be used here.", start)
         arguments: list[Node] = []
         while True:
             self.space()
@@ -155,10 +149,7 @@ class Commands(Expressions):
                 raise NotEmulated(f"the argument {self.text[mark:].split()[0]}")
             self.at = mark
         if self.here == "@":
-            start = self.at
-            if self.following == "@" or not (self.following.isalpha() or self.following == "_"):
-                raise NotEmulated("an argument that begins with @")
-            return s.Splat(start, self.at, self.variable())
+            raise NotEmulated("an argument that begins with @")
         return self._bare_word()
 
     def _bare_word(self) -> Node:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 
 from hybridlab.powershell import regex
-from hybridlab.powershell.clock import DateTime, TimeSpan
 from hybridlab.powershell.conversion import to_number
 from hybridlab.powershell.faults import Fault
 from hybridlab.powershell.objects import Char, HashTable, NetObject, NumberText, to_text, truth
@@ -16,7 +15,7 @@ Remember = Callable[[HashTable], None]
 """Gets what becomes ``$Matches``."""
 
 
-def equal(left: object, right: object, *, sensitive: bool = False) -> bool:  # noqa: PLR0911 - one per type
+def equal(left: object, right: object, *, sensitive: bool = False) -> bool:
     """``-eq`` of single values."""
     if isinstance(left, NumberText):
         left = left.value
@@ -37,8 +36,6 @@ def equal(left: object, right: object, *, sensitive: bool = False) -> bool:  # n
             return left == to_number(right)
         except ValueError:
             return False
-    if isinstance(left, (DateTime, TimeSpan)) and type(left) is type(right):
-        return left.ticks == right.ticks
     if isinstance(left, NetObject) and left.text is not None and isinstance(right, (str, NetObject)):
         other = right if isinstance(right, str) else right.words()
         return same_text(left.text, other, sensitive=False)
@@ -96,8 +93,6 @@ def order(left: object, right: object) -> int:
             words = f'Could not compare "{to_text(left)}" to "{to_text(right)}". Error: "{error}"'
             raise Fault(words, "InvalidOperation: (:) [], RuntimeException", "ComparisonFailure") from None
         return (left > other) - (left < other)
-    if isinstance(left, (DateTime, TimeSpan)) and type(left) is type(right):
-        return (left.ticks > right.ticks) - (left.ticks < right.ticks)
     raise NotEmulated("the order of these values")
 
 

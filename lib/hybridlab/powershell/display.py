@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from hybridlab.powershell.clock import DateTime
 from hybridlab.powershell.faults import ErrorRecord, render
 from hybridlab.powershell.formatting import list_lines, table_head, table_row
 from hybridlab.powershell.objects import HashTable, NetObject, TypedList, to_text
@@ -50,8 +49,6 @@ class Display:
                 await self._line(line)
 
     def _text(self, value: object) -> list[str]:
-        if isinstance(value, DateTime):
-            return ["", value.long(), "", ""]
         if isinstance(value, ErrorRecord):
             if self._seven:
                 raise NotEmulated("showing an error record")

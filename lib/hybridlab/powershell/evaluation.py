@@ -8,12 +8,11 @@ from abc import ABC, abstractmethod
 from hybridlab.powershell import operators
 from hybridlab.powershell import syntax as s
 from hybridlab.powershell.comparison import compare, equal
-from hybridlab.powershell.conversion import cast, is_type, to_number
+from hybridlab.powershell.conversion import cast, to_number
 from hybridlab.powershell.faults import Fault
 from hybridlab.powershell.formats import format_text
 from hybridlab.powershell.members import (
     is_list_property,
-    list_method,
     list_property,
     plain_method,
     plain_property,
@@ -50,10 +49,6 @@ class Evaluation(ABC):
     @abstractmethod
     async def collect(self, node: Node) -> list[object]:
         """All that a statement or a block puts out."""
-
-    @abstractmethod
-    async def invoke(self, block: s.ScriptBlock) -> list[object]:
-        """All that a script block puts out."""
 
     async def value(self, node: Node) -> object:  # noqa: PLR0911 - one per kind of expression
         """What an expression, or a statement in its place, is."""
@@ -92,7 +87,7 @@ class Evaluation(ABC):
     async def _group(self, node: s.SubExpression) -> object:
         if node.kind == "(":
             (inner,) = node.body.statements
-            if isinstance(inner, (s.If, s.Loop, s.ForEach, s.Try, s.Switch, s.Jump, s.Function)):
+            if isinstance(inner, (s.If, s.Loop, s.ForEach, s.Try, s.Jump)):
                 raise NotEmulated("a keyword in parentheses")
             return await self.value(inner)
         values = await self.collect(node.body)
@@ -108,14 +103,10 @@ class Evaluation(ABC):
         return table
 
     async def _cast(self, node: s.Cast) -> object:
-        if node.type_name in ("ordered", "pscustomobject"):
-            if isinstance(node.operand, s.Hash):
-                table = await self._hash(node.operand, ordered=True)
-                return table if node.type_name == "ordered" else cast("pscustomobject", table)
-            value = await self.value(node.operand)
-            if node.type_name == "ordered" or not isinstance(value, HashTable) or not value.ordered:
-                raise NotEmulated(f"[{node.type_name}] of something that is no hashtable literal")
-            return cast(node.type_name, value)
+        if node.type_name == "ordered":
+            if not isinstance(node.operand, s.Hash):
+                raise NotEmulated("[ordered] of something that is no hashtable literal")
+            return await self._hash(node.operand, ordered=True)
         value = await self.value(node.operand)
         if node.type_name in self.library.constructors and node.type_name not in ("string",):
             raise NotEmulated(f"the type [{node.type_name}]")
@@ -202,8 +193,6 @@ class Evaluation(ABC):
                 value = cast(target.type_name, value, target)
                 self.scope.types[target.operand.name] = target.type_name
                 return self._store_variable(target.operand, value)
-            case s.Array():
-                return await self._store_several(target, value)
             case s.Member(static=False, arguments=None):
                 owner, name = await self.value(target.target), to_text(await self.value(target.name))
                 if isinstance(owner, HashTable):
@@ -244,14 +233,6 @@ class Evaluation(ABC):
         scope.nothing.discard(target.name)
         return value
 
-    async def _store_several(self, target: s.Array, value: object) -> object:
-        values = enumerate_value(value)
-        for place, node in enumerate(target.items):
-            last = place == len(target.items) - 1
-            rest = unwrap(values[place:]) if last else values[place] if place < len(values) else None
-            await self.store(node, rest)
-        return value
-
     # -- operators -------------------------------------------------------------------------------------------
 
     async def _unary(self, node: s.Unary) -> object:
@@ -265,10 +246,6 @@ class Evaluation(ABC):
                 return [value]
             case "join":
                 return operators.join(value, "")
-            case "split" | "isplit" | "csplit":
-                if isinstance(value, list):
-                    raise NotEmulated("the unary -split of an array")
-                return list(to_text(value).split())
         raise NotEmulated(f"operator -{node.operator}")
 
     async def _binary(self, node: s.Binary) -> object:  # noqa: PLR0911 - one per operator
@@ -282,8 +259,6 @@ class Evaluation(ABC):
         match operator:
             case "+" | "-" | "*" | "/" | "%":
                 return operators.arithmetic(operator, left, right, node)
-            case "band" | "bor" | "bxor":
-                return operators.bitwise(operator, left, right)
             case "xor":
                 return truth(left) != truth(right)
             case "..":
@@ -292,16 +267,10 @@ class Evaluation(ABC):
                 return format_text(to_text(left), list(right) if isinstance(right, list) else [right])
             case "join":
                 return operators.join(left, to_text(right))
-            case "split":
-                return operators.split(left, right, sensitive=node.sensitive)
-            case "replace":
-                return operators.replace(left, right, sensitive=node.sensitive)
             case "contains" | "notcontains":
                 return self._among(left, right, sensitive=node.sensitive) == (operator == "contains")
             case "in" | "notin":
                 return self._among(right, left, sensitive=node.sensitive) == (operator == "in")
-            case "is" | "isnot" | "as":
-                return self._typed(operator, left, right)
         return self.comparison(operator, left, right, sensitive=node.sensitive)
 
     @staticmethod
@@ -310,17 +279,6 @@ class Evaluation(ABC):
         if isinstance(values, HashTable):
             raise NotEmulated("-contains and -in of a hashtable")
         return any(equal(item, value, sensitive=sensitive) for item in items)
-
-    @staticmethod
-    def _typed(operator: str, left: object, right: object) -> object:
-        if not isinstance(right, s.TypeName):
-            raise NotEmulated(f"-{operator} with something that is no type")
-        if operator != "as":
-            return is_type(left, right.name) == (operator == "is")
-        try:
-            return cast(right.name, left)
-        except Fault:
-            return None
 
     def comparison(self, operator: str, left: object, right: object, *, sensitive: bool = False) -> object:
         """A comparison; of an array the elements that agree; ``-match`` sets ``$Matches``."""
@@ -395,7 +353,7 @@ class Evaluation(ABC):
         return item.has(name) or not (isinstance(item, HashTable) or item.custom)
 
     async def method(self, owner: object, name: str, arguments: list[object]) -> object:
-        """Call a method; of an array without such a one, that of all its elements."""
+        """Call a method."""
         if owner is None:
             raise Fault(
                 "You cannot call a method on a null-valued expression.",
@@ -408,15 +366,9 @@ class Evaluation(ABC):
         if isinstance(owner, HashTable):
             return table_method(owner, name, arguments)
         if isinstance(owner, list):
-            found = list_method(owner, name, arguments)
-            if found is not None:
-                return found[0]
-            results = [await self.method(item, name, arguments) for item in owner]
-            return unwrap([part for result in results for part in (result if isinstance(result, list) else [result])])
+            raise NotEmulated(f"method {name} of an array")
         if isinstance(owner, str) and not isinstance(owner, Char):
             return string_method(owner, name, arguments, seven=self.seven)
-        if isinstance(owner, s.ScriptBlock) and name.lower() == "invoke" and not arguments:
-            return await self.invoke(owner)
         return plain_method(owner, name, arguments)
 
 

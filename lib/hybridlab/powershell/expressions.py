@@ -13,13 +13,12 @@ from hybridlab.powershell.syntax import Block, Node, NotEmulated, SyntaxFault
 _CASED = frozenset(
     (
         *("eq", "ne", "gt", "ge", "lt", "le", "match", "notmatch", "like", "notlike"),
-        *("contains", "notcontains", "in", "notin", "replace", "split"),
+        *("contains", "notcontains", "in", "notin"),
     )
 )
-_COMPARISONS = _CASED | {"join", "is", "isnot", "as"}
-_BITWISE = frozenset(("band", "bor", "bxor"))
+_COMPARISONS = _CASED | {"join"}
 _LOGICAL = frozenset(("and", "or", "xor"))
-_KNOWN = _COMPARISONS | _BITWISE | _LOGICAL | {"f"}
+_KNOWN = _COMPARISONS | _LOGICAL | {"f"}
 _OPERATOR = re.compile(r"-([A-Za-z]+)")
 _UNARY = re.compile(r"-(not|split|join|bnot|[ci]split)\b", re.IGNORECASE)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -49,7 +48,7 @@ class Expressions(Scanner):
 
     def expression(self) -> Node:
         """A whole expression."""
-        node = self._named(_LOGICAL, self._bitwise)
+        node = self._named(_LOGICAL, self._comparison)
         mark = self.at
         self.space()
         if self.here == "?" and not self.following.isalpha():
@@ -82,9 +81,6 @@ class Expressions(Scanner):
             self.at = found[2]
             self.space(lines=True)
             left = s.Binary(start, self.at, found[0], left, below(), found[1])
-
-    def _bitwise(self) -> Node:
-        return self._named(_BITWISE, self._comparison)
 
     def _comparison(self) -> Node:
         return self._named(_COMPARISONS, self._additive)
@@ -243,7 +239,7 @@ class Expressions(Scanner):
         if self.here == '"':
             return self._double_quoted()
         if self.peek("@'") or self.peek('@"'):
-            return self._here_string()
+            raise NotEmulated("here-strings")
         if self.peek("@("):
             return self.group("@(", "@")
         if self.peek("@{"):
@@ -329,20 +325,6 @@ class Expressions(Scanner):
             raise SyntaxFault("The string is missing the terminator: '.", start)
         self.at = match.end()
         return s.Literal(start, self.at, match[1].replace("''", "'"))
-
-    def _here_string(self) -> Node:
-        start = self.at
-        quote = self.text[self.at + 1]
-        match = re.compile(rf"@{quote}[ \t]*\r?\n(?:(.*?)\r?\n)??{quote}@", re.DOTALL).match(self.text, self.at)
-        if not match:
-            raise SyntaxFault(f"The string is missing the terminator: {quote}@.", start)
-        if quote == "'":
-            self.at = match.end()
-            return s.Literal(start, self.at, match[1] or "")
-        self.at = match.start(1) if match[1] is not None else match.end()
-        node = self._expanded(start, match.end(1) if match[1] is not None else match.end(), here=True)
-        self.at = match.end()
-        return node
 
     def _double_quoted(self) -> Node:
         start = self.at

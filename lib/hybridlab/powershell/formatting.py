@@ -64,10 +64,3 @@ def _cells(cells: tuple[str, ...], widths: list[int]) -> str:
     return " ".join(
         cell.ljust(width) if width >= 0 else cell.rjust(-width) for cell, width in zip(cells, widths, strict=True)
     ).rstrip()
-
-
-def lines_of(values: list[object]) -> list[str]:
-    """Out-String: the lines of the plain values, each as the host shows it.  Raises NotEmulated for objects."""
-    if any(isinstance(value, (NetObject, HashTable)) for value in values):
-        raise NotEmulated("Out-String of objects")
-    return [to_text(value) for value in values]

@@ -12,8 +12,7 @@ import contextlib
 
 from hybridlab.powershell import syntax as s
 from hybridlab.powershell.binding import Given
-from hybridlab.powershell.blocks import bind_block
-from hybridlab.powershell.comparison import equal
+from hybridlab.powershell.blocks import bind_arguments
 from hybridlab.powershell.display import Display
 from hybridlab.powershell.evaluation import Evaluation, whole
 from hybridlab.powershell.faults import ErrorRecord, Fault
@@ -22,7 +21,7 @@ from hybridlab.powershell.objects import ArrayList, HashTable, NetObject, enumer
 from hybridlab.powershell.pipelines import run_pipeline
 from hybridlab.powershell.registry import execution_context
 from hybridlab.powershell.reporting import INFORMATION, SILENT, WARNING, Reporting
-from hybridlab.powershell.scope import PREFERENCES, Scope, check_function
+from hybridlab.powershell.scope import PREFERENCES, Scope
 from hybridlab.powershell.shell import Library
 from hybridlab.powershell.streams import Emit, Streams
 from hybridlab.powershell.syntax import Node, NotEmulated
@@ -100,7 +99,7 @@ class Interpreter(Evaluation, Reporting):
     async def run(self, script: s.ScriptBlock, arguments: tuple[str, ...] = ()) -> None:
         """The script itself.  Raises Exit, Fault (an error that ends the script) and NotEmulated."""
         try:
-            await bind_block(self, script, _words(arguments), self.name or "the script")
+            bind_arguments(self, _words(arguments), self.name or "the script")
             await self.run_block(script.body, self.show)
         except Exit:
             raise
@@ -171,8 +170,6 @@ class Interpreter(Evaluation, Reporting):
 
     async def call_block(self, block: s.ScriptBlock, emit: Emit, item: object) -> None:
         """Run a script block for an object, as ``%`` and ``?`` do: in the scope around it, with ``$_`` set."""
-        if block.parameters is not None:
-            raise NotEmulated("a script block with parameters here")
         scope = self.scope
         had, before = "_" in scope.variables, scope.variables.get("_")
         scope.variables["_"] = item
@@ -196,17 +193,6 @@ class Interpreter(Evaluation, Reporting):
         await self.call_block(block, keep, item)
         return values
 
-    async def invoke(self, block: s.ScriptBlock) -> list[object]:
-        """``.Invoke()`` of a script block."""
-        outside, self.scope = self.scope, Scope(self.scope)
-        self.scope.variables["args"] = []
-        try:
-            return await self.collect(block.body)
-        except Return:
-            raise NotEmulated("return in a script block that is called with Invoke()") from None
-        finally:
-            self.scope = outside
-
     # -- statements ------------------------------------------------------------------------------------------
 
     async def statement(self, node: Node, emit: Emit) -> None:
@@ -214,28 +200,21 @@ class Interpreter(Evaluation, Reporting):
         match node:
             case s.Pipeline():
                 await run_pipeline(self, node, emit)
-            case s.Chain():
-                await self._chain(node, emit)
             case s.Assignment():
                 await self.assign(node)
-                if not isinstance(node.value, (s.Pipeline, s.Chain, s.Assignment, s.SubExpression)):
+                if not isinstance(node.value, (s.Pipeline, s.Assignment, s.SubExpression)):
                     self.succeeded = True
             case s.Step():
                 await self.step(node)
                 self.succeeded = True
             case s.If():
                 await self._if(node, emit)
-            case s.Switch():
-                await self._switch(node, emit)
             case s.Loop():
                 await self._loop(node, emit)
             case s.ForEach():
                 await self._for_each(node, emit)
             case s.Try():
                 await self._try(node, emit)
-            case s.Function():
-                check_function(node.name)
-                self.scope.functions[node.name.lower()] = node.block
             case s.Jump():
                 await self._jump(node, emit)
             case _:
@@ -245,16 +224,6 @@ class Interpreter(Evaluation, Reporting):
                 for item in self.output_of(node, value):
                     await emit(item)
 
-    async def _chain(self, node: s.Chain, emit: Emit) -> None:
-        if not self.seven:
-            raise NotEmulated(f"the operator {node.operator}, which Windows PowerShell 5.1 does not have")
-        try:
-            await self.statement(node.left, emit)
-        except Fault as fault:
-            await self._ended(fault, node.left)
-        if self.succeeded == (node.operator == "&&"):
-            await self.statement(node.right, emit)
-
     async def _if(self, node: s.If, emit: Emit) -> None:
         for condition, body in node.branches:
             if truth(await self.value(condition)):
@@ -262,28 +231,6 @@ class Interpreter(Evaluation, Reporting):
                 return
         if node.otherwise is not None:
             await self.run_block(node.otherwise, emit)
-
-    async def _switch(self, node: s.Switch, emit: Emit) -> None:
-        value = await self.value(node.value)
-        if isinstance(value, (list, HashTable)):
-            raise NotEmulated("switch over several values")
-        outside = self.scope.variables.get("_")
-        self.scope.variables["_"] = value
-        try:
-            matched = False
-            for condition, body in node.clauses:
-                wanted = await self.value(condition)
-                if isinstance(wanted, (list, s.ScriptBlock)):
-                    raise NotEmulated("this condition of switch")
-                if equal(value, wanted) if isinstance(value, str) or value is None else equal(wanted, value):
-                    matched = True
-                    await self.run_block(body, emit)
-            if not matched and node.default is not None:
-                await self.run_block(node.default, emit)
-        except (Break, Continue):
-            pass
-        finally:
-            self.scope.variables["_"] = outside
 
     async def _loop(self, node: s.Loop, emit: Emit) -> None:
         if node.first is not None:

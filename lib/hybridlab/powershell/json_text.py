@@ -1,4 +1,4 @@
-"""ConvertTo-Json and ConvertFrom-Json, as each version writes and reads."""
+"""ConvertTo-Json, as each version writes; and decoded JSON, as HNS' cmdlets put it out."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 from hybridlab.powershell.binding import Call, plain_value
 from hybridlab.powershell.conversion import to_int
-from hybridlab.powershell.faults import Fault
-from hybridlab.powershell.numbers import Long, double_text, long_or_int
+from hybridlab.powershell.numbers import long_or_int
 from hybridlab.powershell.objects import (
     CUSTOM_OBJECT,
     Char,
@@ -28,9 +27,7 @@ from hybridlab.powershell.syntax import NotEmulated
 JSON_DEPTH = 2
 """The depth of ConvertTo-Json when nothing else is asked for."""
 _LARGEST_DEPTH = 100
-_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d|/Date\(")
 _ESCAPED_BY_5_1 = re.compile(r"[<>&']")
-_WORDS = re.compile(r"(?!true|false|null|nan|infinity|undefined|new|//)[A-Za-z]", re.IGNORECASE)
 _WRAPPED = "ConvertTo-Json of an array that came through a pipeline as one object, in 5.1"
 """There it becomes an object with ``value`` and ``Count``."""
 _TRUNCATED = "Resulting JSON is truncated as serialization has exceeded the set depth of {}."
@@ -124,7 +121,7 @@ class _Json:
 
 
 async def convert_to_json(shell: Shell, call: Call, piped: list[object] | None) -> list[object]:
-    """-Compress, -Depth and, of 7, -AsArray."""
+    """-Compress and -Depth."""
     if call.has("inputobject"):
         if piped:
             raise NotEmulated("pipeline input of ConvertTo-Json beside -InputObject")
@@ -134,7 +131,7 @@ async def convert_to_json(shell: Shell, call: Call, piped: list[object] | None) 
             raise NotEmulated("ConvertTo-Json without input")
         return []  # nothing was piped in: nothing comes out
     else:
-        value = list(piped) if call.flag("asarray") else unwrap(piped)
+        value = unwrap(piped)
         if not shell.seven and len(piped) == 1 and isinstance(value, (list, bytes)):
             raise NotEmulated(_WRAPPED)
     depth = to_int(call.get("depth", JSON_DEPTH))
@@ -147,76 +144,19 @@ async def convert_to_json(shell: Shell, call: Call, piped: list[object] | None) 
     return [document.written(plain)]
 
 
-async def convert_from_json(shell: Shell, call: Call, piped: list[object] | None) -> list[object]:
-    """Objects, arrays and plain values.  5.1 puts out an array as one object, 7 its elements."""
-    text = call.text("inputobject", "\n".join(to_text(item) for item in piped or []))
-    if not text.strip():
-        raise NotEmulated("ConvertFrom-Json of an empty text")
-    try:
-        found = from_json(read(text), seven=shell.seven)
-    except json.JSONDecodeError as error:
-        if not _WORDS.match(text.strip()):
-            raise NotEmulated("ConvertFrom-Json of a text that strict JSON does not allow") from None
-        raise _invalid(call, text, error) from None
-    if isinstance(found, list) and not shell.seven:
-        return [WrappedArray(found)] if found else []
-    return enumerate_value(found)
-
-
-def _invalid(call: Call, text: str, error: json.JSONDecodeError) -> Fault:
-    return Fault(
-        f"Invalid JSON primitive: {text[error.pos : error.pos + 20].split(maxsplit=1)[0]}.",
-        "NotSpecified: (:) [ConvertFrom-Json], ArgumentException",
-        "System.ArgumentException,Microsoft.PowerShell.Commands.ConvertFromJsonCommand",
-        source=call.typed,
-        kind="System.ArgumentException",
-    )
-
-
-def read(text: str) -> Any:
-    """A JSON text, strictly.  Raises JSONDecodeError, and NotEmulated for what the versions read differently."""
-
-    def pairs(entries: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len({key.lower() for key, _ in entries}) != len(entries) or any(not key for key, _ in entries):
-            raise NotEmulated("JSON with empty keys or keys that differ in case only")
-        return dict(entries)
-
-    def constant(word: str) -> Any:
-        raise NotEmulated(f"{word} in JSON")
-
-    return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
-
-
-def from_json(value: Any, *, seven: bool = False) -> object:
-    """A decoded JSON value as PowerShell has it."""
+def from_json(value: Any) -> object:
+    """A decoded JSON value of the host as PowerShell has it."""
     if isinstance(value, dict):
-        properties = {name: from_json(item, seven=seven) for name, item in value.items()}
-        return NetObject.of_properties(CUSTOM_OBJECT, properties)
+        return NetObject.of_properties(CUSTOM_OBJECT, {name: from_json(item) for name, item in value.items()})
     if isinstance(value, list):
-        return [from_json(item, seven=seven) for item in value]
-    if isinstance(value, str) and _DATE.match(value):
-        if seven or value.startswith("/Date("):
-            raise NotEmulated("dates in JSON")
-        return value
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return value
-    if isinstance(value, float):
-        if not seven:
-            raise NotEmulated("a fraction in JSON, which is a decimal in 5.1")
-        double_text(value)  # refuses infinite ones
-        return value
-    return Long(long_or_int(value)) if seven else long_or_int(value)
+        return [from_json(item) for item in value]
+    return long_or_int(value) if type(value) is int else value
 
 
 def add_to(library: Library) -> None:
     """Register them."""
     library.add(
         "ConvertTo-Json",
-        "InputObject@0 Depth:int Compress? 7:AsArray? 7:-EnumsAsStrings? 7:-EscapeHandling",
+        "InputObject@0 Depth:int Compress? 7:-AsArray? 7:-EnumsAsStrings? 7:-EscapeHandling",
         collecting(convert_to_json),
-    )
-    library.add(
-        "ConvertFrom-Json",
-        "InputObject@0 7:-AsHashtable? 7:-Depth 7:-NoEnumerate? 7:-DateKind",
-        collecting(convert_from_json),
     )

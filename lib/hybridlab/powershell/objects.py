@@ -85,14 +85,6 @@ class HashTable:
         """Whether the key is there."""
         return self._fold(key) in self._entries
 
-    def remove(self, key: object) -> None:
-        """Forget a key."""
-        self._entries.pop(self._fold(key), None)
-
-    def clear(self) -> None:
-        """Forget all."""
-        self._entries.clear()
-
     def items(self) -> Iterator[tuple[object, object]]:
         """Keys as written, and values, in the order in which they came; for :meth:`shown` order ask that."""
         return iter(list(self._entries.values()))

@@ -7,8 +7,6 @@ keywords.  Left out, and refused by name: classes, enumerations, typed catches, 
 
 from __future__ import annotations
 
-import re
-
 from hybridlab.powershell import syntax as s
 from hybridlab.powershell.commands import Commands
 from hybridlab.powershell.scanner import WORD
@@ -16,11 +14,11 @@ from hybridlab.powershell.syntax import Block, Node, NotEmulated, SyntaxFault
 
 _REFUSED = frozenset(
     (
-        *("filter", "class", "enum", "trap", "data", "workflow", "param"),
+        *("filter", "class", "enum", "trap", "data", "workflow", "param", "switch", "function"),
         *("begin", "process", "end", "clean", "dynamicparam", "using", "configuration", "parallel", "sequence"),
     )
 )
-_COMPOUND = (s.If, s.Loop, s.ForEach, s.Try, s.Switch, s.Function)
+_COMPOUND = (s.If, s.Loop, s.ForEach, s.Try)
 
 
 def parse(text: str) -> s.ScriptBlock:
@@ -30,10 +28,9 @@ def parse(text: str) -> s.ScriptBlock:
 
 class _Parser(Commands):
     def script(self) -> s.ScriptBlock:
-        """The script with its ``param(...)``, if it has one."""
-        parameters = self._parameters()
+        """The script."""
         block = self.block(None)
-        return s.ScriptBlock(0, self.at, block, self.text, parameters)
+        return s.ScriptBlock(0, self.at, block, self.text)
 
     def block(self, closing: str | None) -> Block:
         """Statements up to ``closing``, or to the end of the script."""
@@ -73,54 +70,11 @@ class _Parser(Commands):
         self.expect("{")
         inside = self.at
         outside, self._commas = self._commas, True
-        parameters = self._parameters()
         block = self.block("}")
         self._commas = outside
         text = self.text[inside : self.at]
         self.expect("}")
-        return s.ScriptBlock(start, self.at, block, text, parameters)
-
-    def _parameters(self) -> tuple[s.DeclaredParameter, ...] | None:
-        """``param(...)`` at the beginning of a block."""
-        mark = self.at
-        self.space(lines=True)
-        match = re.compile(r"param\s*(?=\()", re.IGNORECASE).match(self.text, self.at)
-        if not match:
-            self.at = mark
-            return None
-        self.at = match.end()
-        return self._declared()
-
-    def _declared(self) -> tuple[s.DeclaredParameter, ...]:
-        self.expect("(")
-        found: list[s.DeclaredParameter] = []
-        self.space(lines=True)
-        while not self.peek(")"):
-            start, kind = self.at, ""
-            while self.here == "[":
-                if kind:
-                    raise NotEmulated("a parameter with attributes")
-                kind = self.type_name()
-                self.space(lines=True)
-                if kind in ("parameter", "cmdletbinding", "switchparameter") or self.here == "(":
-                    raise NotEmulated("a parameter with attributes")
-            if not self.starts_variable():
-                raise self.unexpected()
-            name = self.variable().name
-            self.space(lines=True)
-            default = None
-            if self.take("="):
-                self.space(lines=True)
-                outside, self._commas = self._commas, False
-                default = self.expression()
-                self._commas = outside
-                self.space(lines=True)
-            found.append(s.DeclaredParameter(start, self.at, name, kind, default))
-            if not self.take(","):
-                break
-            self.space(lines=True)
-        self.expect(")")
-        return tuple(found)
+        return s.ScriptBlock(start, self.at, block, text)
 
     def statement(self) -> Node:
         """One statement, without what separates it from the next."""
@@ -133,19 +87,14 @@ class _Parser(Commands):
         adjacent = self.text[word.end() : word.end() + 1] if word else ""
         if keyword in _REFUSED and not after.startswith("=") and adjacent != "-":
             raise NotEmulated(f"the keyword {keyword}")
-        if word and keyword in ("if", "while", "for", "foreach", "switch") and after.startswith("("):
+        if word and keyword in ("if", "while", "for", "foreach") and after.startswith("("):
             self.at = word.end()
             return getattr(self, f"_{keyword}")(start)  # type: ignore[no-any-return]
-        if keyword == "switch" and after.startswith("-"):
-            raise NotEmulated("options of switch")
         if keyword == "foreach" and after.startswith("-parallel"):
             raise NotEmulated("foreach -parallel")
         if word and keyword in ("do", "try") and after.startswith("{"):
             self.at = word.end()
             return getattr(self, f"_{keyword}")(start)  # type: ignore[no-any-return]
-        if word and keyword == "function":
-            self.at = word.end()
-            return self._function(start)
         if word and keyword in ("break", "continue", "return", "exit", "throw") and adjacent != "-":
             return self._jump(start, keyword, word.end())
         return self.pipeline()
@@ -226,27 +175,6 @@ class _Parser(Commands):
         self.expect(")")
         return s.ForEach(start, self.at, variable, items, self.braces())
 
-    def _switch(self, start: int) -> Node:
-        value = self._parentheses()
-        self.space(lines=True)
-        self.expect("{")
-        clauses: list[tuple[Node, Block]] = []
-        default = None
-        while True:
-            self.space(lines=True)
-            while self.take(";"):
-                self.space(lines=True)
-            if self.take("}"):
-                return s.Switch(start, self.at, value, tuple(clauses), default)
-            if self.keyword() == "default":
-                self.at += len("default")
-                default = self.braces()
-                continue
-            if self.here == "{":
-                raise NotEmulated("a script block as a condition of switch")
-            condition = self.unary() if not WORD.match(self.text, self.at) else self._bare_word()
-            clauses.append((condition, self.braces()))
-
     def _try(self, start: int) -> Node:
         body = self.braces()
         catch = final = None
@@ -270,17 +198,3 @@ class _Parser(Commands):
         if catch is None and final is None:
             raise SyntaxFault("The Try statement is missing its Catch or Finally block.", self.at)
         return s.Try(start, self.at, body, catch, final)
-
-    def _function(self, start: int) -> Node:
-        self.space()
-        match = re.compile(r"[A-Za-z_][\w-]*").match(self.text, self.at)
-        if not match:
-            raise NotEmulated("this name of a function")
-        self.at = match.end()
-        self.space(lines=True)
-        given = self._declared() if self.peek("(") else None
-        self.space(lines=True)
-        block = self.script_block()
-        if given is not None:
-            block = s.ScriptBlock(block.start, block.end, block.body, block.text, given)
-        return s.Function(start, self.at, match[0], block)

@@ -10,7 +10,7 @@ from hybridlab.powershell.binding import Call, Given, bind
 from hybridlab.powershell.blocks import BlockStage
 from hybridlab.powershell.faults import Fault
 from hybridlab.powershell.flow import Enough
-from hybridlab.powershell.objects import HashTable, NumberText, Unordered, to_text
+from hybridlab.powershell.objects import NumberText, Unordered, to_text
 from hybridlab.powershell.shell import Shell, Stage
 from hybridlab.powershell.streams import Emit, Streams, redirected
 from hybridlab.powershell.syntax import NotEmulated
@@ -51,7 +51,6 @@ class _Link:
                 self.failed = True
                 await shell.write_error(fault, self.stage.call)
             else:
-                shell.remember_in_variable(fault, self.stage.call)
                 raise
         finally:
             shell.streams = outside
@@ -121,18 +120,13 @@ async def _stage(shell: Shell, node: s.Command) -> Stage:
         raise NotEmulated(f"command . {text}" if text else "an empty command")
     if isinstance(node.name, s.Literal) and not isinstance(node.name.value, str):
         raise NotEmulated(f"command {node.name.text}")
-    function = shell.scope.function(text)
     key = shell.library.aliases.get(text.lower(), text.lower())
     if shell.seven and text.lower() in ("curl", "wget"):
         key = text.lower()  # aliases of 5.1 only
     cmdlet = shell.library.cmdlets.get(key)
-    if function is not None:
-        call = Call(node, text, text, await _arguments(shell, node))
-        return BlockStage(shell, call, function, inherits=False)
     if cmdlet is not None:
         call = Call(node, cmdlet.name, cmdlet.name if shell.seven else text, await _arguments(shell, node))
         bind(call, cmdlet.parameters, seven=shell.seven)
-        _check_common(call)
         return cmdlet.make(shell, call)
     tool = key.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe")
     found = shell.library.tools.get(tool)
@@ -142,14 +136,6 @@ async def _stage(shell: Shell, node: s.Command) -> Stage:
     return found(shell, Call(node, tool, text, await _arguments(shell, node)))
 
 
-def _check_common(call: Call) -> None:
-    """Refuse what the common parameters would change and the cmdlet does not heed."""
-    if call.name != "Write-Verbose" and call.flag("verbose"):
-        raise NotEmulated(f"parameter -Verbose of {call.name}")
-    if call.flag("debug"):
-        raise NotEmulated(f"parameter -Debug of {call.name}")
-
-
 async def _arguments(shell: Shell, node: s.Command) -> list[Given]:
     found: list[Given] = []
     for argument in node.arguments:
@@ -157,8 +143,6 @@ async def _arguments(shell: Shell, node: s.Command) -> list[Given]:
             word = shell.script[argument.start : argument.end]
             value = await shell.value(argument.value) if argument.value is not None else None
             found.append(Given(argument.name, value, argument.value is not None, word))
-        elif isinstance(argument, s.Splat):
-            found += await _splatted(shell, argument)
         else:
             found.append(Given("", await _argument(shell, argument), word=shell.script[argument.start : argument.end]))
     return found
@@ -171,12 +155,3 @@ async def _argument(shell: Shell, node: s.Node) -> object:
     if isinstance(node, s.Literal) and node.text and isinstance(value, (int, float)) and to_text(value) != node.text:
         return NumberText.of(node.text, value)
     return value
-
-
-async def _splatted(shell: Shell, node: s.Splat) -> list[Given]:
-    value = await shell.value(node.variable)
-    if isinstance(value, HashTable):
-        return [Given(to_text(name), item, word=f"-{to_text(name)}") for name, item in value.items()]
-    if isinstance(value, list):
-        return [Given("", item) for item in value]
-    raise NotEmulated("splatting of something that is no hashtable and no array")

@@ -1,20 +1,14 @@
-"""Cmdlets that work on what comes through a pipeline: ForEach-Object, Where-Object, Select-Object, Sort-Object,
-Measure-Object, Tee-Object.
-"""
+"""Cmdlets that work on what comes through a pipeline: ForEach-Object, Where-Object, Select-Object."""
 
 from __future__ import annotations
 
-from functools import cmp_to_key
-
 from hybridlab.powershell.binding import Call, plain_value
-from hybridlab.powershell.comparison import equal, order
-from hybridlab.powershell.conversion import to_int, to_number
+from hybridlab.powershell.conversion import to_int
 from hybridlab.powershell.faults import Fault
 from hybridlab.powershell.flow import Enough
 from hybridlab.powershell.members import is_string_method
 from hybridlab.powershell.objects import (
     SELECTED,
-    ArrayList,
     Char,
     HashTable,
     NetObject,
@@ -24,11 +18,9 @@ from hybridlab.powershell.objects import (
     unwrap,
 )
 from hybridlab.powershell.shell import Library, Shell, Stage
-from hybridlab.powershell.stages import collecting
 from hybridlab.powershell.syntax import NotEmulated, ScriptBlock
 
-_OPERATORS = ("eq", "ne", "gt", "ge", "lt", "le", "like", "notlike", "match", "notmatch", "contains", "notcontains",
-              "in", "notin")  # fmt: skip
+_OPERATORS = ("eq", "ne", "gt", "ge", "lt", "le", "like", "notlike", "match", "notmatch")
 
 
 class _ForEach(Stage):
@@ -128,70 +120,32 @@ class _Where(Stage):
         operator = self._operator
         if not operator:
             return truth(value)
-        sensitive = operator.startswith("c") and operator != "contains"
+        sensitive = operator.startswith("c")
         operator = operator[1:] if sensitive else operator
-        if operator in ("contains", "notcontains", "in", "notin"):
-            values, one = (value, self._wanted) if "contains" in operator else (self._wanted, value)
-            items = list(values) if isinstance(values, list) else [values]
-            return any(equal(item, one, sensitive=sensitive) for item in items) != operator.startswith("not")
         return truth(self.shell.comparison(operator, value, self._wanted, sensitive=sensitive))
 
 
 class _Select(Stage):
     def __init__(self, shell: Shell, call: Call) -> None:
         super().__init__(shell, call)
-        self._limits = {name: self._count(name) for name in ("first", "last", "skip") if call.has(name)}
-        self._taken = self._skipped = 0
-        self._kept: list[object] = []
+        self._first = to_int(call.get("first")) if call.has("first") else None
+        self._taken = 0
         self._properties = enumerate_value(call.get("property"))
-        if "last" in self._limits and len(self._limits) > 1:
-            raise NotEmulated("Select-Object -Last with -First or -Skip")
-        if call.flag("unique") and (self._limits or self._properties):
-            raise NotEmulated("Select-Object -Unique with other parameters")
+        if self._first is not None and self._first < 0:
+            raise call.fault("Cannot validate argument on parameter 'first'.", "ParameterArgumentValidationError")
         if call.has("expandproperty") and self._properties:
             raise NotEmulated("Select-Object -ExpandProperty with -Property")
 
-    def _count(self, name: str) -> int:
-        count = to_int(self.call.get(name))
-        if count < 0:
-            raise self.call.fault(
-                f"Cannot validate argument on parameter '{name}'.", "ParameterArgumentValidationError"
-            )
-        return count
-
     async def process(self, item: object) -> None:
-        if self.call.flag("unique"):
-            if not any(self._same(item, other) for other in self._kept):
-                self._kept.append(item)
-                await self._out(item)
-            return
-        if "last" in self._limits:
-            self._kept.append(item)
-            return
-        if self._skipped < self._limits.get("skip", 0):
-            self._skipped += 1
-            return
-        first = self._limits.get("first")
-        if first is not None and self._taken >= first:
+        if self._taken == self._first:
             raise Enough(self)
         self._taken += 1
         await self._out(item)
-        if self._taken == first:
+        if self._taken == self._first:
             raise Enough(self)
 
     async def alone(self) -> None:
         raise NotEmulated("Select-Object without pipeline input")
-
-    async def end(self) -> None:
-        if count := self._limits.get("last"):
-            for item in self._kept[-count:]:
-                await self._out(item)
-
-    @staticmethod
-    def _same(one: object, other: object) -> bool:
-        if isinstance(one, (NetObject, HashTable, list)):
-            raise NotEmulated("Select-Object -Unique of objects")
-        return type(one) is type(other) and equal(one, other, sensitive=True)
 
     async def _out(self, item: object) -> None:
         if self.call.has("expandproperty"):
@@ -223,125 +177,17 @@ class _Select(Stage):
         properties: dict[str, object] = {}
         for property_ in self._properties:
             if isinstance(property_, HashTable):
-                name, value = await self._computed(property_, item)
-            elif to_text(property_) == "*" and isinstance(item, NetObject) and item.custom:
+                raise NotEmulated("Select-Object with computed properties")
+            if to_text(property_) == "*" and isinstance(item, NetObject) and item.custom:
                 properties |= {key: item.get(key) for key in item.properties}
                 continue
-            elif isinstance(property_, (ScriptBlock, list)) or "*" in to_text(property_) or "?" in to_text(property_):
+            if isinstance(property_, (ScriptBlock, list)) or "*" in to_text(property_) or "?" in to_text(property_):
                 raise NotEmulated("Select-Object with script blocks or wildcards")
-            else:
-                name, value = to_text(property_), self.shell.property(item, to_text(property_))
+            name, value = to_text(property_), self.shell.property(item, to_text(property_))
             if name.lower() in (known.lower() for known in properties):
                 raise NotEmulated("Select-Object with one name twice")
             properties[name] = value
         return NetObject.of_properties(SELECTED, properties)
-
-    async def _computed(self, table: HashTable, item: object) -> tuple[str, object]:
-        """``@{Name=...; Expression={...}}``; the keys may be shortened."""
-        name, expression = None, None
-        for key, value in table.items():
-            word = to_text(key).lower()
-            if word and ("name".startswith(word) or "label".startswith(word)) and name is None:
-                name = to_text(value)
-            elif word and "expression".startswith(word) and expression is None:
-                expression = value
-            else:
-                raise NotEmulated("these keys of a computed property")
-        if name is None or not isinstance(expression, (ScriptBlock, str)):
-            raise NotEmulated("this computed property")
-        if isinstance(expression, str):
-            return name, self.shell.property(item, expression)
-        return name, unwrap(await self.shell.block_values(expression, item))
-
-
-async def _sort_object(shell: Shell, call: Call, piped: list[object] | None) -> list[object]:
-    """By the values themselves, properties or script blocks; all keys of a kind, so that the order is certain."""
-    wanted = enumerate_value(call.get("property"))
-    keys: list[list[object]] = []
-    for item in piped or []:
-        if isinstance(item, (list, HashTable)) or (isinstance(item, NetObject) and not wanted and item.custom):
-            raise NotEmulated("Sort-Object of these objects")
-        keys.append([await _key(shell, entry, item) for entry in wanted] or [item])
-    kinds = {tuple(_kind(key) for key in row) for row in keys}
-    if len(kinds) > 1:
-        raise NotEmulated("Sort-Object of values of different types")
-
-    def compare(one: int, other: int) -> int:
-        for left, right in zip(keys[one], keys[other], strict=True):
-            if found := order(left, right):
-                return found
-        if one != other and not all(left is right or (type(left) is type(right) and left == right)
-                                    for left, right in zip(keys[one], keys[other], strict=True)):  # fmt: skip
-            raise NotEmulated("Sort-Object of texts that differ in case")
-        if one != other and isinstance((piped or [])[one], NetObject) and not call.flag("unique"):
-            raise NotEmulated("Sort-Object of objects with the same key")
-        return 0
-
-    places = sorted(range(len(keys)), key=cmp_to_key(compare), reverse=call.flag("descending"))
-    if call.flag("unique"):
-        if wanted:
-            raise NotEmulated("Sort-Object -Unique by properties")
-        places = [place for number, place in enumerate(places) if not number or compare(places[number - 1], place)]
-    return [(piped or [])[place] for place in places]
-
-
-async def _key(shell: Shell, wanted: object, item: object) -> object:
-    if isinstance(wanted, ScriptBlock):
-        return unwrap(await shell.block_values(wanted, item))
-    if isinstance(wanted, (HashTable, list)) or "*" in to_text(wanted):
-        raise NotEmulated("Sort-Object by computed properties or wildcards")
-    return shell.property(item, to_text(wanted))
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, bool) or value is None or isinstance(value, (list, Char)):
-        raise NotEmulated("Sort-Object of these values")
-    if isinstance(value, (int, float)):
-        return "number"
-    return "text" if isinstance(value, str) else type(value).__name__
-
-
-async def _measure_object(shell: Shell, call: Call, piped: list[object] | None) -> list[object]:
-    """Count, and sum, average, largest and smallest of numbers."""
-    name = call.text("property")
-    piped = [item for item in piped or [] if item is not None]
-    items = [shell.property(item, name) for item in piped] if name else piped
-    names = [
-        "Count",
-        "Average",
-        "Sum",
-        "Maximum",
-        "Minimum",
-        *(["StandardDeviation"] if shell.seven else []),
-        "Property",
-    ]
-    properties: dict[str, object] = dict.fromkeys(names)
-    properties |= {"Count": len(items), "Property": name or None}
-    if any(call.flag(item) for item in ("sum", "average", "maximum", "minimum")):
-        if any(isinstance(item, bool) or not isinstance(item, (int, float)) for item in items) or not items:
-            raise NotEmulated("Measure-Object of values that are no numbers")
-        numbers = [float(to_number(item)) for item in items]
-        results = {"Sum": sum(numbers), "Average": sum(numbers) / len(numbers)}
-        results |= {"Maximum": max(numbers), "Minimum": min(numbers)}
-        properties |= {key: value for key, value in results.items() if call.flag(key.lower())}
-    elif name:
-        raise NotEmulated("Measure-Object -Property without a measure")
-    return [NetObject("Microsoft.PowerShell.Commands.GenericMeasureInfo", properties, shown=tuple(names))]
-
-
-class _Tee(Stage):
-    def __init__(self, shell: Shell, call: Call) -> None:
-        super().__init__(shell, call)
-        if not call.has("variable"):
-            raise NotEmulated("Tee-Object into a file")
-        self._kept = ArrayList()
-
-    async def process(self, item: object) -> None:
-        self._kept.append(item)
-        await self.emit(item)
-
-    async def end(self) -> None:
-        self.shell.scope.variables[self.call.text("variable").lower()] = unwrap(list(self._kept))
 
 
 def add_to(library: Library) -> None:
@@ -353,30 +199,18 @@ def add_to(library: Library) -> None:
         _ForEach, "%", "foreach",
     )  # fmt: skip
     switches = " ".join(
-        f"{name}=I{name}? C{name}?" for name in
-        ("EQ", "NE", "GT", "GE", "LT", "LE", "Like", "NotLike", "Match", "NotMatch", "Contains", "NotContains", "In",
-         "NotIn")
-    )  # fmt: skip
+        f"{name}=I{name}? C{name}?"
+        for name in ("EQ", "NE", "GT", "GE", "LT", "LE", "Like", "NotLike", "Match", "NotMatch")
+    )
     library.add(
         "Where-Object",
-        f"FilterScript* Property Value -InputObject {switches} -Is? -IsNot? 7:-Not?",
+        f"FilterScript* Property Value {switches} -InputObject -Contains? -NotContains? -In? -NotIn? -Is? -IsNot? "
+        "7:-Not?",
         _Where, "?", "where",
     )  # fmt: skip
     library.add(
         "Select-Object",
-        "Property@0 ExpandProperty First:int Last:int Skip:int Unique? -SkipLast -Index -Wait? -ExcludeProperty "
+        "Property@0 ExpandProperty First:int -Last -Skip -Unique? -SkipLast -Index -Wait? -ExcludeProperty "
         "-InputObject 7:-SkipIndex 7:-CaseInsensitive?",
         _Select, "select",
     )  # fmt: skip
-    library.add(
-        "Sort-Object",
-        "Property@0 Descending? Unique? -CaseSensitive? -Culture -InputObject 7:-Stable? 7:-Top 7:-Bottom",
-        collecting(_sort_object), "sort",
-    )  # fmt: skip
-    library.add(
-        "Measure-Object",
-        "Property@0 Sum? Average? Maximum? Minimum? -InputObject -Line? -Word? -Character? -IgnoreWhiteSpace? "
-        "7:-StandardDeviation? 7:-AllStats?",
-        collecting(_measure_object), "measure",
-    )  # fmt: skip
-    library.add("Tee-Object", "Variable -FilePath@0 -LiteralPath -Append? -InputObject 7:-Encoding", _Tee, "tee")

@@ -12,7 +12,6 @@ _GROUP = re.compile(r"\((?:\?(?P<kind>:|=|!|<=|<!|[ims]+\)|<(?P<name>[A-Za-z_]\w
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})")
 _ESCAPE = re.compile(r"\\(?:[dDwWsSbBAtrnfv]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^A-Za-z0-9])")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
-_REPLACEMENT = re.compile(r"\$(?:(?P<special>[$&])|(?P<number>\d)(?!\d)|\{(?P<braced>\w+)\})")
 
 
 def compiled(pattern: str, *, sensitive: bool = False) -> re.Pattern[str]:
@@ -94,40 +93,6 @@ def groups(found: re.Match[str]) -> HashTable:
         if text is not None:
             table.set(names.get(number, number), text)
     return table
-
-
-def replace(pattern: str, replacement: str, text: str, *, sensitive: bool = False) -> str:
-    """``-replace``: all matches, with .NET's dollar forms in the replacement."""
-    expression = compiled(pattern, sensitive=sensitive)
-    for odd in re.finditer(r"\$(?:[`'+_]|\d\d)", replacement):
-        raise NotEmulated(f"the replacement {odd[0]}")
-
-    def one(match: re.Match[str]) -> str:
-        def part(form: re.Match[str]) -> str:
-            if form["special"]:
-                return "$" if form["special"] == "$" else match[0]
-            name = form["number"] or form["braced"]
-            group: int | str = int(name) if name.isdigit() else name
-            try:
-                return match[group] or ""
-            except IndexError:
-                return form[0]
-
-        return _REPLACEMENT.sub(part, replacement)
-
-    return expression.sub(one, text)
-
-
-def split(pattern: str, text: str, limit: int = 0, *, sensitive: bool = False) -> list[str]:
-    """``-split``: at most ``limit`` parts when that is above 0."""
-    expression = compiled(pattern, sensitive=sensitive)
-    if expression.groups or expression.match(""):
-        raise NotEmulated(f"-split with the regular expression '{pattern}'")
-    if limit < 0:
-        raise NotEmulated("-split from the end")
-    if limit == 1:
-        return [text]
-    return expression.split(text, max(limit - 1, 0))
 
 
 def wildcard(pattern: str) -> str:

@@ -58,21 +58,9 @@ class Reporting:
             fault.recorded = True
             self.errors.insert(0, ErrorRecord(fault))
 
-    def remember_in_variable(self, fault: Fault, call: Call) -> None:
-        """-ErrorVariable."""
-        if not call.has("errorvariable"):
-            return
-        name = call.text("errorvariable").lower()
-        if name.startswith("+"):
-            raise NotEmulated("-ErrorVariable +name")
-        kept = self.scope.variables.get(name)
-        self.scope.variables[name] = ArrayList([*(kept if isinstance(kept, ArrayList) else []), ErrorRecord(fault)])
-
     async def write_error(self, fault: Fault, call: Call | None) -> None:
         """An error that does not end its statement.  Raises it when it is to stop."""
         action = self._action(call, "erroraction", "erroractionpreference")
-        if call is not None:
-            self.remember_in_variable(fault, call)
         if action == "ignore":
             return
         self._record(fault)
@@ -110,17 +98,6 @@ class Reporting:
             await self.streams.warning(NetObject(WARNING, text=message))
         else:
             await self.host(f"WARNING: {message}\r\n")
-
-    async def tell(self, stream: str, message: str, call: Call) -> None:
-        """``Write-Verbose`` and ``Write-Debug``."""
-        if not call.flag(stream) and self.preference(f"{stream}preference") in SILENT:
-            return
-        if stream == "debug":
-            raise NotEmulated("debug messages")
-        sink = self.streams.verbose
-        if sink is not None:
-            raise NotEmulated("redirection of verbose messages")
-        await self.host(f"VERBOSE: {message}\r\n")
 
     async def inform(self, text: str, end: str) -> None:
         """What Write-Host says."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybridlab.powershell.syntax import NotEmulated, ScriptBlock
+from hybridlab.powershell.syntax import NotEmulated
 
 CONSTANT = frozenset(
     ("true", "false", "null", "?", "host", "home", "pid", "error", "shellid", "pshome", "psversiontable", "psedition")
@@ -23,17 +23,6 @@ REFUSED = frozenset(
     )
 )
 """Exist in PowerShell with values that are not emulated."""
-_ALIAS_WORDS = """
-ac asnp cat cd chdir clc clear clhy cli clp cls clv cnsn compare copy cp cpi cpp curl cvpa dbp del diff dir
-dnsn ebp echo epal epcsv epsn erase etsn exsn fc fhx fl foreach ft fw gal gbp gc gci gcm gcs gdr ghy gi gin gjb
-gl gm gmo gp gps gpv group gsn gsnp gsv gtz gu gv gwmi h history icm iex ihy ii ipal ipcsv ipmo ipsn irm ise
-iwmi iwr kill lp ls man md measure mi mount move mp mv nal ndr ni nmo npssc nsn nv ogv oh popd ps pushd pwd r
-rbp rcjb rcsn rd rdr ren ri rjb rm rmdir rmo rni rnp rp rsn rsnp rujb rv rvpa rwmi sajb sal saps sasv sbp sc
-scb select set shcm si sl sleep sls sort sp spjb spps spsv start stz sujb sv swmi tee tnc trcm type wget where
-wjb write
-"""
-_ALIASES = frozenset(_ALIAS_WORDS.split())
-"""Aliases that PowerShell has from the start; an alias wins over a function of its name."""
 PREFERENCES = {
     "erroractionpreference": "Continue",
     "progresspreference": "Continue",
@@ -49,15 +38,13 @@ _ACTIONS = ("continue", "silentlycontinue", "stop")
 
 
 class Scope:
-    """Variables of a script, function or script block; a name that is not here is looked up in the parent."""
+    """Variables of a script or script block; a name that is not here is looked up in the parent."""
 
     def __init__(self, parent: Scope | None = None) -> None:
         self.parent = parent
         self.variables: dict[str, object] = {}
         self.types: dict[str, str] = {}
         """Types of the variables that were assigned as ``[type]$name = ...``."""
-        self.functions: dict[str, ScriptBlock] = {}
-        """Functions that were defined here, by their names in lower case."""
         self.nothing: set[str] = set()
         """Variables that hold the output of a command that put nothing out: null, but no object in a pipeline."""
 
@@ -77,15 +64,6 @@ class Scope:
             raise NotEmulated(f"the variable ${name}")
         return None
 
-    def function(self, name: str) -> ScriptBlock | None:
-        """The function of this name that is seen from here."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name.lower() in scope.functions:
-                return scope.functions[name.lower()]
-            scope = scope.parent
-        return None
-
     @property
     def root(self) -> Scope:
         """The script's own scope."""
@@ -103,9 +81,3 @@ def check_preference(name: str, value: str, *, seven: bool) -> None:
     ignores = seven and name == "erroractionpreference" and value.lower() == "ignore"
     if not (ignores or value.lower() in _ACTIONS):
         raise NotEmulated(f"assignment of {value!r} to ${name}")
-
-
-def check_function(name: str) -> None:
-    """Raise NotEmulated for a function that would never be called by its name."""
-    if name.lower() in _ALIASES:
-        raise NotEmulated(f"a function with the name of an alias, {name}")

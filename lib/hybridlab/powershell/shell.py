@@ -61,17 +61,11 @@ class Shell(Protocol):
     def environment_variable(self, name: str) -> str | None:
         """An environment variable."""
 
-    def remember_in_variable(self, fault: Fault, call: Call) -> None:
-        """Keep an error for -ErrorVariable."""
-
     async def write_error(self, fault: Fault, call: Call | None) -> None:
         """An error that does not end its statement."""
 
     async def warn(self, message: str, call: Call | None = None) -> None:
         """A warning."""
-
-    async def tell(self, stream: str, message: str, call: Call) -> None:
-        """A verbose or debug message."""
 
     async def inform(self, text: str, end: str) -> None:
         """Text for the host."""

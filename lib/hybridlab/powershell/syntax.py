@@ -50,13 +50,6 @@ class Variable(Node):
 
 
 @dataclass(frozen=True)
-class Splat(Node):
-    """``@name`` among a command's arguments."""
-
-    variable: Variable
-
-
-@dataclass(frozen=True)
 class TypeName(Node):
     """``[Net.Dns]``, without ``System.``."""
 
@@ -130,22 +123,11 @@ class Hash(Node):
 
 
 @dataclass(frozen=True)
-class DeclaredParameter(Node):
-    """``[int]$name = default`` of a function, script block or script file."""
-
-    name: str
-    type_name: str
-    default: Node | None
-
-
-@dataclass(frozen=True)
 class ScriptBlock(Node):
     """``{...}`` as a value; ``text`` is what stands between the braces."""
 
     body: Block
     text: str
-    parameters: tuple[DeclaredParameter, ...] | None = None
-    """None without ``param(...)``."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +140,7 @@ class Parameter(Node):
 
 @dataclass(frozen=True)
 class Command(Node):
-    """A cmdlet, function, script block or program with its arguments."""
+    """A cmdlet, script block or program with its arguments."""
 
     name: Node
     arguments: tuple[Node, ...]
@@ -187,15 +169,6 @@ class Pipeline(Node):
     """``a | b``; also a single command."""
 
     elements: tuple[Element, ...]
-
-
-@dataclass(frozen=True)
-class Chain(Node):
-    """``a && b``, ``a || b``, of PowerShell 7."""
-
-    left: Node
-    operator: str
-    right: Node
 
 
 @dataclass(frozen=True)
@@ -232,15 +205,6 @@ class If(Node):
 
 
 @dataclass(frozen=True)
-class Switch(Node):
-    """``switch`` without options; ``default`` is the clause without a condition."""
-
-    value: Node
-    clauses: tuple[tuple[Node, Block], ...]
-    default: Block | None
-
-
-@dataclass(frozen=True)
 class Loop(Node):
     """``while``, ``do ... while``, ``do ... until``, ``for``."""
 
@@ -268,14 +232,6 @@ class Try(Node):
     body: Block
     catch: Block | None
     final: Block | None
-
-
-@dataclass(frozen=True)
-class Function(Node):
-    """``function name { ... }``."""
-
-    name: str
-    block: ScriptBlock
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,14 @@
-"""Invoke-WebRequest and Invoke-RestMethod: one connection per request, with the messages of each PowerShell."""
+"""Invoke-WebRequest: one connection per request, with the messages of each PowerShell."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import re
-from urllib.parse import quote_plus
 
 from hybridlab.powershell.binding import Call
 from hybridlab.powershell.conversion import to_int
 from hybridlab.powershell.faults import Fault
-from hybridlab.powershell.json_text import from_json, read
 from hybridlab.powershell.objects import HashTable, NetObject, TypedList, to_text
 from hybridlab.powershell.shell import Library, Shell
 from hybridlab.powershell.stages import once
@@ -28,24 +25,20 @@ _SEVEN_SILENT = (
     "A connection attempt failed because the connected party did not properly respond after a period of time."
 )
 _AGENT = "Mozilla/5.0 (Windows NT; Windows NT 10.0; en-US) WindowsPowerShell/5.1.20348.2760"
-_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "OPTIONS", "MERGE", "PATCH")
 _PARAMETERS = (
-    "Uri@0 UseBasicParsing? TimeoutSec:int DisableKeepAlive? Method:text Headers Body UserAgent:text ContentType:text "
+    "Uri@0 UseBasicParsing? TimeoutSec:int DisableKeepAlive? -Method -Headers -Body -UserAgent -ContentType "
     "-WebSession -SessionVariable=SV -Credential -UseDefaultCredentials? -CertificateThumbprint -Certificate "
-    "-MaximumRedirection -Proxy -ProxyCredential -ProxyUseDefaultCredentials? -TransferEncoding -InFile OutFile:text "
-    "-PassThru? 7:NoProxy? 7:SkipHttpErrorCheck? 7:SkipCertificateCheck? 7:-AllowUnencryptedAuthentication? "
+    "-MaximumRedirection -Proxy -ProxyCredential -ProxyUseDefaultCredentials? -TransferEncoding -InFile -OutFile "
+    "-PassThru? 7:-NoProxy? 7:-SkipHttpErrorCheck? 7:-SkipCertificateCheck? 7:-AllowUnencryptedAuthentication? "
     "7:-Authentication 7:-SslProtocol 7:-Token 7:-SkipHeaderValidation? 7:-AllowInsecureRedirect? "
     "7:-MaximumRetryCount 7:-PreserveAuthorizationOnRedirect? 7:-RetryIntervalSec 7:-CustomMethod=CM "
     "7:-PreserveHttpMethodOnRedirect? 7:-UnixSocket 7:-Form 7:-Resume? 7:-HttpVersion 7:-OperationTimeoutSeconds "
     "7:-ConnectionTimeoutSeconds"
 )
-_REST = (
-    f"{_PARAMETERS} 7:-FollowRelLink? 7:-MaximumFollowRelLink=ML 7:-ResponseHeadersVariable=RHV 7:-StatusCodeVariable"
-)
 
 
 class _Command:
-    """One request of one of the two cmdlets."""
+    """One request."""
 
     def __init__(self, shell: Shell, call: Call) -> None:
         self.shell = shell
@@ -72,63 +65,22 @@ class _Command:
         if not call.has("uri"):
             raise NotEmulated(f"{call.name} without a URI")
         text = to_text(call.get("uri"))
-        method = call.text("method", "GET").upper().replace("DEFAULT", "GET")
-        if method not in _METHODS:
-            raise NotEmulated(f"{call.name} -Method {method}")
-        headers = self._headers()
-        body = self._body(method)
-        if isinstance(body, str):
-            text, body = body, b""
-        elif body or method == "POST":
-            headers.setdefault("Content-Type", call.text("contenttype", "application/x-www-form-urlencoded"))
         try:
             url = http.Url.parse(text)
         except ValueError:
             raise self.fault("Invalid URI: The hostname could not be parsed.") from None
         if url.scheme != "http":
             raise NotEmulated(f"{call.name} with {url.scheme}")
-        response = await self._exchange(url, method, headers, body)
-        if response.status >= 400 and not call.flag("skiphttperrorcheck"):
+        response = await self._exchange(url)
+        if response.status >= 400:
             raise self._refused(response)
         if response.status in (301, 302, 303, 307, 308):
             raise NotEmulated(f"{call.name} following a redirect")
         return response
 
-    def _headers(self) -> dict[str, str]:
-        call = self.call
-        headers = {"User-Agent": call.text("useragent", _AGENT)}
-        given = call.get("headers")
-        if given is not None and not isinstance(given, HashTable):
-            raise NotEmulated(f"{call.name} -Headers with something that is no hashtable")
-        for key, value in given.items() if isinstance(given, HashTable) else ():
-            if isinstance(value, (list, HashTable)):
-                raise NotEmulated(f"{call.name} -Headers with an array")
-            headers = {name: old for name, old in headers.items() if name.lower() != to_text(key).lower()}
-            headers[to_text(key)] = to_text(value)
-        headers.setdefault("Connection", "close" if call.flag("disablekeepalive") else "Keep-Alive")
-        return headers
-
-    def _body(self, method: str) -> bytes | str:
-        """What is sent; of a GET with a hashtable the URI with its query instead."""
-        given = self.call.get("body")
-        if given is None:
-            return b""
-        if isinstance(given, HashTable):
-            form = "&".join(f"{quote_plus(to_text(key))}={quote_plus(to_text(value))}" for key, value in given.shown())
-            if method != "GET":
-                return form.encode()
-            uri = to_text(self.call.get("uri"))
-            return f"{uri}{'&' if '?' in uri else '?'}{form}"
-        if method in ("GET", "HEAD") or isinstance(given, (list, NetObject)):
-            raise NotEmulated(f"{self.call.name} -Body of this kind with {method}")
-        if isinstance(given, bytes):
-            return given
-        text = to_text(given)
-        if not text.isascii():
-            raise NotEmulated(f"{self.call.name} -Body with other characters than ASCII")
-        return text.encode()
-
-    async def _exchange(self, url: http.Url, method: str, headers: dict[str, str], body: bytes) -> http.Response:
+    async def _exchange(self, url: http.Url) -> http.Response:
+        connection = "close" if self.call.flag("disablekeepalive") else "Keep-Alive"
+        headers = {"User-Agent": _AGENT, "Connection": connection}
         net, settings = self.shell.process.net, self.shell.process.settings
         try:
             addresses = await net.resolve(url.host, timeout=_RESOLVE_SECONDS)
@@ -136,7 +88,7 @@ class _Command:
             raise self.fault(f"The remote name could not be resolved: '{url.host}'", "No such host is known.") from None
         try:
             async with asyncio.timeout(self.seconds):
-                asking = http.request(net, url, addresses[0], method=method, headers=headers, body=body)
+                asking = http.request(net, url, addresses[0], headers=headers)
                 return await heard_late(asking, settings)
         except http.ConnectFailed as error:
             seven = _SEVEN_REFUSED if error.errno == errno.ECONNREFUSED else _SEVEN_SILENT
@@ -180,9 +132,6 @@ async def invoke_web_request(shell: Shell, call: Call) -> list[object]:
             at=call.node,
             kind="System.NotSupportedException",
         )
-    if call.has("outfile"):
-        shell.process.files.write(call.text("outfile"), response.body)
-        return []
     return [_response(response, seven=shell.seven)]
 
 
@@ -258,28 +207,6 @@ def _is_text(content_type: str) -> bool:
     return kind.startswith("text/") or kind in ("application/json", "application/xml", "application/javascript")
 
 
-async def invoke_rest_method(shell: Shell, call: Call) -> list[object]:
-    """The body: JSON as objects, anything else as text."""
-    response = await _Command(shell, call).send()
-    if call.has("outfile"):
-        shell.process.files.write(call.text("outfile"), response.body)
-        return []
-    kind = response.header("Content-Type").lower()
-    text = _decoded(response, seven=shell.seven)
-    if "xml" in kind:
-        raise NotEmulated("Invoke-RestMethod with XML")
-    if "json" in kind:
-        try:
-            found = from_json(read(text), seven=shell.seven)
-        except json.JSONDecodeError:
-            return [text]
-        if isinstance(found, list):
-            raise NotEmulated("Invoke-RestMethod with a JSON array")
-        return [found]
-    return [text]
-
-
 def add_to(library: Library) -> None:
     """Register them with their aliases; ``curl`` is Invoke-WebRequest in 5.1."""
     library.add("Invoke-WebRequest", _PARAMETERS, once(invoke_web_request), "iwr", "wget", "curl")
-    library.add("Invoke-RestMethod", _REST, once(invoke_rest_method), "irm")

@@ -19,7 +19,6 @@ from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults
 from hybridlab.calico.felix_policy import NodePolicy, PolicySource
 from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
-from hybridlab.calico.golden_tables import World
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import (
     OS,
@@ -38,6 +37,7 @@ from hybridlab.policy.flattener import FelixPanic
 from hybridlab.policy.offline import Objects
 from hybridlab.policy.packets import Packet
 from hybridlab.policy.release import Release, as_shipped
+from tests.golden.policy_tables import World
 
 TCP, UDP = 6, 17
 PORTS = {TCP: (80, 81, 443, 8080, 9000, 65535), UDP: (53, 80)}

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from hybridlab.calico.golden_tables import World
 from hybridlab.dataplane.contract import remote_dataplane
 from hybridlab.labd.launch import LabdSettings, launch
+from tests.golden.policy_tables import World
 from tests.lab.policy.golden_lab import GoldenLab, Opening, expected_of
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "windows-policy"

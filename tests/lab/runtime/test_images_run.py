@@ -121,7 +121,7 @@ def test_the_cluster_resolver_answers_every_tool(lab: Lab) -> None:
     assert "** server can't find web.svc.cluster.local: NXDOMAIN" in ran.out
     ran = lab.exec(new, "nc", "-vz", "nosuch", "80")
     assert (ran.code, ran.err) == (1, "nc: bad address 'nosuch'\n")
-    ran = lab.exec(windows, "powershell", "(Resolve-DnsName web -Type A).IPAddress")
+    ran = lab.exec(windows, "powershell", "[Net.Dns]::GetHostAddresses('web').IPAddressToString")
     assert (ran.code, ran.out) == (0, "192.168.1.9\r\n")
     ran = lab.exec(windows, "powershell", "[Net.Dns]::GetHostAddresses('nosuch')")
     assert (ran.code, ran.err.startswith('Exception calling "GetHostAddresses"')) == (1, True)

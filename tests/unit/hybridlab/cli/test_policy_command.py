@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from pathlib import Path
@@ -77,36 +76,11 @@ def test_an_object_that_cannot_be_read_is_named_and_the_exit_code_says_so(capsys
     assert found["not_read"][0].startswith("NetworkPolicy shop/p: selector 'a b'")
 
 
-def test_a_table_is_answered_line_by_line_in_its_own_shape(capsys: Any, tmp_path: Any) -> None:
-    lines = gzip.decompress((GOLDEN / "windows_acls.jsonl.gz").read_bytes()).decode().splitlines()
-    cases = [json.loads(line) for line in lines]
-    chosen = [next(case for case in cases if "panic" in case), next(case for case in cases if "acls" in case)]
-    (tmp_path / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in chosen))
-    assert main(["policy", str(tmp_path / "cases.jsonl"), "--world", str(GOLDEN / "world.json"), "--json"]) == 0
-    panic, plain = map(json.loads, capsys.readouterr().out.splitlines())
-    assert panic == {"id": chosen[0]["id"], "panic": chosen[0]["panic"]}
-    assert plain == {key: chosen[1][key] for key in ("id", "acls", "windows", "linux")}
-
-
-def test_a_case_without_a_release_is_of_the_default_one_and_of_one_without_tiers_is_refused(
-    capsys: Any, tmp_path: Any
-) -> None:
-    world, case = str(GOLDEN / "world.json"), {"id": "x", "objects": []}
-    (tmp_path / "cases.jsonl").write_text(f"{json.dumps(case)}\n\n{json.dumps(case | {'calico': 'v3.32.1'})}\n")
-    assert main(["policy", str(tmp_path / "cases.jsonl"), "--world", world, "--json"]) == 0
-    first, second = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (first["id"], first["windows"]) == ("x", second["windows"])
-    (tmp_path / "cases.jsonl").write_text(json.dumps(case | {"calico": "v3.28.2"}))
-    assert main(["policy", str(tmp_path / "cases.jsonl"), "--world", world, "--json"]) == 4
-    assert "cases.jsonl:1: calico v3.28.2: not emulated: expected v3.29 or later" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["nosuch.yaml"], "nosuch.yaml: cannot be read"),
         ([SHOP, "--calico-version", "v3.28.2"], "--calico-version v3.28.2: not emulated: expected v3.29 or later"),
-        (["cases.jsonl"], "needs --world FILE"),
         ([SHOP, "--probes", SHOP], "a probe is a mapping with from and to"),
     ],
 )

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
-from hybridlab.calico.golden_tables import answer
 from hybridlab.policy.flattener import FelixPanic
 from hybridlab.policy.offline import Objects, allowed_on_windows
 from hybridlab.policy.packets import Packet
 from hybridlab.policy.release import Release, as_shipped
+from tests.golden.policy_tables import answer
 from tests.unit.hybridlab.policy.test_golden_tables import TABLES, cases, world
 
 Case = dict[str, Any]

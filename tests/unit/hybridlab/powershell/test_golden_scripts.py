@@ -11,7 +11,7 @@ from tests.unit.hybridlab.powershell.scripts import Answer, answers, cases, line
 REAL = cases("real.jsonl")
 REASONED = cases("reasoned.jsonl")
 SHELLS = ("powershell", "pwsh")
-REFUSED_AT_MOST = {"powershell": 30, "pwsh": 20}
+REFUSED_AT_MOST = {"powershell": 102, "pwsh": 97}
 """Of the real scripts: a refusal is honest, but a shell that refuses everything is of no use."""
 
 

@@ -63,7 +63,7 @@ TYPES = (
         name="udp4789-dropped",
         layer="underlay",
         scope="all, node, pair",
-        description="the underlay drops VXLAN (UDP 4789), both ways",
+        description="The underlay drops VXLAN (UDP 4789), both ways",
         parameters=(
             Parameter(name="scope", meaning="all, node or pair", default="all", choices=("all", "node", "pair")),
             Parameter(name="node", meaning="for scope node and pair: name of a node", default=""),
@@ -75,7 +75,7 @@ TYPES = (
         name="mtu-black-hole",
         layer="underlay",
         scope="all",
-        description="the underlay loses large VXLAN packets without a word, and lets small ones pass",
+        description="The underlay loses large VXLAN packets without a word, and lets small ones pass",
         parameters=(Parameter(name="bytes", meaning="largest outer packet that passes", default="1400"),),
         make=mtu_black_hole,
     ),
@@ -83,7 +83,7 @@ TYPES = (
         name="fragments-dropped",
         layer="underlay",
         scope="node",
-        description="datagrams that are cut up lose their pieces between a node and the others",
+        description="Datagrams that are cut up lose their pieces between a node and the others",
         parameters=(
             _NODE,
             Parameter(

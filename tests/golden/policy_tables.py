@@ -4,17 +4,22 @@ A case has ``id``, ``objects`` (what it adds to the world), ``network_sets`` (wh
 sets) and ``calico`` (the version).  Its answer has ``id`` and ``acls`` (pod to list, as ``hns.ACLPolicy`` has it, empty
 fields left out), ``windows`` and ``linux`` (pod to one letter for each of the world's probes, A allow, B block), or
 ``panic`` (what Felix ends with), or ``rejected`` (why Calico does not take the objects).
+
+``python -m tests.golden.policy_tables WORLD TABLE...`` prints an answer a line; tables may be gzipped.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.dataplane.model import Acl
-from hybridlab.policy.acls import ports_text
+from hybridlab.cli.policy import listed
 from hybridlab.policy.flattener import FelixPanic
 from hybridlab.policy.offline import Objects, allowed_on_windows
 from hybridlab.policy.packets import Packet
@@ -85,20 +90,9 @@ def letters(allowed: Sequence[bool]) -> str:
     return "".join("A" if item else "B" for item in allowed)
 
 
-def listed(acls: Sequence[Acl]) -> list[dict[str, Any]]:
-    """A list as ``hns.ACLPolicy`` has it."""
-    return [
-        {
-            "Action": acl.action,
-            "Direction": acl.direction,
-            "Protocol": acl.protocol,
-            **({"LocalAddresses": ",".join(sorted(acl.local))} if acl.local else {}),
-            **({"RemoteAddresses": ",".join(sorted(acl.remote))} if acl.remote else {}),
-            **({"LocalPorts": ports_text(acl.local_ports)} if acl.local_ports else {}),
-            **({"RemotePorts": ports_text(acl.remote_ports)} if acl.remote_ports else {}),
-            "Priority": acl.priority,
-            "RuleType": acl.rule_type,
-            **({"Id": acl.id} if acl.id else {}),
-        }
-        for acl in acls
-    ]
+if __name__ == "__main__":
+    same = World.read(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    for table in map(Path, sys.argv[2:]):
+        with gzip.open(table, "rt") if table.suffix == ".gz" else table.open() as lines:
+            for line in lines:
+                print(json.dumps(answer(json.loads(line), same)))
