@@ -7,12 +7,17 @@ is cheap.
 from __future__ import annotations
 
 import contextlib
+import gzip
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from conformance.catalog import catalog
+from conformance.model.claim import ClaimVerdict
+from conformance.qualify.acceptable import acceptable
+from conformance.qualify.sets import sets
 from hybridlab.networks.registry import fault_types
 from tests.detection import breaks, cluster_edits, document, reading_edits, runner
 from tests.detection.patched_lab import PATCHES
@@ -176,3 +181,32 @@ def test_words_that_a_row_asks_for_are_documented_without_the_signs_of_a_regular
 def test_a_pattern_that_the_page_has_no_words_for_is_refused() -> None:
     with pytest.raises(ValueError, match="no words for this"):
         document.readable(r"answered after \d{3} ms")
+
+
+DECIDED_AT_LEAST = 70
+"""Of the claims of an earlier report, without those that joined since."""
+
+
+def test_most_claims_are_decided_on_a_healthy_default_lab() -> None:
+    reported = Path(__file__).parents[1] / "golden" / "reports" / "healthy.json.gz"
+    known = {claim["id"] for claim in json.loads(gzip.decompress(reported.read_bytes()))["claims"]}
+    decided = {claim for claim, verdict in TABLE.clean.items() if verdict not in ("NOT_RUN", "NOT_APPLICABLE")}
+    assert len(decided & known) >= DECIDED_AT_LEAST, sorted(decided & known)
+
+
+@pytest.mark.parametrize("name", [name for name in sets() if name != "provisional"])
+def test_every_set_but_the_provisional_one_would_qualify_on_a_healthy_default_lab(name: str) -> None:
+    claims = catalog()
+    wrong = {
+        demand.claim: TABLE.clean.get(demand.claim)
+        for demand in sets()[name].demands
+        if (verdict := ClaimVerdict(TABLE.clean[demand.claim])) is not ClaimVerdict.NOT_APPLICABLE or not demand.unless
+        if not acceptable(claims[demand.claim].kind, verdict)
+    }
+    assert wrong == {}
+
+
+def test_a_claim_of_the_provisional_set_is_in_no_other() -> None:
+    asked = {name: {demand.claim for demand in one.demands} for name, one in sets().items()}
+    provisional = asked.pop("provisional")
+    assert {name: claims & provisional for name, claims in asked.items() if claims & provisional} == {}

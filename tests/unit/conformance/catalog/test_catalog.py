@@ -37,7 +37,8 @@ REPORTED = Path(__file__).parents[3] / "golden" / "reports" / "healthy.json.gz"
 """A report of an earlier catalog: claims may join since, and none leaves."""
 OTHER_KIND = {
     "ENC-1": "requirement", "ENC-6": "requirement", "VXLAN-7": "requirement", "BGP-4": "requirement",
-    "PLAT-2": "requirement", "DS-2": "requirement", "IPAM-8": "capability",
+    "PLAT-2": "requirement", "DS-2": "requirement", "IPAM-8": "capability", "IPAM-2": "capability",
+    "FL-2": "recommendation", "XSTAT-1": "known issue",
 }  # fmt: skip
 """Claims that have another kind since: a limitation that was only read became the requirement that it is, and an
 unsupported combination is one that is not met."""
