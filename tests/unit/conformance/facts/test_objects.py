@@ -196,3 +196,17 @@ def test_what_the_operator_owns_is_mended_at_the_installation() -> None:
     assert "installation" not in remedies("manual").bgp_disabled()
     assert remedies("manual", (V3, "IPPool")).encapsulation().startswith("kubectl patch ippools.projectcalico.org")
     assert remedies("manual").encapsulation().startswith("calicoctl patch ippool")
+
+
+def test_disabled_pools_count_for_their_kind_while_they_have_blocks() -> None:
+    pools = [
+        named("a", cidr="10.1.0.0/16", vxlanMode="Always"),
+        named("b", cidr="10.2.0.0/16", ipipMode="CrossSubnet", disabled=True),
+        named("c", cidr="10.3.0.0/16", disabled=True),
+        named("six", cidr="fd00::/64"),
+    ]
+    block = named("x", cidr="10.2.0.0/26")
+    assert list(values(reads({(V3, "IPPool"): pools, (V3, "IPAMBlock"): [block]}).pool_kinds()).values()) == [
+        ["IPIP", "VXLAN"]
+    ]
+    assert list(values(reads({(V3, "IPPool"): pools, (V3, "IPAMBlock"): []}).pool_kinds()).values()) == [["VXLAN"]]
