@@ -15,7 +15,7 @@ DATA = Path(__file__).with_name("kinds.yaml")
 
 
 def lines(kind: str) -> Iterator[str]:
-    """Of a kind a line for each claim; without one the kinds that there are.  Raises UsageProblem for an unknown one."""
+    """Of a kind a line for each claim; without one the kinds that there are.  Raises UsageProblem."""
     known: dict[str, Any] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
     if not kind:
         yield from (f"{name:16} {entry['title']}" for name, entry in known.items())
