@@ -37,6 +37,7 @@ from conformance.facts.ipam import IpamFacts
 from conformance.facts.linux_routes import LinuxRoutes
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.operator import OperatorFacts
+from conformance.facts.platform_objects import PlatformObjects
 from conformance.facts.remedies import Remedies
 from conformance.facts.supported import Supported
 from conformance.facts.vxlan import VxlanFacts
@@ -84,6 +85,7 @@ __all__ = [
     "OwnService",
     "Pages",
     "Place",
+    "PlatformObjects",
     "PodStartup",
     "Policy",
     "Pools",
