@@ -126,6 +126,7 @@ def until(
     agree_every: float | None = None,
     clock: Clock = SYSTEM_CLOCK,
     hopeless: Callable[[T], bool] = lambda _: False,
+    more: Callable[[float, float], float] = lambda within, began: 0.0,
 ) -> Settled[T]:
     """Ask every ``every`` seconds until ``agree`` answers in a row are accepted, or ``within`` seconds are over.
 
@@ -133,6 +134,7 @@ def until(
     After each further one that is not accepted they double, up to ``every``.
     A run of accepted answers that began in time may finish: slow questions must not turn agreement into failure.
     A ``hopeless`` answer, which is never an accepted one, ends the wait at once, unconverged.
+    ``more``: seconds beyond ``within``, once it is over, of a wait that began then by the clock; asked once.
     """
     if agree < 1 or within < 0:
         raise ValueError(f"until({description}): agree must be at least 1 and within not negative")
@@ -146,7 +148,14 @@ def until(
             seconds=0.0,
             description=description,
         )
-    wait = _Wait(observe, accept, Deadline(within, clock), description)
+    wait, began = _Wait(observe, accept, Deadline(within, clock), description), clock.monotonic()
+
+    def given_up() -> bool:
+        if not wait.deadline.expired or wait.consecutive:
+            return False
+        if wait.deadline.seconds == within:
+            wait.deadline.seconds += more(within, began)
+        return wait.deadline.expired
 
     def over() -> bool:
         return wait.consecutive >= agree or hopeless(wait.answers[-1].value)
@@ -160,7 +169,7 @@ def until(
         now, after_another = after_another, min(every, 2 * after_another)
         return now
 
-    wait.run(over, lambda: wait.deadline.expired and wait.consecutive == 0, pause, clock)
+    wait.run(over, given_up, pause, clock)
     converged = wait.consecutive >= agree
     return Settled(
         converged=converged,

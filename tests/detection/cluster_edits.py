@@ -425,6 +425,22 @@ def foreign_tier_allows(api: Api) -> contextlib.AbstractContextManager[None]:
 
 
 @contextmanager
+def default_deny_in_new_namespaces(api: Api) -> Iterator[None]:
+    """Each namespace gets a NetworkPolicy that lets nothing in as soon as it is there, as Kyverno or Capsule make."""
+    spec = {"podSelector": {}, "policyTypes": ["Ingress"]}
+
+    def deny(namespace: Any) -> None:
+        name = namespace["metadata"]["name"]
+        if name.startswith("calico-demo"):
+            meta = {"name": "generated-default-deny"}
+            body = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": meta, "spec": spec}
+            api("POST", f"/apis/networking.k8s.io/v1/namespaces/{name}/networkpolicies", body)
+
+    with on_each(api, "/api/v1/namespaces", deny):
+        yield
+
+
+@contextmanager
 def harmless_policies_of_others(api: Api) -> Iterator[None]:
     """An earlier tier allows DNS to all and logs, and an egress policy of everybody's allows everything."""
     dns = {"action": "Allow", "protocol": "UDP", "destination": {"ports": [53]}}
@@ -480,5 +496,6 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         foreign_tier_allows,
         harmless_policies_of_others,
         pods_never_go,
+        default_deny_in_new_namespaces,
     )
 }

@@ -247,6 +247,25 @@ def new_pods_are_members_whatever_their_labels() -> None:
     Graph._refresh = patched  # type: ignore[method-assign]
 
 
+def clocks_behind() -> None:
+    """All clocks of the cluster are two minutes behind the suite's."""
+    import datetime
+    import time
+    from importlib import import_module
+
+    real, broken_down = time.time, time.gmtime
+
+    class Behind(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> Behind:
+            return super().now(tz) - datetime.timedelta(minutes=2)
+
+    time.time = lambda: real() - 120
+    time.gmtime = lambda seconds=None: broken_down(time.time() if seconds is None else seconds)
+    for name in ("controllers.times", "api.lifecycle", "api.http.ages", "api.http.logs", "cluster.installs.operator"):
+        import_module(f"hybridlab.{name}").datetime = Behind  # type: ignore[attr-defined]
+
+
 PATCHES: dict[str, Callable[[], None]] = {
     "written either-selector": partial(written, either_selector),
     "written accounts-of-everybody": partial(written, accounts_of_everybody),
@@ -265,6 +284,7 @@ PATCHES: dict[str, Callable[[], None]] = {
     "new-pods-are-no-members": new_pods_are_no_members,
     "new-pods-are-members-whatever-their-labels": new_pods_are_members_whatever_their_labels,
     "one-peer-has-another-vni": one_peer_has_another_vni,
+    "clocks-behind": clocks_behind,
 }
 """Name, and way where a patch has several, to what applies it to this process."""
 

@@ -7,6 +7,7 @@ world; that the suite sees it on a whole lab is for the rows.
 from __future__ import annotations
 
 import multiprocessing
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults
+from hybridlab.controllers import times
 from hybridlab.dataplane.model import Acl, NodeRoutes, TunnelRoute
 from hybridlab.policy.ipsets import SelectorSet
 from hybridlab.policy.kubernetes_policy import from_kubernetes
@@ -41,6 +43,7 @@ CHANGES = {
     "new-pods-are-no-members": "whom a node knows of a selector's new members",
     "new-pods-are-members-whatever-their-labels": "whom a selector has that does not select a new pod",
     "one-peer-has-another-vni": "the VNI to one node",
+    "clocks-behind": "minutes by which timestamps are behind",
 }
 """Patch to the answer that it changes."""
 AT_MOST = 12
@@ -71,7 +74,13 @@ def _answers_with(patch: str) -> Answers:
 
 def answers() -> Answers:
     """What the lab's own code makes of a small world."""
-    return _of_written() | _of_updates() | _of_nodes()
+    return _of_written() | _of_updates() | _of_nodes() | _of_clocks()
+
+
+def _of_clocks() -> Answers:
+    now = time.clock_gettime(time.CLOCK_REALTIME)
+    told = [times.seconds_of(text) for text in (times.timestamp(), times.micro_timestamp())]
+    return {"minutes by which timestamps are behind": [round((now - one) / 60) for one in told]}
 
 
 def _of_written() -> Answers:

@@ -176,6 +176,26 @@ def test_an_api_server_that_is_gone_leaves_the_rest_inconclusive_at_once(project
     assert_all_outputs_know(run, 8)
 
 
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_what_leaves_nothing_to_decide_ends_the_run_in_one_line(project: Project, workers: str) -> None:
+    why = "no namespace can be made: 403 Forbidden: the webhook says no"
+    ends = (
+        f"open('reports/latest/.run/ended', 'w').write({why!r}); "
+        "from conformance.errors import EnvironmentBroken; raise EnvironmentBroken('it is refused')"
+    )
+    project.suite(MANY % ends)
+    run = project.run("-n", workers)
+    assert run.code == 6
+    found = verdicts(run)
+    assert found.pop("3") == "INCONCLUSIVE"
+    assert found["7"] == "NOT_RUN"
+    assert set(found.values()) == {"CONFIRMED", "NOT_RUN"}
+    assert f"Interrupted: {why} !" in run.out
+    assert f"the run ended: {why}" in run.out
+    assert {test["reason"] for test in run.report["tests"] if test["verdict"] == "NOT_RUN"} == {why}
+    assert_all_outputs_know(run, 8)
+
+
 WAITING = """
 import threading, time
 from concurrent.futures import ThreadPoolExecutor

@@ -68,6 +68,7 @@ class Backends:
             agree_every=min(timings.agree_every for timings in patience),
             description=because,
             clock=expect.clock,
+            more=expect.context.machine.more,
         )
         wrong = []
         for index, client in enumerate(clients):

@@ -141,9 +141,11 @@ class ConnectionsDuringChange:
     def _say(self, stream: Stream, verdict: ClaimVerdict, reason: str) -> None:
         self.expect.context.decided(stream.client, stream.server, verdict, reason, "behaviour")
 
-    def _violated(self, stream: Stream, state: StreamState, expected: str, because: str, then: str = "") -> Exception:
-        """What a wrong outcome of one stream deserves, said as its decision; ``then``: what came later."""
-        found = self.streams.violation(state, expected, because, then)
+    def _violated(
+        self, stream: Stream, state: StreamState, expected: str, because: str, then: str = "", *, too_late: bool = False
+    ) -> Exception:
+        """What a wrong outcome of one stream deserves, said as its decision; as ``StreamExpect.violation`` has it."""
+        found = self.streams.violation(state, expected, because, then, too_late=too_late)
         violated = isinstance(found, Nonconformance)
         self._say(stream, ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE, str(found))
         return found
@@ -238,7 +240,7 @@ class ConnectionsDuringChange:
     def _demand_recovery(self, streams: Sequence[Stream], states: Sequence[StreamState], because: str) -> None:
         """Each that is lost without a new connection in time is a violation of its own; raises the first."""
         wrong = [
-            self._violated(stream, state, expected, because)
+            self._violated(stream, state, expected, because, too_late=True)
             for stream, state in zip(streams, states, strict=True)
             if (expected := self.streams.not_recovered(state))
         ]

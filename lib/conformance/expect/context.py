@@ -15,6 +15,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, Half
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import NodeFacts
+from conformance.probe.machine import Machine
 
 FELIX_BEFORE = 10.0
 """s.  Of Felix' log before the newest change of policy that a message about it looks through, too."""
@@ -51,6 +52,8 @@ class Context:
     """Which of these nodes died of their network plugin, or after the run's own disruption."""
     others: Others = field(default_factory=Nobody)
     """Policies that are not the suite's."""
+    machine: Machine = field(default_factory=Machine)
+    """What is known of how far behind the machine is that the suite runs on."""
     overlay: Callable[[Workload, Target], Blamed] = lambda source, target: Blamed()
     """What is wrong with what the overlay needs on the nodes of a path's ends, for messages about closed paths."""
 

@@ -123,11 +123,13 @@ def failure(
     nearer: Callable[[Outcome], Nearest] = lambda outcome: Nearest(),
     enforced_at: advice.Side = "both",
     removed: bool = False,
+    machine: Callable[[Outcome], str] = lambda outcome: "",
 ) -> Exception | None:
     """The worst of the paths' failures, which tells of the others too; None: every path is as it is to be.
 
     ``nearer`` finds what explains that a path is closed better than the path itself.  ``enforced_at``: whose node
     enforces the policies.  ``removed``: they were removed just now, so that the paths are to be open again.
+    ``machine``: what a path was given for a machine that ran late.
     """
     wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank)
     if not wrong:
@@ -154,6 +156,8 @@ def failure(
         else:
             further["control"] = f"{first.standing.why}, so that nothing shows whether it is closed"
     seen = [tried.seen for tried in told.tries if tried.seen is not None]
+    if given := machine(first):
+        further["machine"] = given.removeprefix("; ")
     near = nearer(first) if first.path.want else Nearest()
     if timed := _when(first):
         further["when"] = timed

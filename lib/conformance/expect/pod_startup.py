@@ -198,6 +198,7 @@ class PodStartup:
             every=patience.poll_every,
             description=because,
             clock=expect.clock,
+            more=expect.context.machine.more,
         )
         targets = [new_pod.pod.tcp(port) for new_pod in new_pods]
         attempts = [self._attempt(client, target) for target in targets]

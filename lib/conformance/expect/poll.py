@@ -84,6 +84,7 @@ def poll(
         agree_every=min(timings.agree_every for timings in several),
         description=because,
         clock=expect.clock,
+        more=expect.context.machine.more,
     )
     return Polled(claims=expect.context.claims, because=because, attempts=attempts, agree=agree, settled=settled)
 

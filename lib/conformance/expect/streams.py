@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from conformance.errors import ControlBroken, Nonconformance, SuiteError
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteError
 from conformance.expect.explain import message, timeline
 from conformance.expect.explain.timeline import Mark
 from conformance.expect.guard import pods_unchanged, unless_changed
+from conformance.expect.late import OVERWHELMED, REMEDY
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.stream import StreamState, StreamVerdict
@@ -49,6 +50,10 @@ class StreamExpect:
     expect: Expect
     marks: list[Mark] = field(default_factory=list)
     """What the suite did and saw, for the time line."""
+    _given: float = 0.0
+    """s.  For a new connection beyond the patience with it, since the machine ran late."""
+    _waits_since: float = 0.0
+    """When that wait began, by the expectation's clock."""
     _open: list[Stream] = field(default_factory=list)
 
     # --- what tests say --------------------------------------------------------------------------------------------
@@ -82,9 +87,15 @@ class StreamExpect:
 
     def not_recovered(self, state: StreamState) -> str:
         """What was to be expected of a stream that is lost without a new connection in time; empty: it is not."""
-        within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
-        late = state.recovered_after is None or state.recovered_after > within
+        within, after = max(timings.stream_recover for timings in self._of_ends(state)), state.recovered_after
+        if state.lost and after is not None and after > within and not self._given:
+            self._more(within, self.expect.clock.monotonic() - after)
+        within += self._given
+        late = after is None or after > within
         return f"a new connection within {within:g} s of the loss" if state.lost and late else ""
+
+    def _of_ends(self, state: StreamState) -> list[OsTimings]:
+        return [self.expect.timings.of(end.workload.os) for end in state.ends]
 
     def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
         """How streams stand once none hangs in the balance: a loss has recovered or had its time to, a stall lasts."""
@@ -99,8 +110,13 @@ class StreamExpect:
             every=min(timings.poll_every for timings in patience),
             description=because,
             clock=self.expect.clock,
+            more=self._more,
         )
         return settled.last
+
+    def _more(self, within: float, began: float) -> float:
+        self._given, self._waits_since = self.expect.context.machine.more(within, began), began
+        return self._given
 
     def same_pods(self, states: Sequence[StreamState]) -> None:
         """Raises EnvironmentBroken when a pod is no longer the one it was: its end explains a loss."""
@@ -124,10 +140,13 @@ class StreamExpect:
                 self.expect.context.attach("streams not closed", str(error))
         self._open.clear()
 
-    def violation(self, state: StreamState, expected: str, because: str, then: str = "") -> Exception:
+    def violation(
+        self, state: StreamState, expected: str, because: str, then: str = "", *, too_late: bool = False
+    ) -> Exception:
         """What a wrong outcome deserves: a pod that is no longer the one it was explains it, and is no violation.
 
-        ``then``: what came after what both ends saw.
+        ``then``: what came after what both ends saw.  ``too_late``: nothing but a budget is over, which the machine of
+        the lab excuses where it was overwhelmed all the while.
         """
         context = self.expect.context
         parts = [timeline.headline(context.claims, state, expected, time.time(), then), f"  because   {because}"]
@@ -137,6 +156,9 @@ class StreamExpect:
         parts += [f"  Felix     {felix}"] if felix else []
         parts.append(f"  do        {_advice(state)}")
         text = "\n".join([*parts, timeline.excerpt(state, self.marks)])
+        if too_late and self._given and context.machine.overwhelmed(self._waits_since, self.expect.clock.monotonic()):
+            context.machine.excused += 1
+            return EnvironmentBroken(f"{message.explained(text, by=OVERWHELMED)}\n  do        {REMEDY}")
         wrong = Nonconformance(text)
         source = state.client.workload
         give_up = self.expect.timings.of(source.os).tcp_give_up

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
-from conformance.expect import limitation, others, resolution, vet
+from conformance.expect import late, limitation, others, resolution, vet
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.ask import ask
@@ -299,6 +299,7 @@ class Expect(Session):
         standings = self._ask(paths, about_denial=about_denial)
         seconds = self.clock.monotonic() - began
         outcomes = [Outcome(*one) for one in zip(paths, standings, are_controls, strict=True)]
+        late.excuse(self, outcomes, began)
         self._vet(outcomes, because)
         change = self.context.change()
         wrong = failure(
@@ -306,6 +307,7 @@ class Expect(Session):
             name_leads_to=self._name_leads_to, felix=lambda outcome: self.context.felix_on(*pods_of(outcome.path)),
             nearer=self._still_closed if about_denial else self._nearest,
             enforced_at=change.enforced_at if change else "both", removed=about_denial,
+            machine=lambda outcome: late.told(outcome.path, outcome.standing),
         )  # fmt: skip
         if wrong is not None:
             name_paths(wrong, outcomes)
@@ -346,6 +348,8 @@ class Expect(Session):
             settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
             clock=self.clock,
             about_denial=about_denial,
+            machine=self.context.machine,
+            lost=lambda several: vet.lost(self, several),
         )
 
     def _vet(self, outcomes: Sequence[Outcome], because: str) -> None:
@@ -357,7 +361,8 @@ class Expect(Session):
             if not outcome.is_control:
                 attempt = outcome.path.attempt
                 half: Half = "open" if outcome.path.want else "closed"
-                self.context.decided(attempt.source, attempt.target, outcome.verdict, outcome.reason(because), half)
+                reason = outcome.reason(because) + late.told(outcome.path, outcome.standing)
+                self.context.decided(attempt.source, attempt.target, outcome.verdict, reason, half)
         if len(outcomes) > 1:
             self.context.attach("matrix", table(outcomes))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conformance.errors import EnvironmentBroken
+from conformance.errors import EnvironmentBroken, MissingCapability, SuiteError
 from conformance.expect.engine.decide import Broken, BrokenControl, Path, Why, Wrong
 from conformance.expect.explain import message
 from conformance.expect.guard import excused, pods_unchanged
@@ -19,6 +19,21 @@ def pods_of(path: Path) -> list[Workload]:
     """Source and backends: the pods whose own error would look like the network's."""
     target = path.attempt.target
     return [path.attempt.source, *(target.backends if target else ())]
+
+
+def lost(expect: Session, paths: Sequence[Path]) -> Sequence[Path]:
+    """Those of them of which a pod is no longer the one it was, or its node died; none where that is not known."""
+
+    def all_there(several: Sequence[Path]) -> bool:
+        try:
+            expect.prober.unchanged(pod for path in several for pod in pods_of(path))
+        except (EnvironmentBroken, MissingCapability):
+            return False
+        except SuiteError:
+            pass
+        return True
+
+    return () if all_there(paths) else [path for path in paths if not all_there([path])]
 
 
 def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:

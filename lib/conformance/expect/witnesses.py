@@ -141,6 +141,7 @@ class AclLists:
             every=patience.poll_every,
             description="the ACL lists are others",
             clock=self.expect.clock,
+            more=self.expect.context.machine.more,
         )
         pairs = [(pod, had, now) for (pod, had), now in zip(self._had, settled.last, strict=True)]
         shown = "\n\n".join(f"{pod.label}\n{_difference(had, now)}" for pod, had, now in pairs)

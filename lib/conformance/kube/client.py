@@ -75,6 +75,8 @@ class Kube:
         self.test = ""
         self.reach = reach or Reach()
         self._read_only = read_only
+        self._accepted = False
+        """Whether the server has ever taken the user's credentials."""
         configuration = access.configuration
         configuration.retries = False
         configuration.connection_pool_maxsize = 64
@@ -131,8 +133,9 @@ class Kube:
         """The answer's body.
 
         Raises ApiRefused for an error status, ApiUnreachable when no answer came (ApiGone: for too long, or the run was
-        interrupted).  ``repeat``: also repeat after
-        transport errors and 5xx (default: for GET only); 429 is always repeated, since nothing was done.
+        interrupted).  ``repeat``: also repeat after transport errors and 5xx (default: for GET only).  429 is always
+        repeated, since nothing was done, and so is 401 where the credentials were taken before; if it lasts, the run
+        ends.
         """
         from urllib3.exceptions import HTTPError  # comes with the client
 
@@ -145,11 +148,12 @@ class Kube:
         while True:
             self.reach.check(name)
             tries += 1
-            wait, asked = 0.0, time.monotonic()
+            wait, asked, unauthorized = 0.0, time.monotonic(), False
             try:
                 answer = self._call(method, url, body, content_type, (self.timings.api_connect, self._patience()))
                 data = answer.read() or b""
                 if answer.status < 400:
+                    self._accepted = True
                     self.reach.answered()
                     return bytes(data)
                 refused = ApiRefused.from_response(answer.status, answer.reason or "", data, name)
@@ -158,7 +162,8 @@ class Kube:
                 else:
                     self.reach.answered()
                 failure: BaseException = refused
-                again = answer.status == 429 or (repeat and answer.status in (500, 502, 503, 504))
+                unauthorized = answer.status == 401 and self._accepted
+                again = answer.status == 429 or unauthorized or (repeat and answer.status in (500, 502, 503, 504))
                 with contextlib.suppress(TypeError, ValueError):
                     wait = float(answer.getheader("Retry-After"))
             except (HTTPError, OSError) as error:
@@ -172,6 +177,8 @@ class Kube:
             wait = max(wait, pause)
             if not again or time.monotonic() - begin + wait > self.timings.api_retry:
                 seconds = time.monotonic() - begin
+                if unauthorized:  # all the while: not the hiccup of a webhook that knows tokens
+                    self.reach.end(f"the API server takes the credentials of {self.access.user} no more: {failure}")
                 if isinstance(failure, ApiRefused):
                     raise failure if tries == 1 else failure.repeated(tries, seconds)
                 raise ApiUnreachable(name, tries, seconds, failure) from failure

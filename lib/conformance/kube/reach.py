@@ -54,6 +54,21 @@ class Reach:
             return ""
 
     @property
+    def ended(self) -> str:
+        """Why no test of the run can decide anything any more, in one line; empty while some can."""
+        try:
+            return (self._folder / "ended").read_text(encoding="utf-8") if self._folder else ""
+        except FileNotFoundError:
+            return ""
+
+    def end(self, why: str) -> None:
+        """No test of the run can decide anything any more; the first reason counts.  Clearing up may still ask."""
+        if self._folder is not None and not self.ended:
+            fresh = self._folder / f"ended-{os.getpid()}-{threading.get_ident()}"
+            fresh.write_text(why.partition("\n")[0], encoding="utf-8")
+            fresh.replace(self._folder / "ended")
+
+    @property
     def left(self) -> float:
         """Seconds for which something may be asked; infinite but in a run that was interrupted."""
         return max(0.0, self._until - time.monotonic())

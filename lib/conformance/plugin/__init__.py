@@ -21,6 +21,7 @@ from conformance.plugin.qualification import Qualification, qualification
 from conformance.plugin.rerun import rerun_of
 from conformance.plugin.words import selects_nothing, subjects, untested
 from conformance.pods.placement import Placement
+from conformance.run import load
 from conformance.run.limits import more_than_auto, workers_for
 from conformance.run.provider import Provider
 from conformance.run.run import Run
@@ -170,7 +171,7 @@ def _workers(run: Run) -> tuple[int, str]:
     assert inspection is not None  # open() raised otherwise
     placement = Placement(inspection.facts, settings.tolerations, cover=settings.cover)
     coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
-    return workers_for(settings.workers, coverage, inspection.room)
+    return workers_for(settings.workers, coverage, inspection.room, load.busy() if run.shares_machine else "")
 
 
 @pytest.hookimpl(trylast=True)

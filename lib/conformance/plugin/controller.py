@@ -33,7 +33,7 @@ from conformance.report import allure_results, allure_words, attach, junit, page
 from conformance.report.pace import Pace, recorded
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, to_json, write_json
-from conformance.run import plan
+from conformance.run import load, plan
 from conformance.run.estimate import token_line
 from conformance.run.limits import claims_blocked_by_missing_rights, would_not_run
 from conformance.run.plan import PlannedTest, Prospect
@@ -305,7 +305,9 @@ class Controller:
             )  # above it: the worker's Python
         else:
             prospect = Prospect(
-                verdict=ClaimVerdict.NOT_RUN, reason=self.unusable or "the run ended before it", remedy="run it again"
+                verdict=ClaimVerdict.NOT_RUN,
+                reason=self.unusable or self.run.ended or "the run ended before it",
+                remedy="run it again",
             )
         without = TestOutcome(
             test=test.test,
@@ -329,6 +331,7 @@ class Controller:
         }  # fmt: skip
 
     def _notes(self, tests: tuple[TestOutcome, ...]) -> tuple[str, ...]:
+        assert self.run.directory is not None
         notes: list[str] = []
         missed = windows_missed(tests)
         if missed:
@@ -340,10 +343,7 @@ class Controller:
             notes.append(f"Windows nodes judged as Calico {windows}, by --windows-calico-version")
         assert self.run.facts is not None
         notes += header.assumptions(self.run.facts)
-        planned = [
-            from_plain(PlannedTest, item)
-            for item in (self.run.directory.read_plan() if self.run.directory else None) or []
-        ]
+        planned = [from_plain(PlannedTest, item) for item in self.run.directory.read_plan() or []]
         ran = [test.test for test in tests if test.ran]
         if said := plan.by_kubernetes(planned, ran, self.run.facts, self.run.settings):
             notes.append(said)
@@ -352,7 +352,8 @@ class Controller:
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
             )
         notes += claims_blocked_by_missing_rights(self.run.settings.lacking, tests)
-        notes += [self.short] if self.short else []
+        notes += [f"the run ended: {self.run.ended}"] if self.run.ended else []
+        notes += [line for line in (self.short, load.note(self.run.directory.read_late())) if line]
         notes += self.left
         for why in (self.run.settings.not_disruptive, self.run.settings.not_cluster_disruptive):
             if costs := sorted(

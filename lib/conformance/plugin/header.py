@@ -10,7 +10,7 @@ from conformance.model.facts import Fact, Facts
 from conformance.pods.coverage import Covered, unlike_covered
 from conformance.pods.placement import Placement
 from conformance.qualify.sets import suite_parts
-from conformance.run import groups
+from conformance.run import groups, load
 from conformance.run.run import Run
 from conformance.settings import Settings
 
@@ -29,6 +29,9 @@ def lines(run: Run) -> list[str]:
         text += parts_elsewhere(run.facts)
         text += [f"note: {line}" for line in assumptions(run.facts)]
         text += [f"note: {line}" for line in (run.inspection.policies.lines if run.inspection else [])]
+    if told := load.busy():
+        late = "the lab on it may be late" if run.shares_machine else "what the suite asks and hears may be late"
+        text.append(f"note: this machine is busy ({told}): {late}, and budgets are stretched by what is measured")
     if run.workers:
         text.append(f"workers: {run.workers}")
     if run.directory:

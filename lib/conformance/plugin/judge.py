@@ -45,6 +45,8 @@ WAITED = pytest.StashKey[float]()
 """Seconds until the test's turn came."""
 LATER = "give the run more minutes, or go on where it ended by  calico-conformance rerun"
 """What to do about a test that did not begin within ``--max-minutes``."""
+AGAIN = "mend that, then go on where the run ended by  calico-conformance rerun"
+"""What to do about a test that did not begin since none could decide anything any more."""
 
 
 class Judge:
@@ -140,6 +142,9 @@ class Judge:
         if over := self.run.over:
             statement.say(Finding(ClaimVerdict.NOT_RUN, over, LATER))
             raise _skipped(f"{ClaimVerdict.NOT_RUN}: {over}; {LATER}")
+        if ended := self.run.ended:
+            statement.say(Finding(ClaimVerdict.NOT_RUN, ended, AGAIN))
+            raise _skipped(f"{ClaimVerdict.NOT_RUN}: {ended}; {AGAIN}")
         try:
             if gone := self.run.gone:
                 raise EnvironmentBroken(gone)
@@ -225,6 +230,8 @@ class Judge:
         except Exception as error:
             self._inconclusive(item, error, f"in clearing up: {type(error).__name__}: {first_line(error)}")
             raise
+        finally:
+            item.session.shouldstop = self.run.ended or item.session.shouldstop
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

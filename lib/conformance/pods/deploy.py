@@ -89,7 +89,12 @@ class Pods:
         if namespace in self._prepared:
             return
         security = PRIVILEGED if privileged else BASELINE
-        self.changes.namespace(namespace, labels={**security, **(labels or {})}, why="the run's own namespace")
+        try:
+            self.changes.namespace(namespace, labels={**security, **(labels or {})}, why="the run's own namespace")
+        except ApiRefused as refused:
+            if namespace == self.namespace and refused.code < 500 and refused.code not in (401, 409, 429):
+                self.kube.reach.end(f"no namespace can be made: {refused}")
+            raise
         self._made.add(namespace)
         programs = {name: (MANIFESTS / "probes" / name).read_text(encoding="ascii") for name in PROGRAMS}
         config: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probes"}, "data": programs}

@@ -31,10 +31,14 @@ class NodeWatch:
     """Node to its boot id when the run began."""
     changed: Callable[[str], bool] = lambda node: False
     """Whether this run has done something to a node beyond its own namespaces."""
+    windows: tuple[str, ...] = ()
+    """Nodes whose Windows builds the run decides on: once all of them are lost, it ends."""
 
     def lost(self, names: Iterable[str]) -> EnvironmentBroken | None:
         """What to raise where one of these nodes died, and neither Calico nor this run may be why."""
         told = next(iter(self.lost_among(names).values()), "")
+        if told and self.windows and set(self.lost_among(self.windows)) == set(self.windows):
+            self.kube.reach.end(f"no node of any Windows build is left: {told}")
         return EnvironmentBroken(f"{told}\n  do        {REMEDY}") if told else None
 
     def lost_among(self, names: Iterable[str]) -> dict[str, str]:

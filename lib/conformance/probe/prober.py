@@ -6,6 +6,7 @@ retried until a deadline.  It never turns an error into a verdict, and never dec
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -21,7 +22,9 @@ from conformance.probe import protocol
 from conformance.probe.agent import Agent
 from conformance.probe.agents import Agents
 from conformance.probe.asking import Answered, Asking, LiveAsking
+from conformance.probe.clocks import unix
 from conformance.probe.limits import Counts, Limits
+from conformance.probe.machine import Machine
 from conformance.probe.slots import Slots
 from conformance.settings import Settings
 
@@ -43,8 +46,9 @@ class Prober:
         transcript: Transcript = forget,
         limits: Limits | None = None,
         watch: NodeWatch | None = None,
+        machine: Machine | None = None,
     ) -> None:
-        self.kube = kube
+        self.kube, self.machine = kube, machine or Machine()
         self.agents = Agents(kube, run_directory, settings, transcript, limits or Limits(), watch)
 
     @property
@@ -81,16 +85,19 @@ class Prober:
                 if (answered := asking.next(ANSWER)) is None:
                     continue
                 place = places[answered.ticket]
-                if answered.observation is not None:
-                    found[place] = answered.observation
+                if (seen := answered.observation) is not None:
+                    found[place] = seen
+                    if seen.began_at is not None and seen.began_at_error is not None:
+                        now = time.monotonic()
+                        self.machine.late(unix(now) - seen.began_at - seen.seconds - seen.began_at_error, now)
                 elif answered.error is not None:
                     errors.setdefault(batch[place].source.uid, answered.error)
         finally:
             asking.cancel()
-        seen = [found[place] for place in sorted(found)]
+        all_seen = [found[place] for place in sorted(found)]
         if errors:
-            raise _worst(list(errors.values()), seen)
-        return seen
+            raise _worst(list(errors.values()), all_seen)
+        return all_seen
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
         """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced, not running, or its node died.

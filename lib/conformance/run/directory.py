@@ -31,8 +31,10 @@ class RunDirectory:
         """Empty files to flock: as many per node as execs may start at once."""
         self.plans = self.shared / "plans"
         self.probing = self.shared / "probing"
-        self.images = self.shared / "images"
         """What each process has used of execs and slots."""
+        self.images = self.shared / "images"
+        self.late = self.shared / "late"
+        """How far behind the machine was (``conformance.probe.machine``)."""
         self.turns = self.shared / "turns"
         """When each test had its turn, one line each."""
         self.unrestored = self.shared / "unrestored"
@@ -50,7 +52,7 @@ class RunDirectory:
         run_id = secrets.token_hex(3)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
-        for folder in (run.locks, run.slots, run.plans, run.turns, run.probing, run.images, run.unrestored):
+        for folder in (run.locks, run.slots, run.plans, run.turns, run.probing, run.images, run.late, run.unrestored):
             folder.mkdir(parents=True, exist_ok=True)
         (run.shared / "epoch").write_text("0")
         latest = reports / "latest"
@@ -125,6 +127,14 @@ class RunDirectory:
     def write_images(self, worker: str, ran: Any) -> None:
         """Which images a worker's pods ran, at its end."""
         _write_whole(self.images / f"{worker}.json", ran)
+
+    def write_late(self, worker: str, measured: Any) -> None:
+        """How far behind the machine was while a worker ran, at its end."""
+        _write_whole(self.late / f"{worker}.json", measured)
+
+    def read_late(self) -> list[Any]:
+        """The same of all workers that came to their end."""
+        return [json.loads(path.read_text()) for path in sorted(self.late.glob("*.json"))]
 
     def read_images(self) -> list[Any]:
         """What each worker's pods ran."""

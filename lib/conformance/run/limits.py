@@ -66,14 +66,19 @@ def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
     return found
 
 
-def workers_for(bounds: Workers, coverage: Sequence[Covered], room: Mapping[str, Room]) -> tuple[int, str]:
+def workers_for(
+    bounds: Workers, coverage: Sequence[Covered], room: Mapping[str, Room], busy: str = ""
+) -> tuple[int, str]:
     """How many workers ``-n auto`` starts, and why in one line.
 
-    Each has pods on every covered node, so that the node with the least room decides.
+    Each has pods on every covered node, so that the node with the least room decides.  ``busy``: what keeps the machine
+    of the run's own lab busy, where more workers would only make the lab later; empty: nothing does.
     """
     windows = [covered.node.name for covered in coverage if covered.node.os == "windows"]
     each = bounds.agents_per_node * len(coverage)
     allowed = {f"at most {bounds.at_most}": bounds.at_most}
+    if busy:
+        allowed[f"{busy}, which the lab shares"] = bounds.at_least
     if windows:
         allowed["PowerShell starts on a Windows node"] = bounds.per_windows_node
     if each:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -22,6 +23,8 @@ from conformance.settings import Settings, external_target
 NODE_FACTS = ("dsr", "update", "cni", "ipam", "plane", "differences", "calico", "install", "looked")
 """Facts that tests find out by looking into nodes: fields of NodeFacts, Calico's version there, how it was installed,
 and that it was looked."""
+LOOPBACK = re.compile(r"://(?:127\.|localhost\b|\[::1\])")
+"""In the address of an API server on this machine."""
 CLEARING_UP = 20.0
 """s.  From an interruption on, for what has to be removed and put back.  CI systems kill what does not end in time
 (GitHub Actions after 7.5 s more, Kubernetes after 30 s); what is left is named, and the next run removes it."""
@@ -56,6 +59,11 @@ class Run:
     def evidence(self) -> str:
         """``lab`` or ``field``."""
         return self.facts.evidence if self.facts else "field"
+
+    @property
+    def shares_machine(self) -> bool:
+        """Whether the cluster is a lab on this machine."""
+        return self.evidence == "lab" and bool(self.connection and LOOPBACK.search(self.connection.label))
 
     def open(self) -> None:
         """Open and inspect the cluster, once; what went wrong is raised again.  Controller only."""
@@ -141,6 +149,11 @@ class Run:
     def gone(self) -> str:
         """That the API server is gone for good, in one line; empty while it is there."""
         return Reach(self.directory.shared).gone if self.directory else ""
+
+    @property
+    def ended(self) -> str:
+        """Why no test can decide anything any more, in one line; empty: some can."""
+        return Reach(self.directory.shared).ended if self.directory else ""
 
     @property
     def over(self) -> str:

@@ -5,7 +5,7 @@ Knows when to ask; what the answers mean is :mod:`conformance.expect.engine.deci
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from conformance.expect.engine.decide import (
     Standing,
     Try,
     Why,
+    Wrong,
     completes_at,
     conclude,
     decide,
@@ -27,6 +28,7 @@ from conformance.expect.engine.decide import (
 from conformance.model.attempt import Attempt
 from conformance.probe.asking import Answered
 from conformance.probe.clocks import unix
+from conformance.probe.machine import Machine
 from conformance.timing import AT_LEAST, Clock
 
 MARGIN = 0.1
@@ -44,6 +46,12 @@ FEW = 3
 """Answers that may be owed to a source: some packets are always under way, and a single lost one is no load."""
 PATIENT = 1.0
 """s.  Longest wait for an answer before looking at the clock again."""
+LOOK_AFTER = 10.0
+"""s.  Between two looks whether ends of what is still wrong are lost: a node's death is known after 40 s at the soonest
+(kube-controller-manager's --node-monitor-grace-period), and a look takes some requests."""
+LATE = (Why.OPEN, Why.CLOSED, Why.WAVERS, Why.CONTROL, Why.SILENT)
+"""What more time may mend where the machine ran late: a path that is not yet as it is to be, or whose controls are not.
+"""
 
 
 class Asking(Protocol):
@@ -71,6 +79,8 @@ def ask(
     clock: Clock,
     about_denial: bool = False,
     agreeing: Mapping[str, float] | None = None,
+    machine: Machine | None = None,
+    lost: Callable[[Sequence[Path]], Sequence[Path]] = lambda paths: (),
 ) -> list[Standing]:
     """How each path ends, once all are decided or no attempt that may still be made could decide them.
 
@@ -81,8 +91,13 @@ def ask(
     although no path is to be closed, so that an open one that wavers is a broken control.  ``agreeing``: the same as
     ``cadence`` while all attempts of a source are as they are to be, where no path is to be closed.  It is also the
     first pause after a change, and doubles up to ``cadence`` while the change is not seen to have taken effect.
+    ``machine``: is told what was late, and says whether budgets are given once more for it.  ``lost``: those of some
+    paths whose ends are not what they were, so that nothing is waited for; asked now and then while paths stay wrong.
     """
-    one = _Round(asking, paths, cadence, settle, clock, about_denial=about_denial, agreeing=agreeing or {})
+    one = _Round(
+        asking, paths, cadence, settle, clock, about_denial=about_denial, agreeing=agreeing or {},
+        machine=machine or Machine(), lost=lost,
+    )  # fmt: skip
     try:
         return one.run()
     finally:
@@ -171,9 +186,13 @@ class _Round:
         *,
         about_denial: bool,
         agreeing: Mapping[str, float],
+        machine: Machine,
+        lost: Callable[[Sequence[Path]], Sequence[Path]],
     ) -> None:
-        self._asking, self._settle, self._clock = asking, settle, clock
+        self._asking, self._settle, self._clock, self._machine = asking, settle, clock, machine
         self._began = clock.monotonic()
+        self._lost, self._looks, self._looked = lost, LOOK_AFTER, 0.0
+        """s.  When it is looked next whether ends are lost, and when the last such look ended."""
         self._within = max((path.rule.within for path in paths), default=0.0)
         self._earliest = min((path.rule.within for path in paths), default=0.0)
         """s.  Before it no time is over: budgets only grow."""
@@ -198,6 +217,8 @@ class _Round:
         """By ticket."""
         self._broke = False
         """Whether an attempt broke since that was last looked at."""
+        self._given: float | None = None
+        """s.  Added to all budgets since the machine ran late; None: not yet asked."""
         self._denials_done: float | None = None if any_closed else 0.0
         """s.  When every closed path was decided; None: not yet."""
 
@@ -206,12 +227,19 @@ class _Round:
         return self._clock.monotonic() - self._began
 
     def run(self) -> list[Standing]:
+        due = self._clock.monotonic()
         while True:
+            now = self._clock.monotonic()
+            self._machine.late(now - due, now)
             self._judge()
+            if self._now >= self._looks:
+                self._give_up_lost()
             if not self._left:
                 return [one.standing for one in self._all]
             self._begin_due()
-            self._hear(self._wait())
+            wait = self._wait()
+            due = self._clock.monotonic() + wait
+            self._hear(wait)
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
@@ -368,6 +396,7 @@ class _Round:
                 # Its agent had to be started: nothing could be seen before, and that time is not the network's.
                 path.rule = replace(path.rule, within=path.rule.within + at)
             path.answer(attempt, seen, at=at, error=error, came=self._now)
+            self._machine.late(self._now - max(at + seen.seconds + error, self._looked), self._clock.monotonic())
         self._changed[one] = None
         self._changed.update((closed, None) for kind in one.beside for closed in kind if closed.alone)
 
@@ -396,8 +425,32 @@ class _Round:
                 if self._denials_done is not None:
                     self._end(one)
             elif self._is_over(one):
-                one.standing = conclude(one.path, about_denial=self._about_denial)
+                standing = conclude(one.path, about_denial=self._about_denial)
+                if isinstance(standing, Wrong | BrokenControl) and standing.why in LATE and self._gives_more():
+                    return
+                one.standing = standing
                 self._end(one)
+
+    def _gives_more(self) -> bool:
+        """Give all paths that are left their budget once more, where the machine ran late; once."""
+        if self._given is None:
+            self._given = self._machine.more(self._within, self._began)
+            for one in self._left if self._given else ():
+                rule = one.path.rule
+                one.path.rule, one.path.given = replace(rule, within=rule.within + self._given), self._given
+            self._within += self._given
+            return self._given > 0
+        return False
+
+    def _give_up_lost(self) -> None:
+        """End what is wrong with paths whose ends are lost; what it takes to find out is no lateness."""
+        wrong = {one.path: one for one in self._left if not isinstance(one.standing, Held)}
+        for path in self._lost(list(wrong)) if wrong else ():
+            if len(path.tries) >= AT_LEAST:
+                wrong[path].standing = conclude(path, about_denial=self._about_denial)
+                self._end(wrong[path])
+        self._looked = self._now
+        self._looks = self._looked + LOOK_AFTER
 
     def _end(self, one: _Asked) -> None:
         """It stays as it stands."""

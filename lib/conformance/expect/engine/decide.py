@@ -107,6 +107,8 @@ class Path:
     """For a closed path: open paths of its source, open paths to its target, as far as there are any."""
     steady: bool = False
     """Whether that it stays open is what is said; not so of controls, and of what policies leave open."""
+    given: float = 0.0
+    """s.  Added to its budget since the machine ran late."""
     error: Exception | None = None
     """What broke an attempt: it is not decided any more."""
     ended: Why | None = None

@@ -169,6 +169,6 @@ def judged(expected: Expectations, streams: Sequence[Stream]) -> list[StreamStat
     states = expected.streams.followed(streams, because="policy changes", since=began)
     for found in states:
         if wanted := expected.streams.not_recovered(found):
-            raise expected.streams.violation(found, wanted, "policy changes")
+            raise expected.streams.violation(found, wanted, "policy changes", too_late=True)
     expected.streams.same_pods(states)
     return states

@@ -12,6 +12,7 @@ from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.observation import Observation, Verdict
 from conformance.model.stream import StreamState
+from conformance.probe.machine import Machine
 from conformance.probe.streams import NotOpened
 from tests.unit.conformance.expect.stand_ins import observation
 from tests.unit.conformance.expect.stream_stand_ins import (
@@ -76,6 +77,45 @@ def test_a_loss_without_recovery_in_time_is_a_violation(after: float | None) -> 
     expected = Expectations(ScriptedStreams(state(RESET, STALLED, after)))
     with pytest.raises(Nonconformance, match="a new connection within"):
         judged(expected, expected.streams.open((LINUX, WINDOWS)))
+
+
+def on_a_late_machine(expected: Expectations, *, shared: bool = True) -> Machine:
+    """Everything is a second late, and something always waits for a core."""
+    machine, clock = expected.expect.context.machine, expected.prober.clock
+    machine.shared, machine.pressure, pass_by = shared, clock.monotonic, clock.sleep
+
+    def sleep(seconds: float) -> None:
+        pass_by(seconds)
+        machine.late(1.0, clock.now)
+
+    clock.sleep = sleep  # type: ignore[method-assign]
+    for _ in range(20):
+        clock.sleep(1.0)
+    return machine
+
+
+def test_a_loss_with_a_late_recovery_gets_more_time_on_a_machine_that_is_late() -> None:
+    expected = Expectations(ScriptedStreams(state(RESET, STALLED, RECOVER + 0.5)))
+    machine = on_a_late_machine(expected)
+    judged(expected, expected.streams.open((LINUX, WINDOWS)))
+    assert machine.given == 1
+
+
+@pytest.mark.parametrize(("shared", "error"), [(True, EnvironmentBroken), (False, Nonconformance)])
+def test_a_loss_without_recovery_on_a_machine_that_is_late_says_nothing_only_where_the_lab_shares_it(
+    shared: bool, error: type[Exception]
+) -> None:
+    expected = Expectations(ScriptedStreams(LOST))
+    on_a_late_machine(expected, shared=shared)
+    with pytest.raises(error) as failed:
+        judged(expected, expected.streams.open((LINUX, WINDOWS)))
+    assert ("the machine of the lab was overwhelmed all the while" in str(failed.value)) is shared
+
+
+def test_a_control_stream_that_is_lost_is_never_excused() -> None:
+    expected = Expectations(ScriptedStreams(LOST))
+    on_a_late_machine(expected)
+    assert isinstance(expected.streams.violation(LOST, "it to survive", "it was not touched"), Nonconformance)
 
 
 def test_a_violation_names_its_way_so_that_evidence_is_read_of_both_ends() -> None:

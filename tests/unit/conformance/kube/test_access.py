@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from conformance.kube import access, execute
 from conformance.kube.access import from_environment, from_kubeconfig, in_cluster
 from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
+from conformance.kube.reach import Reach
 from conformance.kube.refused import ApiRefused
 from conformance.settings import load_timings
 
@@ -294,3 +296,26 @@ def test_a_proxy_through_which_execs_cannot_go_is_refused_in_one_line(
     path.write_text(yaml.safe_dump(content))
     with pytest.raises(UsageProblem, match=expected):
         from_kubeconfig(path)
+
+
+def test_a_token_that_is_taken_no_more_is_tried_again_for_a_while_and_then_ends_the_run(
+    tmp_path: Path, fakes: Any, api: Any
+) -> None:
+    reach = Reach(tmp_path)
+    kube = Kube(from_kubeconfig(fakes.kubeconfig(tmp_path / "k", api.url)), replace(RUN, api_retry=0.3), reach=reach)
+    api.routes["GET /api/v1/nodes"] = fakes.listing()
+    kube.read("/api/v1/nodes")
+    api.routes["GET /api/v1/nodes"] = fakes.status(401, "Unauthorized", "token has expired")
+    with pytest.raises(ApiRefused, match="401"):
+        kube.read("/api/v1/nodes")
+    assert len([request for request in api.requests if request.path == "/api/v1/nodes"]) > 2
+    assert reach.ended.startswith("the API server takes the credentials of u no more: GET /api/v1/nodes: 401")
+
+
+def test_credentials_that_were_never_taken_end_no_run(tmp_path: Path, fakes: Any, api: Any) -> None:
+    reach = Reach(tmp_path)
+    kube = Kube(from_kubeconfig(fakes.kubeconfig(tmp_path / "k", api.url)), RUN, reach=reach)
+    api.routes["GET /api/v1/nodes"] = fakes.status(401, "Unauthorized", "no")
+    with pytest.raises(ApiRefused, match="401"):
+        kube.read("/api/v1/nodes")
+    assert not reach.ended

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from conformance.errors import EnvironmentBroken, UsageProblem
 from conformance.kube.ownership import Ownership
+from conformance.kube.reach import Reach
+from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.pods.deploy import Pods
 from conformance.settings import Settings, load_timings
@@ -18,14 +22,16 @@ class Recorded:
 
     dry_run = False
 
-    def __init__(self, *, foreign: bool = False, refuses: bool = False) -> None:
+    def __init__(self, *, foreign: bool = False, refuses: bool = False, answer: int = 0) -> None:
         self.run = Ownership("r", "main")
         self.foreign, self.refuses = foreign, refuses
-        self.deleted: list[str] = []
+        self.answer, self.deleted = answer, list[str]()
 
     def namespace(self, name: str, **more: Any) -> None:
         if self.foreign:
             raise UsageProblem(f"namespace {name} exists and is not this run's")
+        if self.answer:
+            raise ApiRefused(self.answer, "Forbidden", "the webhook says no", "POST /api/v1/namespaces")
 
     def apply(self, obj: Any, why: str, **more: Any) -> None:
         if self.refuses:
@@ -56,3 +62,23 @@ def test_a_namespace_of_somebody_else_is_never_removed() -> None:
         made.prepare("calico-demo-r-main")
     made.remove()
     assert changes.deleted == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "namespace", "ends"),
+    [
+        (403, "calico-demo-r-main", True),
+        (429, "calico-demo-r-main", False),
+        (500, "calico-demo-r-main", False),
+        (403, "calico-demo-r-main-host", False),
+    ],
+)
+def test_the_run_ends_where_its_own_namespace_is_refused(
+    answer: int, namespace: str, ends: bool, tmp_path: Path
+) -> None:
+    made = pods(Recorded(answer=answer))
+    made.kube = SimpleNamespace(reach=Reach(tmp_path))  # type: ignore[assignment]
+    with pytest.raises(ApiRefused):
+        made.prepare(namespace)
+    said = "no namespace can be made: POST /api/v1/namespaces: 403 Forbidden: the webhook says no"
+    assert made.kube.reach.ended == (said if ends else "")

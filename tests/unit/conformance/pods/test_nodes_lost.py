@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance.kube.reach import Reach
 from conformance.pods.nodes_lost import NodeWatch
 
 NOW = datetime.datetime(2026, 11, 24, 12, tzinfo=datetime.UTC)
@@ -95,3 +97,12 @@ def test_calicos_own_doing_and_the_runs_are_nobody_elses(node: dict[str, Any], c
 def test_who_may_read_neither_nodes_nor_leases_knows_nothing() -> None:
     cluster: Any = Cluster()
     assert NodeWatch(cluster).lost(["one"]) is None
+
+
+@pytest.mark.parametrize(("lost", "ends"), [(["one"], False), (["one", "two"], True)])
+def test_the_run_ends_once_no_node_of_any_windows_build_is_left(tmp_path: Path, lost: list[str], ends: bool) -> None:
+    cluster: Any = Cluster(**{name: {"ready": SILENT} if name in lost else {} for name in ("one", "two", "linux")})
+    cluster.reach = Reach(tmp_path)
+    assert NodeWatch(cluster, {}, windows=("one", "two")).lost(["linux", "one"])
+    said = "no node of any Windows build is left: node one was lost during the run: Ready Unknown, NodeStatusUnknown"
+    assert cluster.reach.ended.startswith(said) if ends else not cluster.reach.ended

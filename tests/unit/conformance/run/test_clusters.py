@@ -10,9 +10,11 @@ import pytest
 from conformance.kube.refused import ApiRefused
 from conformance.model.facts import Facts
 from conformance.pods.coverage import Covered
+from conformance.run.choice import Choice
 from conformance.run.clusters import EMULATED, _judged
 from conformance.run.limits import room_on_windows, workers_for
-from conformance.run.provider import Connection, Room
+from conformance.run.provider import Connection, Inspection, Room
+from conformance.run.run import Run
 from conformance.settings import Settings, Workers
 from tests.plugin.stand_in_cluster import facts, node
 
@@ -111,6 +113,28 @@ def test_the_scarcest_thing_decides_how_many_workers_there_are_and_is_named(
 ) -> None:
     found, told = workers_for(bounds, COVERAGE, left)
     assert (found, told) == (number, f"{number} worker{'' if number == 1 else 's'} on 4 covered nodes: {why}")
+
+
+def test_one_worker_is_enough_on_a_busy_machine_that_the_lab_shares() -> None:
+    number, told = workers_for(Workers(), COVERAGE, {}, "a load of 9.3 on 2 cores")
+    assert (number, told) == (1, "1 worker on 4 covered nodes: a load of 9.3 on 2 cores, which the lab shares")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "label", "shares"),
+    [
+        ("lab", "lab default, https://127.0.0.1:6443, kubeconfig x", True),
+        ("lab", "https://localhost:6443, kubeconfig x", True),
+        ("lab", "https://10.1.2.3:6443, kubeconfig x", False),
+        ("field", "https://127.0.0.1:6443, kubeconfig x", False),
+    ],
+)
+def test_a_lab_at_a_loopback_address_shares_the_machine(evidence: str, label: str, shares: bool) -> None:
+    told = Inspection(facts=replace(facts(), evidence=evidence))  # type: ignore[arg-type]
+    connection = Connection(how="kubeconfig", label=label)
+    choice = Choice(how="kubeconfig", why="")
+    run = Run(choice=choice, settings=Settings(), directory=None, connection=connection, inspection=told)
+    assert run.shares_machine is shares
 
 
 def judged(told: Facts, how: str = "kubeconfig", version: str | None = None) -> Facts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from types import FrameType
@@ -12,7 +13,7 @@ from types import FrameType
 import pytest
 
 from conformance.expect.engine.ask import BEHIND, LOOK, ask
-from conformance.expect.engine.decide import Held, NotYet, Path, Rule, Standing, decide, link
+from conformance.expect.engine.decide import Held, NotYet, Path, Rule, Standing, Why, Wrong, decide, link
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Workload
 from conformance.settings import load_timings
@@ -239,3 +240,27 @@ def test_a_time_out_without_a_control_is_judged_anew_when_one_is_heard(monkeypat
     assert all(isinstance(standing, Held) for standing in decided(network, paths))
     alone = {moment: standing.alone for moment, standing in judged if isinstance(standing, NotYet)}
     assert (alone[0.502], alone[0.554]) == (True, False), "its time-out, and the answer of the control begun at 0.252"
+
+
+def test_nothing_is_waited_for_once_an_end_is_lost_and_other_paths_go_on() -> None:
+    network, source = Network(LAB), workload("client")
+    network.says(source, SERVER, never)
+    network.says(source, OTHER, outage((0.0, 12.0)))
+    gone, other = (path(source, host, want=True) for host in (SERVER.host, OTHER.host))
+    for one in (gone, other):
+        one.rule = replace(one.rule, within=60.0)
+    link([gone, other])
+    asked: list[tuple[float, int]] = []
+
+    def lost(paths: Sequence[Path]) -> list[Path]:
+        asked.append((round(network.clock.now), len(paths)))
+        return [gone]
+
+    found = ask(
+        network.asking(), [gone, other], cadence={source.uid: PATIENCE.poll_every}, settle=1.0, clock=network.clock,
+        lost=lost,
+    )  # fmt: skip
+    assert found[0] == Wrong(Why.CLOSED)
+    assert isinstance(found[1], Held)
+    assert network.clock.now < 15.0
+    assert asked == [(10, 2)]
