@@ -118,7 +118,7 @@ def page(found: dict[str, dict[str, object]]) -> str:
         here = f"profile `{kind.profile}`" if kind.profile else "objects alone" if kind.objects else NOT_BUILT
         lines.append(f"| {name} | {kind.title} | {here} |")
     lines += ["", f"| claim | {' | '.join(built)} |", f"| --- |{' --- |' * len(built)}"]
-    for claim in catalog():
+    for claim in found[built[0]]["claims"]:  # type: ignore[attr-defined]
         told = [str(found[name]["claims"][claim]) for name in built]  # type: ignore[index]
         words = [SHORT.get(text.partition(":")[0], text.partition(":")[0]) for text in told]
         lines.append(f"| {claim} | {' | '.join(words)} |")
