@@ -115,7 +115,7 @@ def test_the_claim_is_not_run_and_says_why(checkout: Path) -> None:
     ("given", "said"),
     [
         (["ID=IPAM-15"], "IPAM-15 is in ipam.yaml already, and has a test"),
-        (["ID=IPAM-15"], "claims are numbered without gaps: the next of IPAM is IPAM-16"),
+        (["ID=IPAM-17"], "claims are numbered without gaps: the next of IPAM is IPAM-16"),
         (["ID=ipam-14"], "'ipam-14' is no id of a claim"),
         (["ID=NEW-1"], "no claim begins with NEW- yet: name an area, bgp, cloud, connectivity"),
         (["ID=NEW-1", "AREA=tags"], "there is no area tags"),
