@@ -193,7 +193,7 @@ def outcome(ident: str, **changes: Any) -> Any:
         ("INST-2", {}, NotApplicable),
         ("ENC-7", {"calico_version": "v3.17.0"}, Applies),
         ("ENC-7", {"calico_version": "v3.18.0"}, NotApplicable),
-        ("CNI-1", {"cni": "AzureVNET"}, NotApplicable),
+        ("CNI-1", {"cni": "AzureVNET"}, Applies),
         ("DS-4", {"mode": "bgp", "datastore": "etcd"}, NotApplicable),
         ("XOP-1", {"install": "manual"}, NotApplicable),
         ("SVC-2", {}, Applies),
