@@ -125,6 +125,17 @@ def second_block(api: Api) -> Iterator[None]:
 
 
 @contextmanager
+def block_of_two_nodes(api: Api, node: str) -> Iterator[None]:
+    """A Linux node has the block of a Windows node, too."""
+    one = _affinity(api, node)
+    name = f"linux-1-of-{node}"
+    body = {"apiVersion": one["apiVersion"], "kind": one["kind"], "metadata": {"name": name}}
+    api("POST", AFFINITIES, {**body, "spec": {**one["spec"], "node": "linux-1"}})
+    yield
+    api("DELETE", f"{AFFINITIES}/{name}")
+
+
+@contextmanager
 def second_pool(api: Api) -> Iterator[None]:
     """A second pool, from which no pod has an address."""
     path = "/apis/projectcalico.org/v3/ippools"
@@ -356,6 +367,16 @@ def vni_below_4096(api: Api) -> Iterator[None]:
 
 
 @contextmanager
+def announces_an_address_of_nobody(api: Api, node: str) -> Iterator[None]:
+    """A node announces an address that it does not have, and nobody else has."""
+    path, name = f"/api/v1/nodes/{node}", "projectcalico.org/IPv4Address"
+    before = api("GET", path)["metadata"]["annotations"][name]
+    api.merge(path, {"metadata": {"annotations": {name: "10.0.0.99/24"}}})
+    yield
+    api.merge(path, {"metadata": {"annotations": {name: before}}})
+
+
+@contextmanager
 def tunnel_of_another_block(api: Api) -> Iterator[None]:
     """A Windows node announces a tunnel address outside its block."""
     path = "/api/v1/nodes/windows-2022"
@@ -475,6 +496,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
     for item in (
         strict_affinity_off,
         second_block,
+        block_of_two_nodes,
         second_pool,
         windows_reservation_on_linux,
         calico_node_on_the_control_plane_alone,
@@ -489,6 +511,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         bgp_under_vxlan,
         another_vxlan_port,
         vni_below_4096,
+        announces_an_address_of_nobody,
         tunnel_of_another_block,
         tunnel_without_mac,
         foreign_policy_denies_ingress,

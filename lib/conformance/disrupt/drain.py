@@ -72,8 +72,8 @@ class Drain:
     def drain(self, node: str) -> list[str]:
         """Cordon a node and evict its pods; which ones.
 
-        Raises MissingCapability as :meth:`possible`, EnvironmentBroken (a budget forbids it to the end, a pod does not
-        go), ApiRefused, LockLost.
+        Raises MissingCapability as :meth:`possible`, EnvironmentBroken (a budget, or an error of the server's own,
+        forbids it to the end; a pod does not go), ApiRefused, LockLost.
         """
         self.possible(node)
         self._journal.patch(_node(node), {"spec": {"unschedulable": True}}, f"drains node {node}: cordon")
@@ -109,7 +109,7 @@ class Drain:
             except ApiRefused as refusal:
                 if refusal.not_found or refusal.code == 409:  # gone, or another pod of its name by now
                     return
-                if refusal.code != 429:
+                if refusal.code != 429 and refusal.code < 500:  # else a budget, or a server or webhook in trouble
                     raise
                 if deadline.expired:
                     raise EnvironmentBroken(

@@ -40,6 +40,8 @@ REPLIES = {"windows": r"Reply from {address}: bytes=", "linux": r"\d+ bytes from
 SUMMARIES = {"windows": r"Packets: Sent = \d+", "linux": r"\d+ packets transmitted"}
 """What a ping that did its work ends with."""
 
+LOOK_AT_ICMP = "look for policies and firewall rules that drop ICMP"
+
 
 @dataclass
 class Beyond:
@@ -55,6 +57,16 @@ class Beyond:
         target = Target(host=address, port=port, protocol="tcp", path=Addressing.EXTERNAL, name="beyond the cluster")
         self.expect.control(windows, target, because=because)
         self._answers(linux)
+
+    def ping_passes(self, pod_pairs: PodPairs, *, because: str) -> None:
+        """Each Linux pod's ping of the other of its pair is answered.
+
+        Raises ControlBroken: where networks drop ICMP, what becomes of Windows' shows nothing.
+        """
+        pings = self._pings([(source, there.address) for source, there in pod_pairs])
+        for (source, there), ran in zip(pod_pairs, pings, strict=True):
+            so = f"ping does not pass between Linux pods either, so that of Windows pods shows nothing ({because})"
+            self._demand_reply(source, there.address, self._said(source, ran), so, LOOK_AT_ICMP)
 
     def ping(self, pod_pairs: PodPairs, *, because: str) -> None:
         """Each pod's ping of the other of its pair is answered, the first or one that is tried again."""
@@ -110,12 +122,15 @@ class Beyond:
         """Raises ControlBroken where the target answers no ping of a Linux pod."""
         address, _ = self._target
         (ran,) = self._pings([(linux, address)])
-        said = self._said(linux, ran)
+        so, do = "a target that answers no ping shows nothing", "name another target by --external-target"
+        self._demand_reply(linux, address, self._said(linux, ran), so, do)
+
+    def _demand_reply(self, linux: Workload, address: str, said: Sequence[_Said], so: str, do: str) -> None:
         if not said[-1].replied:
             text = message.of_control(
-                f"{self._head(linux, address, said)}: a target that answers no ping shows nothing\n"
+                f"{self._head(linux, address, said)}: {so}\n"
                 f"  command   {said[-1].command}, {counted(len(said), 'time')}\n"
-                "  do        name another target by --external-target"
+                f"  do        {do}"
             )
             raise ControlBroken(text, control="ping from a Linux pod")
 
@@ -178,7 +193,7 @@ class Beyond:
             f"  because   {because}\n"
             f"  command   {said[-1].command}, {counted(len(said), 'time')}\n"
             f"  printed   {said[-1].text[:300]}\n"
-            "  do        look for policies and firewall rules that drop ICMP"
+            f"  do        {LOOK_AT_ICMP}"
         )
 
 

@@ -56,8 +56,8 @@ class ConnectionsDuringChange:
         """Lay ``policies``: they close these paths and let streams pass, and the change to come finds them at work.
 
         A stream that this loses says nothing about the change, and is opened again; one without a new connection in
-        time, or later, is a Nonconformance, since this changes policy as well.  Raises ControlBroken when the paths
-        are not closed by it, or the stream beside does not open.
+        time, or later, is a Nonconformance, since this changes policy as well; so is a path that is not closed by it.
+        Raises ControlBroken when nothing can be said of the paths, or the stream beside does not open.
         """
         begun = self._opened()
         sources = {source.uid: source for source, _ in closed}
@@ -65,7 +65,7 @@ class ConnectionsDuringChange:
         watched = list(begun.streams.values())
         try:
             Opens(self.expect, closed).closed_by(policies, beside=beside, because=because)
-        except ControlBroken:
+        except (ControlBroken, Nonconformance):
             self._come_back(watched, because)
             raise
         again = self._come_back(watched, because)

@@ -10,6 +10,7 @@ from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.explain.dns_servers import Servers
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.others import Nobody, Others
+from conformance.expect.watches import Turns
 from conformance.model import decision
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, Half
@@ -52,6 +53,8 @@ class Context:
     """Which of these nodes died of their network plugin, or after the run's own disruption."""
     others: Others = field(default_factory=Nobody)
     """Policies that are not the suite's."""
+    watches: Turns | None = None
+    """Which denials are watched for longer than they need to be decided; None: none."""
     machine: Machine = field(default_factory=Machine)
     """What is known of how far behind the machine is that the suite runs on."""
     overlay: Callable[[Workload, Target], Blamed] = lambda source, target: Blamed()

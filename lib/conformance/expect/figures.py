@@ -75,6 +75,8 @@ class FigureLog:
                 for attempt in _until(path, row)
                 if attempt.seen is not None
             ]
+            if path.want:  # what left before the path was open is answered when its SYN is sent again
+                judged.sort(key=lambda one: one[1])
             fits = [right for right, _ in judged]
             wrong = [when for right, when in judged if not right]
             found_at = (judged[fits.index(True)][1], judged[_stable_from(fits)][1], wrong[-1] if wrong else 0.0)

@@ -19,6 +19,9 @@ SHOWN = 12
 """Rows of a table that a message shows whole; of a larger one it shows those that are wrong."""
 NAMED = 6
 """Pairs of nodes that a message names."""
+SENT_AGAIN = 0.9
+"""s.  What connects later than this, each time, does so by a SYN that was sent again, which is done after 1 s (RFC
+6298)."""
 SHORT_LIVED = frozenset({Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER})
 """Connected, and then of no use."""
 
@@ -69,8 +72,13 @@ class Outcome:
         """What it says about a claim that needs it to be so."""
         if self.held:
             return ClaimVerdict.CONFIRMED
-        violated = isinstance(self.standing, Wrong) and not self.is_control
+        violated = isinstance(self.standing, Wrong) and (not self.is_control or self.passes_policy)
         return ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
+
+    @property
+    def passes_policy(self) -> bool:
+        """Whether packets get through where a policy is to close the path: that is wrong of a control, too."""
+        return isinstance(self.standing, Wrong) and self.standing.why in (Why.OPEN, Why.LEAK) and not self.path.want
 
     @property
     def nodes(self) -> str:
@@ -146,7 +154,7 @@ def failure(
         further["beside"] = f"{len(outcomes) - len(wrong)} of {len(outcomes)} paths as expected"
     if len({outcome.nodes for outcome in outcomes}) > 1:
         further["by node"] = _by_node(outcomes)
-    told, expected, so = first.path, first.expected, ""
+    told, expected, so = first.path, first.expected, _how_it_leaks(first)
     if isinstance(first.standing, BrokenControl) and not first.path.want:
         if first.standing.why is Why.CONTROL and (lost := _lost_control(first.path)):
             told, expected = lost, "CONNECTED close to each time-out"
@@ -232,6 +240,21 @@ def _when(outcome: Outcome) -> str:
     if len(arrived) == len(tries):
         return f"not closed in {path.seconds:.1f} s; {allowed}"
     return f"closed late or not for good: a packet still arrived {arrived[-1].at:.1f} s after this began; {allowed}"
+
+
+def _how_it_leaks(outcome: Outcome) -> str:
+    """How a path that was to be closed was open after all: its denial wore off, or held for first packets alone."""
+    path, standing = outcome.path, outcome.standing
+    if path.want or not isinstance(standing, Wrong) or standing.why not in (Why.LEAK, Why.OPEN):
+        return ""
+    took = [seen.seconds for seen in outcome.seen[-path.rule.agree :] if seen.verdict is Verdict.CONNECTED]
+    if len(took) == path.rule.agree and min(took) > SENT_AGAIN:
+        return f"first packets vanish, and those sent again arrive, after {min(took):.1f} s"
+    if standing.why is Why.OPEN:
+        return ""
+    began = min(tried.at for tried in path.tries if tried.seen and tried.seen.verdict in DENIED_VERDICTS)
+    ended = max(tried.at for tried in path.tries if tried.seen and tried.seen.verdict not in DENIED_VERDICTS)
+    return f"closed for {ended - began:.1f} s, then open again"
 
 
 def _advice(first: Outcome, told: Path, enforced_at: advice.Side, *, removed: bool) -> str:

@@ -1,7 +1,8 @@
 """Does the overlay pass between nodes?  And if not: is it the network between the nodes, or what carries pods?
 
 Paths within a node and the nodes' own addresses are controls, and so is what each node has for the other one's pods:
-route, forwarding, VNI.  Only when all are well and paths between nodes are dead is UDP 4789 on the way to blame.
+route, forwarding, VNI.  Only when all are well and nothing at all passes between two nodes, no datagram and no
+connection, of no pod and neither way, is UDP 4789 on the way to blame.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from conformance.errors import ControlBroken, Unmet
-from conformance.expect.engine.answered import UNTOLD, as_wanted, default_kind, unexpected_backend, with_who
+from conformance.expect.engine.answered import (
+    ARRIVED,
+    UNTOLD,
+    as_wanted,
+    default_kind,
+    plain,
+    unexpected_backend,
+    with_who,
+)
 from conformance.expect.explain import message
 from conformance.expect.explain.between_nodes import Blamed, Entries, blamed
 from conformance.expect.poll import Polled, poll
@@ -77,6 +86,9 @@ class Overlay:
             told = replace(told, so=f"{who} do not reach each other, so the overlay cannot be judged")
             raise ControlBroken(message.of_control(told), control=attempts[index].label, seen=polled.seen(index))
         found = {index: self._otherwise(*between[index], last[index]) for index in dead}
+        blank = {index: _nodes(*between[index]) for index in dead if not found[index].wrong}
+        passing = self._passing(polled, between, set(blank.values()))
+        found |= {index: passing[nodes] for index, nodes in blank.items() if nodes in passing}
         for index, (source, target) in enumerate(between):
             verdict, reason = ClaimVerdict.CONFIRMED, with_who(because, polled.seen(index)[-1:])
             if index in dead:
@@ -95,9 +107,31 @@ class Overlay:
 
     def _attempt(self, source: Workload, target: Target) -> Attempt:
         """One that a pod answers with its name; a node's own port gets a bare connection."""
-        kind, patience = default_kind(target, want=True), self.expect.timings.of(source.os)
-        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
+        kind, timings = default_kind(target, want=True), self.expect.timings.of(source.os)
+        give_up = timings.http_give_up if kind is Kind.HTTP else timings.tcp_give_up
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
+
+    def _passing(
+        self, polled: Polled, between: Sequence[Pair], blank: set[frozenset[str]]
+    ) -> dict[frozenset[str], Blamed]:
+        """What passes between pairs of nodes (``blank``) between which paths are dead, and nothing says why."""
+        pods = {pod.uid: pod for source, target in between for pod in (source, *target.backends)}.values()
+        attempts = [
+            replace(self._attempt(source, goal), kind=plain(goal))
+            for source in pods
+            for server in pods
+            if frozenset((source.node, server.node)) in blank
+            for goal in (server.tcp(between[0][1].port), server.udp(between[0][1].port))
+        ]
+        seen = [one for index in range(len(between)) for one in polled.seen(index)]
+        for _ in range(polled.agree if attempts else 0):
+            seen += self.expect.prober.observe(attempts)
+        found: dict[frozenset[str], Blamed] = {}
+        for one in seen:
+            if one.verdict in ARRIVED and one.attempt.target and not unexpected_backend(one):
+                told = f"{one.attempt.label} was {one.verdict}: this overlay passes"
+                found.setdefault(_nodes(one.attempt.source, one.attempt.target), Blamed((told,)))
+        return found
 
     @staticmethod
     def _blocked(polled: Polled, index: int, found: Mapping[int, Blamed], beside: str) -> Unmet:
@@ -123,8 +157,8 @@ class Overlay:
         first, *others = dict.fromkeys(name for blame in found.values() for name in blame.wrong)
         lines = {"beside": beside} | ({"also": "; ".join(others[:3])} if others else {})
         lines["do"] = (
-            "see VXLAN-2 and VXLAN-9; compare that node's routes with the projectcalico.org annotations of both nodes; "
-            "then restart calico-node there (on Windows that resets its pods' connections)"
+            "see CONN-3, VXLAN-2 and VXLAN-9; compare that node's routes with the projectcalico.org annotations of "
+            "both nodes; then restart calico-node there (on Windows that resets its pods' connections)"
         )
         told = replace(polled.message(index, "CONNECTED", lines), so=f"{first}, so that UDP 4789 cannot be judged")
         return ControlBroken(message.of_control(told), control=first, seen=polled.seen(index))
@@ -149,3 +183,8 @@ class Overlay:
                 for index, (attempt, seen) in enumerate(polled)
             ]
         )
+
+
+def _nodes(source: Workload, target: Target) -> frozenset[str]:
+    """The nodes of a path's ends."""
+    return frozenset((source.node, *(server.node for server in target.backends)))

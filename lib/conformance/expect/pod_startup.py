@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, first_line
 from conformance.expect.engine.answered import UNTOLD, as_wanted, default_kind
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
-from conformance.expect.tally import Tally
+from conformance.expect.tally import Tally, meaning
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -143,15 +143,11 @@ class PodStartup:
         for index, (one, (attempt, seen)) in enumerate(zip(new_pods, polled, strict=True)):
             if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
                 line = polled.headline(index, "TIMED_OUT")
-                failure = ControlBroken(
-                    message.of_control(
-                        f"{line}: its egress policy is not in force, so its first action says nothing\n"
-                        f"  do  read Felix' log on node {one.pod.node}"
-                    ),
-                    control=attempt.label,
-                    seen=seen,
+                text = (
+                    f"{line}: its egress policy is not in force, so its first action says nothing\n"
+                    f"  do  read Felix' log on node {one.pod.node}"
                 )
-                tally.wrong(one.pod, target, unless_changed(expect, [one.pod, *target.backends], failure))
+                tally.wrong(one.pod, target, self._past_policy(text, None, *seen))
                 continue
             connected = one.connected_first()
             told.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
@@ -217,7 +213,7 @@ class PodStartup:
                     f"{line}: no policy is in force that could keep the kubelet out\n"
                     "  do  read Felix' log on that node: the new pod's policy is not in force"
                 )
-                raise ControlBroken(message.of_control(text), control=seen.attempt.label, seen=[seen])
+                raise self._past_policy(text, client, seen)
         wrong = []
         for one, target, ready in zip(new_pods, targets, settled.last, strict=True):
             expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
@@ -247,6 +243,18 @@ class PodStartup:
         kind, patience = default_kind(target, want=is_open), self.expect.timings.of(source.os)
         give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
+
+    def _past_policy(self, text: str, client: Workload | None, *seen: Observation) -> Exception:
+        """A violation where it connected past the policy (decided here with ``client``), else a broken control."""
+        attempt = seen[-1].attempt
+        pods = [attempt.source, *(attempt.target.backends if attempt.target else ())]
+        broken = ControlBroken(message.of_control(text), control=attempt.label, seen=seen)
+        if seen[-1].verdict is not Verdict.CONNECTED:
+            return unless_changed(self.expect, pods, broken)
+        wrong = unless_changed(self.expect, pods, Nonconformance(text, seen=seen), want=False)
+        if client is not None:
+            self.expect.context.decided(client, attempt.target, meaning(wrong), first_line(wrong), "closed")
+        return wrong
 
     def _wrong(
         self, attempts: list[Attempt], looks: Sequence[_Look], watched: Settled[list[_Look]], because: str

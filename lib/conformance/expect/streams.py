@@ -26,8 +26,6 @@ from conformance.timing import Settled, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
-"""From which pod to which."""
-
 
 class Streams(Protocol):
     """What expectations need of streams between pods."""

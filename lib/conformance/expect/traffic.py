@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
-from conformance.expect import late, limitation, others, resolution, vet
+from conformance.expect import late, limitation, others, resolution, vet, watches
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.ask import ask
@@ -32,7 +32,6 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation
-from conformance.settings import OsTimings
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -169,7 +168,10 @@ class Expect(Session):
     def under(
         self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str
     ) -> list[Observation]:
-        """As :meth:`change`, for what has to be so before the test says anything: raises ControlBroken."""
+        """As :meth:`change`, for what has to be so before the test says anything: raises ControlBroken.
+
+        What gets through where the policies close the path is no broken control, but Nonconformance.
+        """
         opened, shut = each(open), each(closed)
         self._make(policies, [*opened, *shut])
         return self._decide(opened, shut, because, None, open_is_control=True, closed_is_control=True)[-1]
@@ -292,16 +294,21 @@ class Expect(Session):
             or (about_denial and _key(path.attempt) not in self._opened)
             for path in paths
         ]
-        if self.context.change() is None and open:
+        change, turns = self.context.change(), None if closed_is_control else self.context.watches
+        if change is None and open:
             wanted = [path.attempt for path in paths if path.want]
             others.demand_open(self.context.others, wanted, all_needed=open_is_control)
         began = self.clock.monotonic()
-        standings = self._ask(paths, about_denial=about_denial)
+        if turns is None or change is None:
+            standings = self._ask(paths, about_denial=about_denial)
+        else:
+            with watches.watching(paths, turns, self.timings, change.enforced_at) as ended:
+                standings = self._ask(paths, about_denial=about_denial)
+                ended.extend(standings)
         seconds = self.clock.monotonic() - began
         outcomes = [Outcome(*one) for one in zip(paths, standings, are_controls, strict=True)]
         late.excuse(self, outcomes, began)
         self._vet(outcomes, because)
-        change = self.context.change()
         wrong = failure(
             outcomes, claims=self.context.claims, because=because, seconds=seconds, policies=self.context.policies(),
             name_leads_to=self._name_leads_to, felix=lambda outcome: self.context.felix_on(*pods_of(outcome.path)),
@@ -358,7 +365,7 @@ class Expect(Session):
         vet.excuse(self, outcomes)
         self._demand_same_addresses(outcomes)
         for outcome in outcomes:
-            if not outcome.is_control:
+            if not outcome.is_control or outcome.passes_policy:
                 attempt = outcome.path.attempt
                 half: Half = "open" if outcome.path.want else "closed"
                 reason = outcome.reason(because) + late.told(outcome.path, outcome.standing)
@@ -442,9 +449,6 @@ class Expect(Session):
         patience = self.timings.of(source.os)
         give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
-
-    def _patience(self, workloads: Sequence[Workload]) -> list[OsTimings]:
-        return [self.timings.of(system) for system in sorted({workload.os for workload in workloads})]
 
     def _demand_controls(self, open: Sequence[Pair], closed: Sequence[Pair], new: Collection[str]) -> None:
         """Raises ControlBroken where a dead client, or a dead server, would look like a denial.

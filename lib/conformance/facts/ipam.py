@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from conformance.catalog import Conditions
-from conformance.facts.objects import CalicoObjects
+from conformance.facts.objects import CalicoObjects, confirmed
 from conformance.kube.client import Kube, Obj
 from conformance.model.counted import counted
 from conformance.model.facts import Fact, Facts, NodeFacts
@@ -41,9 +41,14 @@ class IpamFacts:
     def blocks(self, node: str) -> dict[str, Fact[str]]:
         """How many blocks a node has: ``one block``, ``no block`` or which, with what is wrong with one.
 
-        Confirmed affinities; the IPAMBlock of each is there, and says that it is the node's.
+        Confirmed affinities; the IPAMBlock of each is there, and says that it is the node's, and no other node has one.
         """
         claimed, source = self._claimed(node)
+        specs = [
+            affinity["spec"] for affinity in self._calico.listed("BlockAffinity")[0] if confirmed(affinity["spec"])
+        ]
+        others = {spec["cidr"]: f"which node {spec['node']} has too" for spec in specs if spec["node"] != node}
+        claimed = {cidr: wrong or others.get(cidr, "") for cidr, wrong in claimed.items()}
         told = [f"{cidr}{', ' if wrong else ''}{wrong}" for cidr, wrong in claimed.items()]
         words = f"{counted(len(claimed), 'block')}: {'; '.join(told)}" if claimed else "no block"
         if list(claimed.values()) == [""]:
@@ -142,8 +147,7 @@ class IpamFacts:
         found = {}
         for affinity in affinities:
             spec = affinity["spec"]
-            gone = str(spec.get("deleted", "false")).lower() == "true"
-            if spec.get("node") == node and spec.get("state") == "confirmed" and not gone:
+            if spec.get("node") == node and confirmed(spec):
                 cidr = str(spec["cidr"])
                 of_another = "" if owners.get(cidr) == node else f"whose IPAMBlock is {owners.get(cidr) or 'no node'}'s"
                 found[cidr] = of_another if cidr in owners else "which has no IPAMBlock"

@@ -239,15 +239,13 @@ class CalicoObjects:
         """The confirmed blocks of every Windows node, or ``of_all`` nodes."""
         affinities, api = self.listed("BlockAffinity")
         names = [node.name for node in self._facts.nodes] if of_all else self._windows_names()
-        confirmed: dict[str, list[str]] = {name: [] for name in names}
+        found: dict[str, list[str]] = {name: [] for name in names}
         for affinity in affinities:
             spec = affinity["spec"]
-            gone = str(spec.get("deleted", "false")).lower() == "true"
-            if spec.get("node") in confirmed and spec.get("state") == "confirmed" and not gone:
-                confirmed[spec["node"]].append(spec["cidr"])
+            if spec.get("node") in found and confirmed(spec):
+                found[spec["node"]].append(spec["cidr"])
         return {
-            f"blocks of node {name}": Fact(sorted(cidrs), f"BlockAffinities ({api})")
-            for name, cidrs in confirmed.items()
+            f"blocks of node {name}": Fact(sorted(cidrs), f"BlockAffinities ({api})") for name, cidrs in found.items()
         }
 
     # --- any kind -----------------------------------------------------------------------------------------------
@@ -290,3 +288,8 @@ class CalicoObjects:
             raise MissingCapability(
                 f"{kind} {name} could not be read: {refusal.message}", "give the run the right to get it"
             ) from refusal
+
+
+def confirmed(spec: Obj) -> bool:
+    """Whether a BlockAffinity gives its block to its node: confirmed, and not about to go."""
+    return spec.get("state") == "confirmed" and str(spec.get("deleted", "false")).lower() != "true"

@@ -6,6 +6,7 @@ It judges nothing.  Facts of nodes come from their hosts, which is where the dat
 from __future__ import annotations
 
 import ipaddress
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -66,9 +67,9 @@ class VxlanFacts:
         return found
 
     def routes(self, linux: str) -> dict[str, Fact[str]]:
-        """How a Linux node reaches every block of every other node: ``as announced``, or what is otherwise."""
+        """How a Linux node reaches others' blocks, and its own address: ``as announced``, or what is otherwise."""
         seen, peers = self._hosts.linux(linux), self._peers(linux, macs=False)
-        return _merged(vxlan_entries.routes(seen, peer) for peer in peers)
+        return self._own_address(linux, seen.addresses) | _merged(vxlan_entries.routes(seen, peer) for peer in peers)
 
     def forwarding(self, linux: str) -> dict[str, Fact[str]]:
         """Where a Linux node sends frames for every other node's tunnel: ``as announced``, or what is otherwise."""
@@ -76,20 +77,22 @@ class VxlanFacts:
         return _merged(forwarding(seen, peer) for peer in peers)
 
     def remote_subnets(self, windows: str) -> dict[str, Fact[str]]:
-        """How a Windows node reaches every block of every other node: ``as announced``, or what is otherwise."""
+        """How a Windows node reaches others' blocks, and its own address: ``as announced``, or what is otherwise."""
         networks, peers = self._networks(windows), self._peers(windows)
-        return _merged(self._remote_subnets(windows, networks, peer) for peer in peers)
+        return self._own_address(windows, _management(networks)) | _merged(
+            self._remote_subnets(windows, networks, peer) for peer in peers
+        )
 
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         """What the overlay needs on a node for another one's pods, and is not as announced or configured."""
         peers = self._peers(node, [toward])
         if any(linux.name == node for linux in self._facts.by_os("linux")):
             seen = self._hosts.linux(node)
-            found = self._device_vni(seen) | self._configured_port(seen)
+            found = self._device_vni(seen) | self._configured_port(seen) | self._own_address(node, seen.addresses)
             found |= _merged(read(seen, peer) for peer in peers for read in (vxlan_entries.routes, forwarding))
         else:
             networks = self._networks(node)
-            found = self._vsid(node, networks)
+            found = self._vsid(node, networks) | self._own_address(node, _management(networks))
             found |= _merged(self._remote_subnets(node, networks, peer) for peer in peers)
         return {name: fact for name, fact in found.items() if fact.value not in AS_IT_SHOULD_BE}
 
@@ -120,6 +123,14 @@ class VxlanFacts:
         A node whose first pod is still to come has no network to read.
         """
         return self._vsid(windows, self._networks(windows))
+
+    def _own_address(self, node: str, own: Collection[str]) -> dict[str, Fact[str]]:
+        """Whether the node has the address that it announces; nothing where it announces none, or none is known."""
+        noted = self._annotations().get(node, {}).get(ADDRESS, "").partition("/")[0]
+        if not noted or not own:
+            return {}
+        value = ANNOUNCED if noted in own else f"{noted} is announced, which the node does not have"
+        return {f"address of node {node}": Fact(value, f"annotation {ADDRESS} {noted}; it has {listed(own)}")}
 
     def _device_vni(self, seen: LinuxFacts) -> dict[str, Fact[str]]:
         link = seen.link(DEVICE)
@@ -170,8 +181,12 @@ class VxlanFacts:
         return [network for network in self._hosts.hns_networks(windows) if network.pods]
 
     def _peers(self, node: str, only: Collection[str] = (), *, macs: bool = True) -> list[Peer]:
-        """The other nodes, or ``only`` those, as they announce themselves now; ``macs``: with those not announced."""
+        """The other nodes, or ``only`` those, as they announce themselves now; ``macs``: with those not announced.
+
+        To a block that two nodes have no route is right: that is IPAM's matter.
+        """
         now, blocks = self._annotations(), self._calico.blocks(of_all=True)
+        owners = Counter(cidr for fact in blocks.values() for cidr in fact.value or [])
         return [
             Peer(
                 name=other.name,
@@ -182,7 +197,7 @@ class VxlanFacts:
                 blocks=tuple(
                     ipaddress.IPv4Network(cidr)
                     for cidr in blocks[f"blocks of node {other.name}"].value or []
-                    if ":" not in cidr
+                    if ":" not in cidr and owners[cidr] == 1
                 ),
             )
             for other in self._facts.nodes
@@ -217,3 +232,8 @@ class VxlanFacts:
 
 def _merged(several: Iterable[Mapping[str, Fact[str]]]) -> dict[str, Fact[str]]:
     return {name: fact for facts in several for name, fact in facts.items()}
+
+
+def _management(networks: Sequence[HnsNetwork]) -> list[str]:
+    """Addresses of the node's own that its networks stand on."""
+    return [network.management_address for network in networks if network.management_address]

@@ -42,6 +42,8 @@ class HnsNetwork:
     name: str
     type: str
     """``Overlay``, ``L2Bridge``, ``nat`` ..."""
+    management_address: str = ""
+    """The host's own address that it stands on (ManagementIP); empty: it shows none."""
     subnets: tuple[HnsSubnet, ...] = ()
     remote_subnets: tuple[RemoteSubnet, ...] = ()
     shows_policies: bool = False
@@ -149,6 +151,12 @@ class LinuxFacts:
     routes: tuple[RouteEntry, ...]
     fdb: tuple[FdbEntry, ...]
     neighbours: tuple[Neighbour, ...]
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """IPv4 addresses of the node, as the kernel's table of local routes has them."""
+        own = (route.destination for route in self.routes if route.table == 255)  # RT_TABLE_LOCAL
+        return tuple(address for address, _, length in (route.partition("/") for route in own) if length == "32")
 
     def link(self, name: str) -> Link | None:
         """The device of that name."""

@@ -15,6 +15,8 @@ OWN = frozenset({*PULL_TROUBLE, "CrashLoopBackOff", "RunContainerError", "Create
 """What containers wait for whose image or program is wrong; the pod's network was there before."""
 NETWORK = re.compile(r"network for sandbox|network plugin|networkPlugin|plugin type=|\bCNI\b|calico", re.IGNORECASE)
 """In the message of FailedCreatePodSandBox: the network failed, which comes before any image of the pod's own."""
+KILLED = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
+"""In the message of Killing: the kubelet restarts the container, whose status does not say so yet."""
 
 
 def own_fault(pod: Obj) -> str:
@@ -41,20 +43,25 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
     """Why a pod that is not ready says nothing about its network; empty: it does.
 
     It does when a container of it runs, when its kubelet has said that the image is there, and when the kubelet has
-    said that the network failed.  An image that is still being pulled, a kubelet that is busy or gone, or a sandbox
-    that Windows does not make are none of the network's business.
+    said that the network failed.  An image that is still being pulled, also of one container beside others, a container
+    that its liveness or startup probe kills, a kubelet that is busy or gone, or a sandbox that Windows does not make
+    are none of the network's business.
     """
     status = pod.get("status") or {}
     containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-    if any("running" in (container.get("state") or {}) for container in containers):
-        return ""
+    states = [container.get("state") or {} for container in containers]
     said = {str(event.get("reason")): str(event.get("message") or "") for event in events}
+    pulls = [reason for event in events if (reason := str(event.get("reason"))) in ("Pulling", "Pulled")]
+    if KILLED.search(said.get("Killing", "")):
+        return f"its probe killed it: {said['Killing']}"
+    if pulls[-1:] == ["Pulling"] and not all("running" in state for state in states):
+        return "its image is still being pulled"
+    if any("running" in state for state in states):
+        return ""
     if "Pulled" in said or NETWORK.search(said.get("FailedCreatePodSandBox", "")):
         return ""
     if "FailedCreatePodSandBox" in said:
         return f"its sandbox could not be made: {said['FailedCreatePodSandBox'].partition(chr(10))[0]}"
-    if "Pulling" in said:
-        return "its image is still being pulled"
     return "nothing of it ran, and its kubelet has not said that the image is there"
 
 

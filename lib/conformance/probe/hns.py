@@ -16,7 +16,7 @@ from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, HnsSubnet, 
 
 Obj = dict[str, Any]
 
-NETWORK_MEMBERS = ("ID", "Name", "Type", "Subnets", "Ipams", "Policies")
+NETWORK_MEMBERS = ("ID", "Name", "Type", "ManagementIP", "Subnets", "Ipams", "Policies")
 ENDPOINT_MEMBERS = ("ID", "Name", "State", "IPAddress", "MacAddress", "VirtualNetwork", "Policies")
 """What is read of them.  All that HNS knows of 60 endpoints is over 1 MB."""
 REMOTE_SUBNET = "RemoteSubnetRoute"
@@ -80,6 +80,7 @@ def network(found: Obj, pods: str = PODS) -> HnsNetwork:
         name=name,
         type=kind,
         pods=True,
+        management_address=str(found.get("ManagementIP") or ""),
         subnets=tuple(map(_subnet, subnets)),
         remote_subnets=tuple(_remote_subnet(policy) for policy in policies if policy.get("Type") == REMOTE_SUBNET),
         shows_policies=bool(policies),

@@ -37,6 +37,8 @@ class RunDirectory:
         """How far behind the machine was (``conformance.probe.machine``)."""
         self.turns = self.shared / "turns"
         """When each test had its turn, one line each."""
+        self.watches = self.shared / "watches"
+        """Whose denials are watched, an empty file each."""
         self.unrestored = self.shared / "unrestored"
         """What exclusive tests may have left changed (``conformance.run.unrestored``)."""
         self.alive = self.shared / "alive"
@@ -52,7 +54,8 @@ class RunDirectory:
         run_id = secrets.token_hex(3)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
-        for folder in (run.locks, run.slots, run.plans, run.turns, run.probing, run.images, run.late, run.unrestored):
+        shared = (run.locks, run.slots, run.plans, run.turns, run.watches, run.probing, run.images, run.late)
+        for folder in (*shared, run.unrestored):
             folder.mkdir(parents=True, exist_ok=True)
         (run.shared / "epoch").write_text("0")
         latest = reports / "latest"
@@ -115,6 +118,18 @@ class RunDirectory:
             except Exception as error:
                 file.write(f"failed: {error}")
                 raise
+
+    def take(self, name: str) -> bool:
+        """Whether no process of the run has taken what this names, and not given it back; it is this one's then."""
+        try:
+            (self.watches / name).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def give_back(self, name: str) -> None:
+        """Another process may take it."""
+        (self.watches / name).unlink(missing_ok=True)
 
     def write_plan(self, worker: str, plan: Any) -> None:
         """What a worker collected, written whole or not at all."""

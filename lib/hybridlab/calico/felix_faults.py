@@ -54,6 +54,8 @@ class FelixFaults:
     """Windows: lists have no entry that lets the node itself in."""
     on_reprogrammed: dict[str, Callable[[tuple[str, ...]], Awaitable[None]]] = field(default_factory=dict)
     """Told the endpoints whose ACL list Felix replaced by another of its own."""
+    on_programmed: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
+    """Told that Felix has programmed endpoints, for the first time or again."""
     delays: dict[str, float] = field(default_factory=dict)
     """Seconds that policy is late; the longest one counts.  Set with :meth:`set_delay`."""
     delay_changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -107,14 +109,22 @@ class FelixFaults:
         """Return the ``endpoints`` that a Linux node programs now and whose connections end with it."""
         return tuple(endpoint for endpoint in endpoints if endpoint in programmed) if self.storms else ()
 
+    async def programmed(self) -> None:
+        """Tell the faults that wait for endpoints' being programmed."""
+        for fault in list(self.on_programmed):
+            if told := self.on_programmed.get(fault):
+                await self._tell(fault, told())
+
     async def reprogrammed(self, endpoints: tuple[str, ...]) -> None:
-        """Tell the faults that wait for it, which come and go meanwhile; one that fails is no failure of Felix'."""
+        """Tell the faults that wait for lists' replacement."""
         for fault in list(self.on_reprogrammed) if endpoints else ():
-            told = self.on_reprogrammed.get(fault)
-            if told is None:
-                continue
-            try:
-                await told(endpoints)
-            except Exception as error:
-                logger.exception("Fault %s failed when Felix of %s had reprogrammed", fault, self.node)
-                self.log("ERROR", f"Fault {fault} failed: {error!r}")
+            if told := self.on_reprogrammed.get(fault):
+                await self._tell(fault, told(endpoints))
+
+    async def _tell(self, fault: str, telling: Awaitable[None]) -> None:
+        """Faults come and go meanwhile; one that fails is no failure of Felix'."""
+        try:
+            await telling
+        except Exception as error:
+            logger.exception("Fault %s failed when Felix of %s had programmed", fault, self.node)
+            self.log("ERROR", f"Fault {fault} failed: {error!r}")

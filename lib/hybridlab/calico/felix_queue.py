@@ -82,6 +82,8 @@ class PolicyQueue:
             else:
                 for uid in difference.update.endpoints:
                     self._release(uid)
+                if difference.update.endpoints:
+                    await self._faults.programmed()
                 if self._lists:
                     await self._faults.reprogrammed(self._lists.give(difference.lists))
             finally:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types, count
+from hybridlab.faults.model import NODE_OR_ALL, Parameter, Types, count
 from hybridlab.faults.rules import RuleFault
 
 TYPES = Types()
@@ -17,13 +17,12 @@ SELECTOR = "k8s-app=kube-dns"
 @TYPES.fault(
     "dns-pod-silent", "dns", NODE_OR_ALL, Parameter("pod", "its number among the DNS pods, by name, from 1", "1")
 )
-class DnsPodSilent(Fault):
+class DnsPodSilent(RuleFault):
     """One of the DNS pods does not answer, though it is Ready."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._lab, self._identity = lab, identity
-        self._number, self._nodes = count("pod", parameters["pod"]), lab.nodes(parameters["node"])
-        self._fault = RuleFault(lab.dataplane, identity, {})
+        self._lab, self._number, self._nodes = lab, count("pod", parameters["pod"]), lab.nodes(parameters["node"])
+        super().__init__(lab.dataplane, identity, {})
 
     async def inject(self) -> None:
         """Drop it where it is forwarded: there the Service's address is translated already."""
@@ -33,18 +32,5 @@ class DnsPodSilent(Fault):
         if not 1 <= self._number <= len(addresses):
             raise BadFault(f"pod is {self._number}, expected 1 to {len(addresses)}: so many DNS pods there are")
         rule = f"ip daddr {addresses[self._number - 1]} meta l4proto {{ tcp, udp }} th dport 53 drop"
-        rules = {node: [("f_fwd", rule)] for node in self._nodes}
-        self._fault = RuleFault(self._lab.dataplane, self._identity, rules)
-        await self._fault.inject()
-
-    async def heal(self) -> None:
-        """Let it through again."""
-        await self._fault.heal()
-
-    async def evidence(self) -> list[str]:
-        """The rules as the kernel has them."""
-        return await self._fault.evidence()
-
-    async def verified(self) -> bool:
-        """All rules are there, and there is one."""
-        return bool(await self.evidence()) and await self._fault.verified()
+        self._rules = {node: [("f_fwd", rule)] for node in self._nodes}
+        await super().inject()

@@ -1,4 +1,4 @@
-"""Faults of Windows pods' ping: it works where it cannot, and does not where it must."""
+"""Faults of pods' ping: it works where it cannot, and does not where it must."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import WINDOWS_OR_ALL, Fault, Types
+from hybridlab.faults.model import WINDOWS_OR_ALL, Fault, Parameter, Types
 from hybridlab.faults.rules import RuleFault
 
 TYPES = Types()
@@ -26,8 +26,12 @@ def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
     return RuleFault(lab.dataplane, identity, rules)
 
 
-@TYPES.fault("ping-dropped", "underlay", WINDOWS_OR_ALL)
+@TYPES.fault(
+    "ping-dropped", "underlay", Parameter("node", "name of a node, or all Windows nodes", "all", scope="all, node")
+)
 def ping_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes drop their pods' ping, inside the cluster too."""
+    """A node, or all Windows nodes, drop their pods' ping, inside the cluster too."""
     rules = [("f_fwd", f'iifname "{lab.calico.plane.pod_prefix}*" meta l4proto icmp drop')]
-    return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes_of("windows", parameters["node"]), rules))
+    named = parameters["node"]
+    nodes = lab.nodes_of("windows", named) if named == "all" else [lab.node(named)]
+    return RuleFault(lab.dataplane, identity, dict.fromkeys(nodes, rules))

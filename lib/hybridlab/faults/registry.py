@@ -5,6 +5,7 @@ from __future__ import annotations
 from hybridlab.faults import (
     api,
     backends,
+    denials,
     dns_pods,
     exec,
     felix,
@@ -27,6 +28,7 @@ _MODULES = (
     flows,
     path_slow,
     rules,
+    denials,
     felix,
     reprogramming,
     felix_crash_loop,

@@ -47,9 +47,9 @@ class RuleFault(Fault):
         ]
 
     async def verified(self) -> bool:
-        """Every scope has all of its rules."""
+        """There are rules, and every scope has all of its own."""
         found = await asyncio.gather(*(self._dataplane.fault_rules(scope) for scope in self._rules))
-        return all(
+        return bool(found) and all(
             len(by_name.get(self._identity, ())) == len(rules)
             for by_name, rules in zip(found, self._rules.values(), strict=True)
         )
@@ -123,13 +123,12 @@ def pods_swapped(lab: LabParts, identity: str, parameters: Mapping[str, str]) ->
 
 
 @TYPES.fault("service-backend-missing", "services", Parameter("service", "NAMESPACE/NAME"), NODE)
-class ServiceBackendMissing(Fault):
+class ServiceBackendMissing(RuleFault):
     """A node knows no backend of a Service: its ClusterIP and node ports do not answer there."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._lab, self._identity, self._service = lab, identity, parameters["service"]
-        self._node = lab.node(parameters["node"])
-        self._fault = RuleFault(lab.dataplane, identity, {})
+        self._lab, self._service, self._node = lab, parameters["service"], lab.node(parameters["node"])
+        super().__init__(lab.dataplane, identity, {})
 
     async def inject(self) -> None:
         """Drop what goes to the Service's ClusterIP and node ports."""
@@ -140,18 +139,5 @@ class ServiceBackendMissing(Fault):
             drops.append(f"ip daddr {spec['clusterIP']} {protocol} dport {port['port']} drop")
             if port.get("nodePort"):
                 drops.append(f"fib daddr type local {protocol} dport {port['nodePort']} drop")
-        rules = [(chain, drop) for chain in ("f_raw", "f_out") for drop in drops]
-        self._fault = RuleFault(self._lab.dataplane, self._identity, {self._node: rules})
-        await self._fault.inject()
-
-    async def heal(self) -> None:
-        """Let it through again."""
-        await self._fault.heal()
-
-    async def evidence(self) -> list[str]:
-        """The rules as the kernel has them."""
-        return await self._fault.evidence()
-
-    async def verified(self) -> bool:
-        """All rules are there, and there is one."""
-        return bool(await self.evidence()) and await self._fault.verified()
+        self._rules = {self._node: [(chain, drop) for chain in ("f_raw", "f_out") for drop in drops]}
+        await super().inject()

@@ -39,9 +39,7 @@ COMPARED = (
     SHIPPED,
     ("healthy", "leak"),
     ("leak", "rerun"),
-    ("healthy", "names"),
     ("healthy", "sick"),
-    ("healthy", "small"),
     ("healthy", "without-v3"),
     ("healthy", "cut-short"),
 )

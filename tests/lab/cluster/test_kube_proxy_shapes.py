@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,35 +76,27 @@ def _after(text: str, start: str) -> str:
     return next((line for line in text.splitlines() if line.startswith(start)), "")
 
 
-def test_sig_windows_tools_names_a_script_and_the_script_finds_the_flags(tmp_path: Path) -> None:
-    with running_lab(tmp_path, "--set", "kube_proxy.windows=sig-windows-tools", "--set", MIXED) as lab:
-        (daemonset,) = objects(lab, "daemonset", "kube-proxy-windows")
-        (container,) = daemonset["spec"]["template"]["spec"]["containers"]
-        assert container["args"] == ["$env:CONTAINER_SANDBOX_MOUNT_POINT/kube-proxy/start.ps1"]
-        assert "command" not in container
-        (config,) = objects(lab, "configmap", "kube-proxy")
-        assert "enableDSR: false" in config["data"]["config.conf"], "Linux' default, which Windows never reads"
-        for node, told in zip(NODES, (True, False), strict=True):
-            command = command_on(lab, node)
-            assert command.startswith("C:\\hpc/kube-proxy/kube-proxy.exe --hostname-override= --v=2 ")
-            assert (DSR in command, "WinDSR=true" in command) == (told, told)
-            assert f"--source-vip={on_host(lab, node, SOURCE_VIPS)} " in command
-            assert log_on(lab, node) == f"Start to run {command}"
+@pytest.fixture(scope="module")
+def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
+    """One lab for all tests about kube-proxy by sig-windows-tools; the last of them ends its processes."""
+    folder = tmp_path_factory.mktemp("scripted")
+    with running_lab(folder, "--set", "kube_proxy.windows=sig-windows-tools", "--set", MIXED) as lab:
+        yield lab
 
 
-def test_the_process_lives_with_its_pod(tmp_path: Path) -> None:
-    with running_lab(tmp_path, "--set", "kube_proxy.windows=sig-windows-tools") as lab:
-        first = json.loads(eventually(lambda: on_host(lab, NODES[0], PROCESS)))
-        lab.kubectl("patch", "daemonset", "kube-proxy-windows", "-n", "kube-system", "--type=merge", "-p",
-                    '{"spec":{"template":{"spec":{"nodeSelector":{"nowhere":"1"}}}}}')  # fmt: skip
-        lab.kubectl("wait", "-n", "kube-system", "--for=delete", "pod", "-l", "k8s-app=kube-proxy-windows",
-                    "--timeout=30s")  # fmt: skip
-        assert on_host(lab, NODES[0], PROCESS) == ""
-        lab.kubectl("patch", "daemonset", "kube-proxy-windows", "-n", "kube-system", "--type=json", "-p",
-                    '[{"op":"remove","path":"/spec/template/spec/nodeSelector/nowhere"}]')  # fmt: skip
-        second = json.loads(eventually(lambda: on_host(lab, NODES[0], PROCESS)))
-        assert second["CommandLine"] == first["CommandLine"]
-        assert second["ProcessId"] != first["ProcessId"]
+def test_sig_windows_tools_names_a_script_and_the_script_finds_the_flags(scripted: RunningLab) -> None:
+    (daemonset,) = objects(scripted, "daemonset", "kube-proxy-windows")
+    (container,) = daemonset["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["$env:CONTAINER_SANDBOX_MOUNT_POINT/kube-proxy/start.ps1"]
+    assert "command" not in container
+    (config,) = objects(scripted, "configmap", "kube-proxy")
+    assert "enableDSR: false" in config["data"]["config.conf"], "Linux' default, which Windows never reads"
+    for node, told in zip(NODES, (True, False), strict=True):
+        command = command_on(scripted, node)
+        assert command.startswith("C:\\hpc/kube-proxy/kube-proxy.exe --hostname-override= --v=2 ")
+        assert (DSR in command, "WinDSR=true" in command) == (told, told)
+        assert f"--source-vip={on_host(scripted, node, SOURCE_VIPS)} " in command
+        assert log_on(scripted, node) == f"Start to run {command}"
 
 
 def test_arguments_differ_by_a_daemonset_of_their_own_where_nodes_differ(tmp_path: Path) -> None:
@@ -158,15 +150,28 @@ spec:
 """
 
 
-def test_packets_keep_their_source_on_the_node_with_dsr_and_lose_it_on_the_other(tmp_path: Path) -> None:
-    with running_lab(tmp_path, "--set", "kube_proxy.windows=sig-windows-tools", "--set", MIXED) as lab:
-        lab.kubectl("apply", "-f", "-", stdin=PODS)
-        lab.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=30s")
-        address = json.loads(lab.kubectl("get", "service", "server", "-o", "json").stdout)["spec"]["clusterIP"]
-        ask = f"(Invoke-WebRequest -Uri http://{address}/clientip -UseBasicParsing -TimeoutSec 5).Content"
-        seen = {}
-        for node in NODES:
-            said = lab.kubectl("exec", node, "--", "powershell", "-Command", ask).stdout
-            pod = json.loads(lab.kubectl("get", "pod", node, "-o", "json").stdout)
-            seen[node] = said.strip().rpartition(":")[0] == pod["status"]["podIP"]
-        assert seen == {"windows-2022": True, "windows-2019": False}
+def test_packets_keep_their_source_on_the_node_with_dsr_and_lose_it_on_the_other(scripted: RunningLab) -> None:
+    scripted.kubectl("apply", "-f", "-", stdin=PODS)
+    scripted.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=30s")
+    address = json.loads(scripted.kubectl("get", "service", "server", "-o", "json").stdout)["spec"]["clusterIP"]
+    ask = f"(Invoke-WebRequest -Uri http://{address}/clientip -UseBasicParsing -TimeoutSec 5).Content"
+    seen = {}
+    for node in NODES:
+        said = scripted.kubectl("exec", node, "--", "powershell", "-Command", ask).stdout
+        pod = json.loads(scripted.kubectl("get", "pod", node, "-o", "json").stdout)
+        seen[node] = said.strip().rpartition(":")[0] == pod["status"]["podIP"]
+    assert seen == {"windows-2022": True, "windows-2019": False}
+
+
+def test_the_process_lives_with_its_pod(scripted: RunningLab) -> None:
+    first = json.loads(eventually(lambda: on_host(scripted, NODES[0], PROCESS)))
+    scripted.kubectl("patch", "daemonset", "kube-proxy-windows", "-n", "kube-system", "--type=merge", "-p",
+                     '{"spec":{"template":{"spec":{"nodeSelector":{"nowhere":"1"}}}}}')  # fmt: skip
+    scripted.kubectl("wait", "-n", "kube-system", "--for=delete", "pod", "-l", "k8s-app=kube-proxy-windows",
+                     "--timeout=30s")  # fmt: skip
+    assert on_host(scripted, NODES[0], PROCESS) == ""
+    scripted.kubectl("patch", "daemonset", "kube-proxy-windows", "-n", "kube-system", "--type=json", "-p",
+                     '[{"op":"remove","path":"/spec/template/spec/nodeSelector/nowhere"}]')  # fmt: skip
+    second = json.loads(eventually(lambda: on_host(scripted, NODES[0], PROCESS)))
+    assert second["CommandLine"] == first["CommandLine"]
+    assert second["ProcessId"] != first["ProcessId"]

@@ -44,6 +44,12 @@ than pods answer pile up until each answer comes too late, and healthy paths loo
 is taken for lost."""
 FEW = 3
 """Answers that may be owed to a source: some packets are always under way, and a single lost one is no load."""
+SOON = 0.1
+"""s.  The first pause after a change is at most this long, whatever older attempts wait for: most changes take effect
+in milliseconds, and an attempt that left before waits for its SYN to be sent again, a second or three."""
+WATCH_EVERY = 1.0
+"""s.  Between a source's attempts, or its cadence where that is longer, while every denial that is left is decided and
+watched: what wears off stays open, and is seen by the next attempt."""
 PATIENT = 1.0
 """s.  Longest wait for an answer before looking at the clock again."""
 LOOK_AFTER = 10.0
@@ -90,7 +96,8 @@ def ask(
     open before has to be so again, once every closed path is decided.  ``about_denial``: what is said is about denials
     although no path is to be closed, so that an open one that wavers is a broken control.  ``agreeing``: the same as
     ``cadence`` while all attempts of a source are as they are to be, where no path is to be closed.  It is also the
-    first pause after a change, and doubles up to ``cadence`` while the change is not seen to have taken effect.
+    first pause after a change, but at most ``SOON``, and doubles up to ``cadence`` while the change is not seen to have
+    taken effect.
     ``machine``: is told what was late, and says whether budgets are given once more for it.  ``lost``: those of some
     paths whose ends are not what they were, so that nothing is waited for; asked now and then while paths stay wrong.
     """
@@ -202,7 +209,7 @@ class _Round:
             uid: _Source(
                 uid, cadence[uid],
                 agree_every=None if any_closed else agreeing.get(uid),
-                next_pause=agreeing.get(uid) if self._about_denial else None,
+                next_pause=min(SOON, agreeing.get(uid, SOON)) if self._about_denial else None,
             )
             for uid in dict.fromkeys(path.attempt.source.uid for path in paths)
         }  # fmt: skip
@@ -252,7 +259,7 @@ class _Round:
                 if self._asking.waits(source.uid) or self._is_behind(source):
                     source.held_until = now + min(LOOK, source.cadence)
                     continue
-                source.due = now + source.cadence
+                source.due = now + (max(source.cadence, WATCH_EVERY) if self._only_watches else source.cadence)
                 source.pause = source.cadence if source.next_pause is None else source.next_pause
                 source.next_pause = 2 * source.pause
                 due.append(source)
@@ -266,6 +273,12 @@ class _Round:
             tickets = self._asking.begin([one.path.attempt for one in several])
             tried = zip(tickets, several, strict=True)
             self._under_way.update({ticket: (one, one.path.ask(now)) for ticket, one in tried})
+
+    @property
+    def _only_watches(self) -> bool:
+        """Whether every closed path that is left is decided, and watched."""
+        standings = [one.standing for one in self._closed_left]
+        return bool(standings) and all(isinstance(standing, NotYet) and standing.watching for standing in standings)
 
     def _is_behind(self, source: _Source) -> bool:
         """Whether more than a few attempts of the source at servers that have answered it are unanswered.

@@ -8,6 +8,9 @@ time: their agents keep time by themselves, and are not asked at the same moment
 are needed, since a dead client and a dead server look alike.  Another result or a lost control ends a row, and another
 may begin.  Once ``agree`` time-outs that span ``agree_span`` have agreed, a packet that arrives is a leak, at once.
 
+A path that is watched (``Rule.watch``) is asked on for so long after its row: a packet that arrives then is a leak,
+too, and nothing else that is seen then takes the row back.
+
 SYNs are retransmitted within one attempt, so an outage of ``2 x give_up`` yields a run of time-outs of at most
 ``2 x give_up - syn_again``: settings by which such a run would decide are refused (``settings.timings``).
 
@@ -53,6 +56,8 @@ class Rule:
     """A control that connected was begun so close to the attempt that it stands beside."""
     within: float
     """From the expectation's beginning to the beginning of the row's first attempt."""
+    watch: float = 0.0
+    """From the end of a row that decides a denial on it is watched for a leak."""
 
     @classmethod
     def of(cls, source: OsTimings, ends: Sequence[OsTimings], within: float) -> Rule:
@@ -239,6 +244,8 @@ class Held:
     """The path is as it is to be."""
 
     row: tuple[Try, ...]
+    watched: bool = False
+    """Whether its denial lasted for ``Rule.watch``, with a control beside its end."""
 
     @property
     def seen(self) -> list[Observation]:
@@ -278,6 +285,8 @@ class NotYet:
     """What ended the row before it; None: nothing did."""
     alone: bool = False
     """Whether a time-out had no control beside it yet: the answer of one can still change what is said."""
+    watching: bool = False
+    """Whether ``row`` has decided a denial, which is watched now."""
 
 
 Standing = Held | Wrong | BrokenControl | Broken | NotYet
@@ -299,6 +308,8 @@ def conclude(path: Path, *, about_denial: bool) -> Standing:
     standing = decide(path)
     if not isinstance(standing, NotYet):
         return standing
+    if standing.watching:
+        return Held(standing.row)
     if path.want:
         return _conclude_open(path, about_denial)
     if standing.ended in (None, Why.CONTROL):
@@ -313,19 +324,27 @@ def completes_at(path: Path, standing: Standing) -> float:
     """
     if not isinstance(standing, NotYet):
         return 0.0
+    needed = path.rule.span + path.rule.watch
     if standing.row:
-        return standing.row[0].at + path.rule.span
+        return standing.row[0].at + needed
     pending = next((attempt for attempt in path.recent if attempt.seen is None), None)
-    return (pending.asked + path.rule.span) if pending is not None else float("inf")
+    return (pending.asked + needed) if pending is not None else float("inf")
 
 
 def _closed(path: Path) -> Standing:
     rule = path.rule
     row: list[Try] = []
-    ended, agreed, passed, alone = path.ended, False, 0, False
+    ended, agreed, passed, alone, watching = path.ended, False, 0, False, False
     answered = path.answered()
     for place, attempt in enumerate(answered):
         assert attempt.seen is not None
+        if watching:
+            if _arrived(attempt):
+                return Wrong(Why.LEAK)
+            if attempt.at + EPSILON >= row[0].at + rule.span + rule.watch:
+                denied = attempt.seen.verdict in DENIED_VERDICTS
+                return Held(tuple(row), watched=denied and _beside(path, attempt))
+            continue
         if attempt.seen.verdict in DENIED_VERDICTS and attempt.seen.began is not None:
             if _beside(path, attempt):
                 if row and _clock(row[-1]) != _clock(attempt):
@@ -334,7 +353,9 @@ def _closed(path: Path) -> Standing:
                 span = _began(attempt) - _began(row[0]) + EPSILON
                 agreed = agreed or (len(row) >= rule.agree and span >= rule.agree_span)
                 if agreed and span >= rule.span and row[0].at <= rule.within:
-                    return Held(tuple(row))
+                    if not rule.watch:
+                        return Held(tuple(row))
+                    watching = True
             else:  # its control may be unanswered yet: what comes later can still make it one of a row
                 ended, row, agreed, alone = Why.CONTROL, [], False, True
             continue
@@ -345,7 +366,7 @@ def _closed(path: Path) -> Standing:
         return Wrong(Why.LEAK)  # those that were begun before it cannot change that
     if passed:
         path.pass_over(passed, ended)
-    return NotYet(tuple(row), ended, alone)
+    return NotYet(tuple(row), ended, alone, watching)
 
 
 def _arrived(attempt: Try) -> bool:
@@ -369,7 +390,8 @@ def _beside(path: Path, attempt: Try) -> bool:
     def connected(control: Path) -> bool:
         own = control.attempt.source.uid == path.attempt.source.uid
         near = max(path.rule.near, control.rule.near)
-        return control.connected_near(attempt, near if own else max(near, path.attempt.give_up_after))
+        give_up = min(path.attempt.give_up_after, control.attempt.give_up_after)
+        return control.connected_near(attempt, near if own else max(near, give_up))
 
     return bool(path.controls) and all(any(map(connected, kind)) for kind in path.controls)
 

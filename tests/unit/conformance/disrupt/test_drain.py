@@ -66,6 +66,26 @@ def test_a_budget_that_forbids_it_is_waited_for(cluster: Any, patience: Any, clo
     assert clock.now == pytest.approx(2 * patience.evict_again, abs=2.0)
 
 
+@pytest.mark.parametrize("code", [500, 503])
+def test_an_error_of_the_server_s_own_is_tried_again(cluster: Any, patience: Any, clock: Any, code: int) -> None:
+    cluster.refuse["web"] = [refused(code), refused(code)]
+    drain(cluster, patience, clock).drain("w1")
+    assert evictions(cluster) == ["evict web", "evict web", "evict web", "evict web-2"]
+
+
+def test_a_server_that_refuses_to_the_end_breaks_the_environment(cluster: Any, patience: Any, clock: Any) -> None:
+    cluster.refuse["web"] = [refused(500) for _ in range(1000)]
+    with pytest.raises(EnvironmentBroken, match=r"node w1 was not drained in .* default/web may not be evicted"):
+        drain(cluster, patience, clock).drain("w1")
+
+
+def test_a_refusal_of_the_request_itself_is_not_tried_again(cluster: Any, patience: Any, clock: Any) -> None:
+    cluster.refuse["web"] = [refused(403)]
+    with pytest.raises(ApiRefused):
+        drain(cluster, patience, clock).drain("w1")
+    assert evictions(cluster) == ["evict web"]
+
+
 def test_a_budget_is_named_before_anything_is_changed(cluster: Any, patience: Any, clock: Any) -> None:
     details = {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 2 healthy pods"}]}
     message = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -97,12 +117,6 @@ def test_a_pod_that_is_gone_meanwhile_is_no_error(cluster: Any, patience: Any, c
     cluster.make = make
     assert drain(cluster, patience, clock).drain("w1") == ["default/web", "default/web-2"]
     assert "uid-of-another" in {pod["metadata"]["uid"] for pod in cluster.pods}
-
-
-def test_several_budgets_for_one_pod_are_an_error_of_their_own(cluster: Any, patience: Any, clock: Any) -> None:
-    cluster.refuse["web"] = [refused(500)]
-    with pytest.raises(ApiRefused):
-        drain(cluster, patience, clock).drain("w1")
 
 
 def test_a_pod_that_does_not_go_is_named(cluster: Any, patience: Any, clock: Any) -> None:

@@ -272,7 +272,7 @@ def page() -> None:
 
 def two_ends(nodes: overlay.Nodes) -> None:
     context = Context(claims=("VXLAN-4",))
-    prober = ScriptedProber({"linux": [DROPPED], "inside": [UP], "node": [REFUSED]})
+    prober = ScriptedProber({"linux": [DROPPED], "inside": [UP], "node": [REFUSED], "far": [DROPPED]})
     passes = Overlay(Expect(prober, load_timings(), context, prober.clock), nodes).passes
     passes(between=[(overlay.LINUX, overlay.FAR)], within=[(overlay.INSIDE, overlay.NEAR)], node=overlay.NODE,
            because="firewalls let it pass")  # fmt: skip

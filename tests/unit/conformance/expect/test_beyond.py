@@ -126,6 +126,15 @@ def test_a_target_that_answers_no_ping_or_no_tcp_decides_nothing() -> None:
         Town({}, tcp=Verdict.TIMED_OUT).beyond().control([WINDOWS], LINUX, because="x")
 
 
+def test_where_linux_pods_do_not_ping_each_other_nothing_is_said_of_windows() -> None:
+    pairs = PodPairs([(LINUX, SERVER)])
+    Town({("linux", SERVER.address): [LINUX_LOST, LINUX_ANSWERED]}).beyond().ping_passes(pairs, because="x")
+    town = Town({("linux", SERVER.address): LINUX_LOST})
+    with pytest.raises(ControlBroken, match=r"XSVC-4  control failed: ns/linux .*: ping does not pass between Linux"):
+        town.beyond().ping_passes(pairs, because="x")
+    assert town.kept == []
+
+
 def test_one_lost_ping_neither_confirms_the_limitation_nor_violates_what_works() -> None:
     town = Town({("windows", OUTSIDE): [LOST, LOST, ANSWERED], ("windows", SERVER.address): [LOST, ANSWERED]})
     town.beyond().do_not_ping([WINDOWS], beside=LINUX, because="x")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from conformance.expect.context import Context
+from conformance.expect.engine.ask import SOON
 from conformance.expect.engine.decide import Path, Rule, Try
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.traffic import Expect
@@ -76,7 +78,8 @@ def test_a_denial_that_wavers_is_first_right_stable_and_open_at_different_times(
     story.changes(friend=[UP], stranger=[UP, DROPPED, UP, DROPPED])
     story.closes()
     [effect] = story.log.figures().effects
-    assert (effect.first_correct, effect.exposure, effect.stable) == (POLL, 2 * POLL, 3 * POLL)
+    second, third = SOON, SOON + POLL  # asked again soon while it is open, then at the cadence, and soon again
+    assert (effect.first_correct, effect.exposure, effect.stable) == pytest.approx((second, third, third + 4 * SOON))
     assert (effect.os, effect.wanted) == ("windows", "closed")
 
 
@@ -91,6 +94,22 @@ def test_what_fails_after_its_route_was_decided_is_part_of_no_figure() -> None:
     log.took_effect(PolicyChange(what="a policy goes", at=0.0, enforced_at="target"), [(path, row)], began=0.0)
     assert [(item.tries, item.attempts) for item in log.figures().tries] == [(1, 1)]
     assert [effect.stable for effect in log.effects] == [observation(attempt, UP).seconds]
+
+
+def test_an_opening_is_timed_by_the_first_answer_and_not_by_what_left_before_it() -> None:
+    attempt = Attempt(source=FRIEND, target=SERVER, kind=Kind.TCP, give_up_after=5.0)
+    path, log = Path(attempt, True, Rule(agree=2, agree_span=1.0, hold=1.0, near=1.0, within=30.0)), FigureLog()
+    for asked, seconds in (
+        (0.0, 1.02),
+        (0.1, 0.92),
+        (0.3, 0.002),
+        (0.7, 0.002),
+    ):  # two SYNs that are sent again after 1 s
+        seen = replace(observation(attempt, UP), seconds=seconds)
+        path.answer(path.ask(asked), seen, at=asked, error=0.0, came=asked + seconds)
+    log.took_effect(PolicyChange(what="x", at=10.0, enforced_at="target"), [(path, path.tries[-2:])], began=10.0)
+    (effect,) = log.figures().effects
+    assert (effect.first_correct, effect.stable) == (0.302, 0.302)
 
 
 def test_a_denial_that_is_there_at_once_was_never_exposed(story: Story) -> None:

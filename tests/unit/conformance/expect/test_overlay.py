@@ -12,13 +12,14 @@ from conformance.errors import ControlBroken, ProbeBroken, Unmet
 from conformance.expect.context import Context
 from conformance.expect.overlay import Overlay
 from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Pair, Target
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
 
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 NODE = replace(workload("node"), node_address="10.0.0.10", host_network=True)
@@ -48,7 +49,9 @@ WELL = Nodes()
 def decide(
     nodes: Nodes = WELL, kept: list[Decision] | None = None, more: Sequence[Pair] = (), **answers: list[Answer]
 ) -> list[Observation]:
-    prober = ScriptedProber({"linux": [UP], "inside": [UP], "node": [REFUSED], **answers})
+    prober = ScriptedProber(
+        {"linux": [UP], "inside": [UP], "node": [REFUSED], "far": [DROPPED], "other": [DROPPED], **answers}
+    )
     context = Context(claims=("VXLAN-4",), keep=(kept if kept is not None else []).extend)
     overlay = Overlay(Expect(prober, load_timings(), context, prober.clock), nodes)
     between = [(LINUX, FAR), *more]
@@ -107,9 +110,44 @@ def test_nodes_that_cannot_be_read_leave_udp_4789_and_say_so() -> None:
     assert "  routes    routes of node linux-1 could not be read: node linux-1: nothing came" in str(unmet.value)
 
 
-def test_an_overlay_that_passes_only_now_and_then_is_blocked_too() -> None:
+def test_an_overlay_that_passes_now_and_then_is_not_blocked() -> None:
+    kept: list[Decision] = []
+    with pytest.raises(ControlBroken, match="was CONNECTED: this overlay passes, so that UDP 4789 cannot be judged"):
+        decide(kept=kept, linux=[UP, DROPPED, UP, UP, DROPPED])
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.INCONCLUSIVE]
+
+
+@pytest.mark.parametrize(
+    ("source", "goal", "protocol"),
+    [("linux", "far", "udp"), ("linux", "far", "tcp"), ("far", "linux", "tcp"), ("far", "linux", "udp")],
+)
+@pytest.mark.parametrize("verdict", [UP, REFUSED])
+def test_whatever_passes_between_two_nodes_shows_that_udp_4789_does(
+    source: str, goal: str, protocol: str, verdict: Verdict
+) -> None:
+    def answers(attempt: Attempt, _: int) -> Observation:
+        assert attempt.target is not None
+        backend = attempt.target.backends[0].pod if attempt.target.backends else ""
+        passes = (attempt.source.pod, backend, attempt.kind) == (source, goal, Kind(protocol))
+        return observation(attempt, verdict if passes else DROPPED)
+
+    kept: list[Decision] = []
+    with pytest.raises(ControlBroken) as broken:
+        decide(kept=kept, linux=[answers], far=[answers])
+    first = str(broken.value).splitlines()[0]
+    assert first.endswith(f"was {verdict}: this overlay passes, so that UDP 4789 cannot be judged")
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.INCONCLUSIVE]
+
+
+def test_what_passes_between_other_nodes_says_nothing_of_these() -> None:
+    kept: list[Decision] = []
+    other = replace(workload("other", "windows"), node="windows-2", address="192.168.8.8", node_address="10.0.0.15")
     with pytest.raises(Unmet):
-        decide(linux=[UP, DROPPED, UP, UP, DROPPED])
+        decide(kept=kept, more=[(LINUX, other.tcp(8080))], linux=[DROPPED], other=[UP])
+    assert {seen.target: seen.verdict for seen in kept} == {
+        "windows-1": ClaimVerdict.UNMET,
+        "windows-2": ClaimVerdict.INCONCLUSIVE,
+    }
 
 
 @pytest.mark.parametrize(

@@ -124,11 +124,11 @@ def test_whether_egress_was_held_back_is_told_and_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize("connected", [True, False])
-def test_a_policy_that_never_takes_effect_makes_the_first_action_say_nothing(connected: bool) -> None:
+def test_a_policy_that_never_takes_effect_is_a_violation_whatever_the_first_action_says(connected: bool) -> None:
     one, kept = startup([{80: UP}], source="pod")
-    with pytest.raises(ControlBroken, match=r"XPOL-11  control failed: ns/pod .* tries, .* not in force"):
+    with pytest.raises(Nonconformance, match=r"XPOL-11  ns/pod .* tries, .* not in force"):
         one.may_have_sent([NewPod(connected=connected)], CLIENT.tcp(80), because="x")
-    assert [seen.verdict for seen in kept] == [ClaimVerdict.INCONCLUSIVE]
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.VIOLATED]
 
 
 def test_of_two_new_pods_only_the_one_that_answers_is_violated() -> None:
@@ -175,8 +175,17 @@ def test_a_pod_that_the_kubelet_never_finds_ready_is_told_with_its_node() -> Non
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("verdicts", [{8080: UP, 80: UP}, {8080: DROPPED, 80: DROPPED}])
-def test_readiness_proves_nothing_where_nothing_is_closed_or_the_client_is_dead(verdicts: dict[int, Verdict]) -> None:
+def test_a_client_that_gets_past_the_policy_is_a_violation() -> None:
+    one, kept = startup([{8080: UP, 80: UP}])
+    with pytest.raises(Nonconformance, match="no policy is in force that could keep the kubelet out"):
+        one.become_ready(CLIENT, [NewPod()], beside=workload("beside").tcp(80), because="x")
+    assert [(seen.verdict, seen.halves) for seen in kept] == [(ClaimVerdict.VIOLATED, ("closed",))]
+
+
+@pytest.mark.parametrize(
+    "verdicts", [{8080: Verdict.UNREACHABLE, 80: UP}, {8080: DROPPED, 80: DROPPED}], ids=["no route", "dead client"]
+)
+def test_readiness_proves_nothing_where_nothing_is_denied_or_the_client_is_dead(verdicts: dict[int, Verdict]) -> None:
     one, kept = startup([verdicts])
     with pytest.raises(ControlBroken):
         one.become_ready(CLIENT, [NewPod()], beside=workload("beside").tcp(80), because="x")

@@ -67,6 +67,8 @@ def test_a_node_without_pods_is_not_asked_about_its_pods() -> None:
             reads(block(), block(cidr="192.168.9.0/26"), affinities=(affinity(), affinity(cidr="192.168.9.0/26"))),
             "2 blocks: 192.168.7.64/26; 192.168.9.0/26",
         ),
+        (reads(block(), affinities=(affinity(), affinity("lin"))), "1 block: 192.168.7.64/26, which node lin has too"),
+        (reads(block(), affinities=(affinity(), affinity("lin", state="pending"))), "one block"),
     ],
 )
 def test_a_block_is_a_node_s_where_its_affinity_and_the_block_say_so(found: IpamFacts, words: str) -> None:

@@ -291,3 +291,40 @@ def test_what_is_otherwise_between_two_nodes_is_told_and_nothing_else() -> None:
         "UDP port of vxlan.calico on node l1",
         "forwarding of node l1 to the tunnel of node w1",
     ]
+
+
+OWN = (RouteEntry(destination="10.0.0.11/32", gateway="", device="eth0", onlink=False, table=255),)
+
+
+@pytest.mark.parametrize(
+    ("announced", "told"),
+    [("10.0.0.11/24", "as announced"), ("10.0.0.99/24", "10.0.0.99 is announced, which the node does not have")],
+)
+def test_a_linux_node_announces_one_of_its_own_addresses(announced: str, told: str) -> None:
+    cluster = Cluster(replace(GOOD, routes=GOOD.routes + OWN))
+    cluster.annotations["l1"] |= _notes(IPv4Address=announced)
+    assert cluster.facts().routes("l1")["address of node l1"].value == told
+    assert ("address of node l1" in cluster.facts().deviations("l1", "w1")) is (told != "as announced")
+
+
+@pytest.mark.parametrize(
+    ("announced", "told"),
+    [("10.0.0.14/24", "as announced"), ("10.0.0.99/24", "10.0.0.99 is announced, which the node does not have")],
+)
+def test_a_windows_node_announces_the_address_that_its_network_stands_on(announced: str, told: str) -> None:
+    cluster = Cluster()
+    cluster.annotations["w1"] |= _notes(IPv4Address=announced)
+    cluster.networks = [replace(network(4096), management_address="10.0.0.14")]
+    assert cluster.facts().remote_subnets("w1")["address of node w1"].value == told
+
+
+def test_nothing_is_said_of_an_announced_address_where_a_node_s_own_are_not_known() -> None:
+    cluster = Cluster()
+    cluster.annotations["w1"] |= _notes(IPv4Address="10.0.0.99/24")
+    assert "address of node w1" not in cluster.facts().remote_subnets("w1")
+
+
+def test_no_route_is_wanted_to_a_block_that_two_nodes_have() -> None:
+    cluster = Cluster()
+    cluster.beside("l2", "192.168.4.0/26", "192.168.4.9")
+    assert cluster.facts().routes("l1") == {}

@@ -71,6 +71,14 @@ BUSY = "FailedCreatePodSandBox: hcs::CreateComputeSystem 1: The wait operation t
         (CREATING, ["Pulling", "Pulled"], ""),
         (CREATING, [SANDBOX], ""),
         (CREATING, ["Pulling"], "its image is still being pulled"),
+        (CREATING, ["Pulled", "Pulling"], "its image is still being pulled"),
+        ({"running": {}}, ["Pulled", "Pulling", "Pulled"], ""),
+        (
+            {"running": {}},
+            ["Pulled", "Killing: Container main failed liveness probe, will be restarted"],
+            "its probe killed it: Container main failed liveness probe",
+        ),
+        ({"running": {}}, ["Pulled", "Unhealthy: Readiness probe failed: dial tcp: i/o timeout"], ""),
         (CREATING, [], "its kubelet has not said that the image is there"),
         ({}, ["Scheduled"], "its kubelet has not said that the image is there"),
         (CREATING, [BUSY], "its sandbox could not be made: hcs::CreateComputeSystem"),
@@ -116,3 +124,10 @@ def test_a_web_server_that_crashes_is_told_from_one_without_network(
     assert [(seen.target, seen.verdict) for seen in kept] == [
         ("w1", ClaimVerdict.VIOLATED if kind is Nonconformance else ClaimVerdict.INCONCLUSIVE)
     ]
+
+
+def test_a_container_that_is_still_pulled_says_nothing_of_the_network_though_another_runs() -> None:
+    late = pod({"state": CREATING})
+    verdict = verdict_on([late], NOT_READY, ["DEMO-1"], "x", said("Pulled", "Pulling"))
+    assert isinstance(verdict, EnvironmentBroken)
+    assert "its image is still being pulled" in str(verdict).partition("\n")[0]

@@ -14,9 +14,13 @@ from hybridlab.calico.felix import Felix
 from hybridlab.dataplane.model import Entry, NodeRoutes, Tunnel, TunnelRoute
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, FaultType, Parameter
+from hybridlab.faults.model import NODE, Fault, Parameter, Types
 from hybridlab.faults.rules import NOWHERE
 from hybridlab.networks.vxlan.routes import DEVICE
+
+TYPES = Types()
+LINUX = Parameter("node", "name of a Linux node", scope="Linux node")
+TO = Parameter("to", "name of the other node, or all", "all")
 
 PATIENCE = 10.0
 """s.  Felix programs its routes in milliseconds."""
@@ -87,26 +91,36 @@ class BlocksAstray(_OfFelix):
         return self._change(block)
 
 
+@TYPES.fault("route-missing", "underlay", NODE, TO)
 def route_missing(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """No route; on a Windows node no RemoteSubnetRoute policy."""
+    """A node has no route to other nodes' blocks; HNS of a Windows node no RemoteSubnetRoute."""
     return BlocksAstray(lab, identity, parameters, _without("route"), "has no route to")
 
 
+@TYPES.fault(
+    "forwarding-missing",
+    "underlay",
+    LINUX,
+    TO,
+    Parameter("entry", "forwarding or neighbour", "forwarding", ("forwarding", "neighbour")),
+)
 def forwarding_missing(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """No forwarding or no neighbour entry on a Linux node."""
+    """A Linux node has no forwarding or no neighbour entry for other nodes' tunnels."""
     lab.node_of("linux", parameters["node"])
     entry: Entry = "neighbour" if parameters["entry"] == "neighbour" else "forwarding"
     return BlocksAstray(lab, identity, parameters, _without(entry), f"has no {entry} entry for")
 
 
+@TYPES.fault("forwarding-wrong", "underlay", NODE, TO)
 def forwarding_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What is sent to another node's pods goes to an address that nobody has."""
+    """A node sends what is for other nodes' pods to an address that nobody has."""
     words = f"sends to {NOWHERE} what is for"
     return BlocksAstray(lab, identity, parameters, lambda block: replace(block, node_address=NOWHERE), words)
 
 
+@TYPES.fault("vxlan-differs", "underlay", LINUX, Parameter("vni", "the VNI", ""), Parameter("port", "the UDP port", ""))
 class DeviceDiffers(_OfFelix):
-    """The VXLAN device of a Linux node has another VNI or another port."""
+    """The VXLAN device of a Linux node has another VNI or port than configured."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         super().__init__(lab, identity, lab.node_of("linux", parameters["node"]))
@@ -145,56 +159,3 @@ def _number(name: str, value: str) -> int:
     if not value.isdecimal() or not 0 < int(value) < 1 << 24:
         raise BadFault(f"{name} is {value!r}, expected a number")
     return int(value)
-
-
-_NODE = Parameter(name="node", meaning="name of a node")
-_LINUX = Parameter(name="node", meaning="name of a Linux node")
-_TO = Parameter(name="to", meaning="name of the other node, or all", default="all")
-TYPES = (
-    FaultType(
-        name="route-missing",
-        layer="underlay",
-        scope="node",
-        description="A node has no route to other nodes' blocks; HNS of a Windows node no RemoteSubnetRoute",
-        parameters=(_NODE, _TO),
-        make=route_missing,
-    ),
-    FaultType(
-        name="forwarding-missing",
-        layer="underlay",
-        scope="Linux node",
-        description="A Linux node has no forwarding or no neighbour entry for other nodes' tunnels",
-        parameters=(
-            _LINUX,
-            _TO,
-            Parameter(
-                name="entry",
-                meaning="forwarding or neighbour",
-                default="forwarding",
-                choices=("forwarding", "neighbour"),
-            ),
-        ),
-        make=forwarding_missing,
-    ),
-    FaultType(
-        name="forwarding-wrong",
-        layer="underlay",
-        scope="node",
-        description="A node sends what is for other nodes' pods to an address that nobody has",
-        parameters=(_NODE, _TO),
-        make=forwarding_wrong,
-    ),
-    FaultType(
-        name="vxlan-differs",
-        layer="underlay",
-        scope="Linux node",
-        description="The VXLAN device of a Linux node has another VNI or port than configured",
-        parameters=(
-            _LINUX,
-            Parameter(name="vni", meaning="the VNI", default=""),
-            Parameter(name="port", meaning="the UDP port", default=""),
-        ),
-        make=DeviceDiffers,
-    ),
-)
-"""The faults of this module."""

@@ -6,13 +6,23 @@ from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, FaultType, Parameter
+from hybridlab.faults.model import NODE, Fault, Parameter, Types
 from hybridlab.faults.rules import FABRIC, RuleFault
 from hybridlab.networks.vxlan.settings import DEFAULT_PORT
 
+TYPES = Types()
 
+
+@TYPES.fault(
+    "udp4789-dropped",
+    "underlay",
+    Parameter("scope", "all, node or pair", "all", ("all", "node", "pair")),
+    Parameter("node", "for scope node and pair: name of a node", ""),
+    Parameter("peer", "for scope pair: name of the other node", ""),
+    scope="all, node, pair",
+)
 def udp4789_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """VXLAN does not pass the underlay: between all nodes, to and from one, or between two."""
+    """The underlay drops VXLAN (UDP 4789), both ways."""
     scope, drop = parameters["scope"], f"udp dport {DEFAULT_PORT} drop"
     if scope == "all":
         _refuse_unused(parameters, scope, "node", "peer")
@@ -28,8 +38,9 @@ def udp4789_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
     return RuleFault(lab.dataplane, identity, {FABRIC: [("f_fwd", rule) for rule in rules]})
 
 
+@TYPES.fault("mtu-black-hole", "underlay", Parameter("bytes", "largest outer packet that passes", "1400"))
 def mtu_black_hole(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The underlay loses VXLAN packets over a size without a word; small ones pass."""
+    """The underlay loses large VXLAN packets without a word, and lets small ones pass."""
     size = parameters["bytes"]
     if not size.isdigit() or not 100 <= int(size) < 65536:
         raise BadFault(f"bytes is {size!r}, expected a number from 100 to 65535")
@@ -43,8 +54,14 @@ INNER_FRAGMENT = "@th,288,16 & 0x3fff != 0"
 More Fragments and the offset, 6 bytes into the inner IPv4 header."""
 
 
+@TYPES.fault(
+    "fragments-dropped",
+    "underlay",
+    NODE,
+    Parameter("way", "in, out or both, seen from the node", "both", ("in", "out", "both")),
+)
 def fragments_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Pieces of datagrams that a node's pods send to other nodes, or get from there, are lost on the way."""
+    """Datagrams that are cut up lose their pieces between a node and the others."""
     address, way = lab.address(lab.node(parameters["node"])), parameters["way"]
     ends = {"out": ("saddr",), "in": ("daddr",), "both": ("saddr", "daddr")}[way]
     rules = [("f_fwd", f"ip {end} {address} udp dport {DEFAULT_PORT} {INNER_FRAGMENT} drop") for end in ends]
@@ -55,42 +72,3 @@ def _refuse_unused(parameters: Mapping[str, str], scope: str, *names: str) -> No
     for name in names:
         if parameters[name]:
             raise BadFault(f"scope {scope} takes no {name}; {name} is {parameters[name]!r}")
-
-
-_NODE = Parameter(name="node", meaning="name of a node")
-TYPES = (
-    FaultType(
-        name="udp4789-dropped",
-        layer="underlay",
-        scope="all, node, pair",
-        description="The underlay drops VXLAN (UDP 4789), both ways",
-        parameters=(
-            Parameter(name="scope", meaning="all, node or pair", default="all", choices=("all", "node", "pair")),
-            Parameter(name="node", meaning="for scope node and pair: name of a node", default=""),
-            Parameter(name="peer", meaning="for scope pair: name of the other node", default=""),
-        ),
-        make=udp4789_dropped,
-    ),
-    FaultType(
-        name="mtu-black-hole",
-        layer="underlay",
-        scope="all",
-        description="The underlay loses large VXLAN packets without a word, and lets small ones pass",
-        parameters=(Parameter(name="bytes", meaning="largest outer packet that passes", default="1400"),),
-        make=mtu_black_hole,
-    ),
-    FaultType(
-        name="fragments-dropped",
-        layer="underlay",
-        scope="node",
-        description="Datagrams that are cut up lose their pieces between a node and the others",
-        parameters=(
-            _NODE,
-            Parameter(
-                name="way", meaning="in, out or both, seen from the node", default="both", choices=("in", "out", "both")
-            ),
-        ),
-        make=fragments_dropped,
-    ),
-)
-"""The faults of this module."""

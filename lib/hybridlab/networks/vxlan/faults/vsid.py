@@ -7,23 +7,28 @@ from collections.abc import Mapping
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.hns import HnsHabit
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, FaultType, Parameter
+from hybridlab.faults.model import WINDOWS, WINDOWS_OR_ALL, Fault, Parameter, Types
+
+TYPES = Types()
 
 
+@TYPES.fault("vni-followed-live", "hns", WINDOWS_OR_ALL)
 def vni_followed_live(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A VNI that reaches Windows becomes the VSID of the network that is there."""
+    """A VNI that is delivered to Windows becomes the VSID of the HNS network that is there."""
     words = "takes a new VNI while its network is there"
     return HnsHabit(lab, identity, parameters, lambda faults: faults.follows_delivered, words)
 
 
+@TYPES.fault("procedure-does-not-heal", "hns", WINDOWS_OR_ALL)
 def procedure_does_not_heal(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A network that was removed comes back with the VSID it had."""
+    """An HNS network that was removed comes back with its old VSID."""
     words = "gives a new network the VSID of the removed one"
     return HnsHabit(lab, identity, parameters, lambda faults: faults.remembers_vsid, words)
 
 
+@TYPES.fault("vsid-differs", "hns", WINDOWS, Parameter("vsid", "the VSID", "4999"))
 class VsidDiffers(Fault):
-    """The HNS network of a Windows node has another VSID than the VNI that was delivered."""
+    """A node's HNS network has another VSID than the configured VNI."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._node = lab.calico.windows[lab.node_of("windows", parameters["node"])]
@@ -55,37 +60,3 @@ class VsidDiffers(Fault):
 
     def _is_there(self) -> bool:
         return self._node.hns.pod_network is self._network and self._network.vsid == self._vsid
-
-
-_WINDOWS_OR_ALL = Parameter(name="node", meaning="name of a Windows node, or all", default="all")
-_WINDOWS = Parameter(name="node", meaning="name of a Windows node")
-TYPES = (
-    FaultType(
-        name="vni-followed-live",
-        layer="hns",
-        scope="all, Windows node",
-        description="A VNI that is delivered to Windows becomes the VSID of the HNS network that is there",
-        parameters=(_WINDOWS_OR_ALL,),
-        make=vni_followed_live,
-    ),
-    FaultType(
-        name="vsid-differs",
-        layer="hns",
-        scope="Windows node",
-        description="A node's HNS network has another VSID than the configured VNI",
-        parameters=(
-            _WINDOWS,
-            Parameter(name="vsid", meaning="the VSID", default="4999"),
-        ),
-        make=VsidDiffers,
-    ),
-    FaultType(
-        name="procedure-does-not-heal",
-        layer="hns",
-        scope="all, Windows node",
-        description="An HNS network that was removed comes back with its old VSID",
-        parameters=(_WINDOWS_OR_ALL,),
-        make=procedure_does_not_heal,
-    ),
-)
-"""The faults of this module."""

@@ -225,7 +225,7 @@ def calls_per_attempt(count: int) -> float:
 def test_a_time_out_without_a_control_is_judged_anew_when_one_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     network, source, friend = Network(LAB), workload("client"), workload("friend")
     network.says(source, SERVER, never)
-    network.says(friend, SERVER, outage((0.0, 0.54)))
+    network.says(friend, SERVER, outage((0.0, 0.84)))
     closed = path(source, SERVER.host, want=False)
     paths = [path(source, BYSTANDER.host, want=True), path(friend, SERVER.host, want=True), closed]
     judged: list[tuple[float, Standing]] = []
@@ -239,7 +239,7 @@ def test_a_time_out_without_a_control_is_judged_anew_when_one_is_heard(monkeypat
     monkeypatch.setattr("conformance.expect.engine.ask.decide", judge)
     assert all(isinstance(standing, Held) for standing in decided(network, paths))
     alone = {moment: standing.alone for moment, standing in judged if isinstance(standing, NotYet)}
-    assert (alone[0.502], alone[0.554]) == (True, False), "its time-out, and the answer of the control begun at 0.252"
+    assert (alone[0.802], alone[0.854]) == (True, False), "its time-out, and the answer of the control begun at 0.752"
 
 
 def test_nothing_is_waited_for_once_an_end_is_lost_and_other_paths_go_on() -> None:

@@ -241,6 +241,21 @@ def test_a_route_that_opens_is_decided_without_waiting_for_packets_that_left_bef
 
 
 @pytest.mark.parametrize("os", SYSTEMS)
+def test_a_change_that_opens_is_asked_again_after_100_ms_whatever_waits(os: OS) -> None:
+    network, source, opens = jitter(0, most=0.0), workload("client", os), 0.05
+    network.says(source, SERVER, lambda moment: moment > opens)
+    one = path(FIELD, source, SERVER, want=True)
+    patience = FIELD.of(os)
+    (standing,) = ask(
+        network.asking(), [one], cadence={source.uid: patience.poll_every}, settle=1.0, clock=network.clock,
+        about_denial=True, agreeing={source.uid: patience.agree_every},
+    )  # fmt: skip
+    assert isinstance(standing, Held)
+    assert one.tries[1].asked == pytest.approx(0.1, abs=0.01)
+    assert one.first_right <= 0.11, "the first attempt's SYN is sent again much later"
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
 def test_a_route_that_closes_again_before_it_was_seen_open_often_enough_is_not_open(os: OS) -> None:
     network, source = jitter(0, most=0.0), workload("client", os)
     begins = FIELD.of(os).poll_every / 2

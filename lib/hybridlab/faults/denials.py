@@ -1,0 +1,61 @@
+"""Denials that do not last: they wear off some time after Felix has programmed them, or hold for first SYNs alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+
+from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types, seconds
+from hybridlab.faults.rules import RuleFault
+
+TYPES = Types()
+WORN_OFF = ("f_deny", "accept")
+
+
+@TYPES.fault("denial-wears-off", "policy", NODE_OR_ALL, Parameter("seconds", "how long denials last"))
+class DenialWearsOff(RuleFault):
+    """What policy denies is let through some time after Felix programmed a pod of the node last."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._seconds = seconds("seconds", parameters["seconds"])
+        self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
+        super().__init__(lab.dataplane, identity, {node: [WORN_OFF] for node in self._felixes})
+        self._wearing: dict[str, asyncio.Task[None]] = {}
+
+    async def inject(self) -> None:
+        """What is programmed already has worn off."""
+        for node, felix in self._felixes.items():
+            felix.faults.on_programmed[self._identity] = partial(self._last, node)
+        await super().inject()
+
+    async def heal(self) -> None:
+        """Denials last again."""
+        for felix in self._felixes.values():
+            felix.faults.on_programmed.pop(self._identity, None)
+        for task in self._wearing.values():
+            task.cancel()
+        await super().heal()
+
+    async def verified(self) -> bool:
+        """It waits for denials, which may last just now."""
+        return any(self._identity in felix.faults.on_programmed for felix in self._felixes.values())
+
+    async def _last(self, node: str) -> None:
+        if before := self._wearing.pop(node, None):
+            before.cancel()
+        await self._dataplane.clear_fault_rules(node, self._identity)
+        self._wearing[node] = asyncio.create_task(self._wear_off(node))
+
+    async def _wear_off(self, node: str) -> None:
+        await asyncio.sleep(self._seconds)
+        await self._dataplane.set_fault_rules(node, self._identity, [WORN_OFF])
+
+
+@TYPES.fault("first-syns-denied", "policy", NODE_OR_ALL)
+def first_syns_denied(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Of the TCP that policy denies first SYNs alone vanish: one that is sent again is let through."""
+    flow = "ip saddr . tcp sport . ip daddr . tcp dport timeout 60s"
+    again = f"tcp flags & (syn | ack) == syn meter syns {{ {flow} limit rate over 1/day burst 1 packets }} accept"
+    return RuleFault(lab.dataplane, identity, {node: [("f_deny", again)] for node in lab.nodes(parameters["node"])})
