@@ -19,6 +19,8 @@ CLAIM = re.compile(r"(?P<family>[A-Z]+)-(?P<number>[1-9][0-9]*)")
 ENTRY = """\
   - id: {claim}
     statement: Say in one sentence what the source states.
+    holds: Say in one sentence what is seen where it holds.
+    fails: Say in one sentence what is seen where it does not.
     kind: capability
     sources: [{source}]
     {needs}

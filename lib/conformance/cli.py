@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conformance import product
-from conformance.catalog import catalog, digest
+from conformance.catalog import catalog, digest, kinds
 from conformance.errors import SuiteError, UsageProblem, first_line
 from conformance.kube import runner
 from conformance.kube.access import from_environment, from_kubeconfig
@@ -104,11 +104,22 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="the cluster, and other options of pytest")
     one.set_defaults(run=_rerun)
 
+    one = commands.add_parser("claims", help="what each claim says on a kind of cluster in health")
+    one.add_argument("--kind", default="", metavar="NAME", help="bgp, aks ... (default: list the kinds)")
+    one.set_defaults(run=_claims)
+
     one = commands.add_parser("policy", help="who reaches whom under policies, as promised, on Windows and by release")
     one.add_argument("files", type=Path, nargs="+", metavar="FILE", help="YAML: policies, tiers, namespaces, pods ...")
     one.add_argument("--address", action="append", default=[], metavar="IPV4", help="an end that is no pod")
     one.set_defaults(run=_policy)
     return parser
+
+
+def _claims(options: argparse.Namespace) -> int:
+    """The claims of a kind, or the kinds."""
+    for line in kinds.lines(options.kind):
+        print(line)
+    return 0
 
 
 def _run(rest: Sequence[str]) -> int:

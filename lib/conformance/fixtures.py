@@ -34,9 +34,14 @@ from conformance.expect.traffic import Expect
 from conformance.expect.underlay import Underlay
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.expect.witnesses import AclLists
+from conformance.facts.cluster_wide import ClusterWide
 from conformance.facts.ipam import IpamFacts
+from conformance.facts.linux_routes import LinuxRoutes
 from conformance.facts.objects import CalicoObjects
+from conformance.facts.operator import OperatorFacts
+from conformance.facts.platform_objects import PlatformObjects
 from conformance.facts.remedies import Remedies
+from conformance.facts.supported import Supported
 from conformance.facts.vxlan import VxlanFacts
 from conformance.model.endpoint import OS
 from conformance.pods.cluster_dns import ClusterDns
@@ -66,6 +71,7 @@ __all__ = [
     "Builds",
     "CalicoObjects",
     "ClusterDns",
+    "ClusterWide",
     "Commands",
     "ConnectionsDuringChange",
     "Expect",
@@ -74,15 +80,18 @@ __all__ = [
     "IpamFacts",
     "KnownIssue",
     "KubeProxy",
+    "LinuxRoutes",
     "NewPods",
     "Newcomers",
     "NodePorts",
+    "OperatorFacts",
     "Overlay",
     "OwnNode",
     "OwnService",
     "Pages",
     "PassingServices",
     "Place",
+    "PlatformObjects",
     "PodStartup",
     "Policy",
     "Pools",
@@ -95,6 +104,7 @@ __all__ = [
     "Sides",
     "Sizes",
     "SourceOf",
+    "Supported",
     "TemporaryNamespace",
     "Throughout",
     "Underlay",

@@ -1,7 +1,7 @@
 """Addresses stay with the node that owns their block: strict affinity, one block per Windows node, no borrowing."""
 
-from conformance.fixtures import CalicoObjects, IpamFacts, Readings, Remedies, WorkerPods
-from conformance.marks import verifies
+from conformance.fixtures import CalicoObjects, IpamFacts, LinuxRoutes, Readings, Remedies, WorkerPods
+from conformance.marks import needs, verifies
 
 
 @verifies("IPAM-1")
@@ -29,3 +29,21 @@ def test_every_windows_pod_has_an_address_of_its_own_nodes_block(
     because = "Windows nodes never borrow: their network knows its own block only"
     do = "delete that pod; where it comes back so, run calicoctl ipam check"
     requires.that(ipam.places, "own block", on=ipam.windows_with_pods, because=because, do=do)
+
+
+@verifies("XIPAM-2")
+def test_the_kubelet_stops_before_the_block_is_full(ipam: IpamFacts, requires: Readings) -> None:
+    because = "a pod beyond the block's addresses does not start, and the scheduler sends it there again and again"
+    do = "set the kubelet's maxPods on the node to its block's size less four"
+    requires.that(ipam.room, "fits", on=ipam.windows, because=because, do=do)
+
+
+@verifies("BGP-3")
+@needs(host_network=True)
+def test_linux_nodes_route_windows_pods_by_block(
+    pods: WorkerPods, linux_routes: LinuxRoutes, requires: Readings
+) -> None:
+    pods.ensure_ready("windows-server")
+    because = "one route serves all pods of a Windows node, whatever their number"
+    do = "compare 'ip route' of the Linux node with 'kubectl get blockaffinities', and restart calico-node there"
+    requires.that(linux_routes.to_blocks, "one route for the whole block", on=pods.nodes(), because=because, do=do)

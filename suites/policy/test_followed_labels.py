@@ -7,6 +7,7 @@ from conformance.marks import each_os, manifest, other, verifies
 @each_os("server_os")
 @manifest("policy/members/guests.yaml")
 @verifies("POL-1", part="kubernetes: followed labels, {server_os} server")
+@verifies("XPOL-15", part="followed labels, {server_os} server")
 def test_a_rule_follows_labels_that_come_and_go(
     pods: WorkerPods, policy: Policy, relabel: Relabel, expect: Expect, server_os: OS
 ) -> None:

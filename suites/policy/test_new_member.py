@@ -11,6 +11,7 @@ pytestmark = [manifest("policy/members/guests.yaml")]
 
 @each_os("server_os")
 @verifies("POL-1", part="kubernetes: new member, {server_os} server")
+@verifies("XPOL-15", part="new member, {server_os} server")
 def test_a_new_pod_enters_if_it_comes_with_the_admitted_label(
     pods: WorkerPods, policy: Policy, newcomers: Newcomers, expect: Expect, server_os: OS
 ) -> None:

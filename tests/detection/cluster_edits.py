@@ -228,7 +228,8 @@ def scheduler_on_windows(api: Api) -> Iterator[None]:
     name = "kube-scheduler-windows-2022"
     container = {"name": "kube-scheduler", "image": "registry.k8s.io/kube-scheduler:v1.34.1"}
     pod = {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "kube-system"},
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "kube-system", "labels": {"tier": "control-plane"}},
         "spec": {"nodeName": "windows-2022", "containers": [container]},
     }  # fmt: skip
     api("POST", "/api/v1/namespaces/kube-system/pods", pod)

@@ -7,14 +7,19 @@ is cheap.
 from __future__ import annotations
 
 import contextlib
+import gzip
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from conformance.catalog import catalog
+from conformance.model.claim import ClaimVerdict
+from conformance.qualify.acceptable import acceptable
+from conformance.qualify.sets import sets
 from hybridlab.networks.registry import fault_types
-from tests.detection import breaks, cluster_edits, document, runner
+from tests.detection import breaks, cluster_edits, document, reading_edits, runner
 from tests.detection.patched_lab import PATCHES
 from tests.detection.table import RED, Row, read
 from tests.plugin import parts
@@ -22,6 +27,7 @@ from tests.plugin import parts
 ROOT = Path(__file__).parents[2]
 TABLE = read()
 FAULTS = fault_types()
+EDITS = cluster_edits.EDITS | reading_edits.EDITS
 
 
 class Labs:
@@ -66,7 +72,7 @@ def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: P
         wrong.enter_context(runner.backends_missing(where, row.on_service, api))
         if row.edit:
             edit, *node = row.edit.split()
-            wrong.enter_context(cluster_edits.EDITS[edit](api, *node))
+            wrong.enter_context(EDITS[edit](api, *node))
         outcome = runner.run(where, tmp_path, row.claims, row.parallel, row.timings, row.external_target, row.only)
     print(f"{row.name}: {outcome.seconds:.1f} s")
     different = runner.differences(row, TABLE, outcome, as_written=row in TABLE.rows)
@@ -106,7 +112,7 @@ def test_every_fault_of_the_lab_has_a_row() -> None:
 
 
 def test_rows_name_only_edits_and_patches_that_exist() -> None:
-    assert {row.edit.split()[0] for row in TABLE.rows if row.edit} == set(cluster_edits.EDITS)
+    assert {row.edit.split()[0] for row in TABLE.rows if row.edit} == set(EDITS)
     assert {row.patch for row in TABLE.rows if row.patch} == set(PATCHES)
 
 
@@ -175,3 +181,32 @@ def test_words_that_a_row_asks_for_are_documented_without_the_signs_of_a_regular
 def test_a_pattern_that_the_page_has_no_words_for_is_refused() -> None:
     with pytest.raises(ValueError, match="no words for this"):
         document.readable(r"answered after \d{3} ms")
+
+
+DECIDED_AT_LEAST = 70
+"""Of the claims of an earlier report, without those that joined since."""
+
+
+def test_most_claims_are_decided_on_a_healthy_default_lab() -> None:
+    reported = Path(__file__).parents[1] / "golden" / "reports" / "healthy.json.gz"
+    known = {claim["id"] for claim in json.loads(gzip.decompress(reported.read_bytes()))["claims"]}
+    decided = {claim for claim, verdict in TABLE.clean.items() if verdict not in ("NOT_RUN", "NOT_APPLICABLE")}
+    assert len(decided & known) >= DECIDED_AT_LEAST, sorted(decided & known)
+
+
+@pytest.mark.parametrize("name", [name for name in sets() if name != "provisional"])
+def test_every_set_but_the_provisional_one_would_qualify_on_a_healthy_default_lab(name: str) -> None:
+    claims = catalog()
+    wrong = {
+        demand.claim: TABLE.clean.get(demand.claim)
+        for demand in sets()[name].demands
+        if (verdict := ClaimVerdict(TABLE.clean[demand.claim])) is not ClaimVerdict.NOT_APPLICABLE or not demand.unless
+        if not acceptable(claims[demand.claim].kind, verdict)
+    }
+    assert wrong == {}
+
+
+def test_a_claim_of_the_provisional_set_is_in_no_other() -> None:
+    asked = {name: {demand.claim for demand in one.demands} for name, one in sets().items()}
+    provisional = asked.pop("provisional")
+    assert {name: claims & provisional for name, claims in asked.items() if claims & provisional} == {}

@@ -48,7 +48,7 @@ def test_sees_open_paths_alone(record):
 def test_sees_closed_paths(record):
     record.decided(way("open"), way("closed"))
 
-@verifies("ENC-1")
+@verifies("ENC-8")
 def test_reads(record):
     record.decided(Decision(source="", target="", builds=(), about=(), verdict=ClaimVerdict.CONFIRMED, reason="Never",
                         halves=("read",)))
@@ -225,7 +225,7 @@ def test_open_paths_alone_confirm_no_denial(run: Run) -> None:
 
 
 def test_a_limitation_that_was_only_read_is_partly_not_run_and_says_how_to_run_it(run: Run) -> None:
-    found = run.claim("ENC-1")
+    found = run.claim("ENC-8")
     assert (found["verdict"], found["missing_parts"]) == ("NOT_RUN", ["active half"])
     assert "its active half was not run" in found["reason"]
     assert found["remedy"]

@@ -72,7 +72,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy with a claim begun."""
     made = copied(tmp_path_factory.mktemp("checkout"))
     before = contents(made)
-    done = new_claim(made, "ID=IPAM-13")
+    done = new_claim(made, "ID=IPAM-15")
     assert done.returncode == 0, done.stdout + done.stderr
     after = contents(made)
     touched = sorted(name for name in after.keys() | before.keys() if after.get(name) != before.get(name))
@@ -104,22 +104,22 @@ def test_what_is_generated_stays_current(checkout: Path) -> None:
 
 
 def test_the_claim_is_not_run_and_says_why(checkout: Path) -> None:
-    done = pytest_in(checkout, "--claim=IPAM-13", "--report-dir=reports")
+    done = pytest_in(checkout, "--claim=IPAM-15", "--report-dir=reports")
     report = json.loads((checkout / "reports" / "latest" / "conformance.json").read_text(encoding="utf-8"))
-    claim = next(claim for claim in report["claims"] if claim["id"] == "IPAM-13")
-    assert (claim["verdict"], claim["reason"]) == ("NOT_RUN", "IPAM-13 is not written yet"), done.stdout
-    assert "IPAM-13" in done.stdout
+    claim = next(claim for claim in report["claims"] if claim["id"] == "IPAM-15")
+    assert (claim["verdict"], claim["reason"]) == ("NOT_RUN", "IPAM-15 is not written yet"), done.stdout
+    assert "IPAM-15" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["ID=IPAM-13"], "IPAM-13 is in ipam.yaml already, and has a test"),
-        (["ID=IPAM-15"], "claims are numbered without gaps: the next of IPAM is IPAM-14"),
+        (["ID=IPAM-15"], "IPAM-15 is in ipam.yaml already, and has a test"),
+        (["ID=IPAM-17"], "claims are numbered without gaps: the next of IPAM is IPAM-16"),
         (["ID=ipam-14"], "'ipam-14' is no id of a claim"),
         (["ID=NEW-1"], "no claim begins with NEW- yet: name an area, bgp, cloud, connectivity"),
         (["ID=NEW-1", "AREA=tags"], "there is no area tags"),
-        (["ID=IPAM-14", "AREA=bgp"], "claims IPAM are in ipam.yaml, not in bgp.yaml"),
+        (["ID=IPAM-16", "AREA=bgp"], "claims IPAM are in ipam.yaml, not in bgp.yaml"),
     ],
 )
 def test_what_cannot_be_begun_is_refused_and_changes_nothing(checkout: Path, given: list[str], said: str) -> None:

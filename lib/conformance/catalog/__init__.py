@@ -16,6 +16,7 @@ from conformance.catalog.applicability import (
 from conformance.catalog.claims import Claim, Conditions, Isolation, IsolationKind, Modality, Needs, Source
 from conformance.catalog.coverage import Coverage, coverage
 from conformance.catalog.loading import Catalog, CatalogError, catalog, conditions, digest, load
+from conformance.catalog.tables import Row, row, tables
 from conformance.catalog.versions import NEWEST, Range, Version
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Needs",
     "NotApplicable",
     "Range",
+    "Row",
     "Source",
     "Undecided",
     "Version",
@@ -45,4 +47,6 @@ __all__ = [
     "direct_server_return",
     "keeps_clients",
     "load",
+    "row",
+    "tables",
 ]

@@ -176,5 +176,9 @@ class Claim:
     denial: bool = False
     """It says that something does not pass, or under which policy the rest passes: without a path that was seen closed
     nothing of it is shown."""
+    holds: str = ""
+    """What is seen where it holds, in one sentence."""
+    fails: str = ""
+    """What is seen where it does not."""
     origin: Literal[""] | str = ""
     """``file:line`` in the catalog."""

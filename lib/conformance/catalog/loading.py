@@ -78,7 +78,7 @@ def catalog() -> Catalog:
 def digest() -> str:
     """SHA-256 over the packaged catalog's files: two reports with the same one were judged by the same claims."""
     found = hashlib.sha256()
-    for path in sorted(DATA.glob("*.yaml")):
+    for path in (*sorted(DATA.glob("*.yaml")), DATA.with_name("tables.yaml")):
         found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return found.hexdigest()
 
@@ -137,7 +137,7 @@ def _documents(path: Path) -> _Documents:
 
 
 _REQUIRED = ("id", "statement", "kind", "sources", "tags", "verify")
-_OPTIONAL = ("modality", "applies", "isolation", "active", "denial", "needs")
+_OPTIONAL = ("holds", "fails", "modality", "applies", "isolation", "active", "denial", "needs")
 
 
 def _claim(node: Any, file: str, area: str, documents: _Documents, tags: Mapping[str, str]) -> Claim:
@@ -167,6 +167,8 @@ def _claim(node: Any, file: str, area: str, documents: _Documents, tags: Mapping
         isolation=_isolation(entry["isolation"], file) if "isolation" in entry else PARALLEL,
         active=_isolation(entry["active"], file) if "active" in entry else None,
         denial=denial,
+        holds=_text(entry["holds"], file) if "holds" in entry else "",
+        fails=_text(entry["fails"], file) if "fails" in entry else "",
         origin=f"{file}:{node.start_mark.line + 1}",
     )
 

@@ -1,23 +1,13 @@
-"""Which Windows builds and container runtimes a Calico version lists, as its requirements page of that version says.
-
-A pure table.  Calico for Windows, Requirements: v3.16-v3.32; the page changed with v3.20, v3.22 and v3.26.
-"""
+"""Which Windows builds and container runtimes a Calico version lists, as its requirements page of that version says."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from conformance.catalog import NEWEST, Range, Version
+from conformance.catalog import Range, Version, row, tables
 from conformance.model.builds import BuildUnderCalico
 from conformance.model.facts import Facts
 
-LISTED: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (">=3.16 <3.20", (">=17763 <17764", ">=18317 <18364")),
-    (">=3.20 <3.22", (">=17763 <17764", ">=18317 <18364", ">=19041 <19042")),
-    (">=3.22 <3.26", (">=17763.1432 <17764", ">=19042 <19043")),
-    (">=3.26", (">=17763.1432 <17764", ">=20348.169 <20349")),
-)
-"""Range of Calico versions to the ranges of ``build.revision`` that they list."""
 CONTAINERD_FLOOR = "1.6"
 """What HostProcess containers need, and so every installation but the one by hand (HOST_PROCESS)."""
 HOST_PROCESS = ("operator", "manifest")
@@ -86,5 +76,4 @@ class Builds:
 
 def _row(calico: str | None) -> tuple[str, ...]:
     """The ranges of builds that a Calico version lists."""
-    version = Version.parse(calico) if calico else NEWEST
-    return next((builds for versions, builds in LISTED if version in Range(versions)), LISTED[0][1])
+    return (row("builds", calico) or tables()["builds"][0]).listed

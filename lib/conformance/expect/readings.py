@@ -1,8 +1,8 @@
 """Expectations about what was read: facts with their sources against what a claim says, node by node.
 
 A deviation is Unmet; what that means follows from the claim's kind: a requirement is UNMET, a recommendation ADVISED,
-anything else VIOLATED.  Nothing read here ever shows that a limitation is gone.  What could not be read decides
-nothing: NOT_RUN; a look into a node that broke is INCONCLUSIVE.
+anything else VIOLATED.  That a limitation is gone is read only where Calico itself made what is there (``lifted``).
+What could not be read decides nothing: NOT_RUN; a look into a node that broke is INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Readings:
         expected: str = "",
         *,
         on: Iterable[NodeFacts | Workload] | None = None,
+        lifted: Callable[[T], bool] | None = None,
         because: str,
         do: str,
     ) -> None:
@@ -52,7 +53,8 @@ class Readings:
 
         ``on``: the nodes that ``facts`` reads of, each by its name; a pod stands for its node.  What a look into a node
         finds otherwise is believed when it lasts as long as Services may take: calico-node lays routes when a block is
-        claimed, and again when it starts.  ``do``: the command or step that mends it.
+        claimed, and again when it starts.  ``lifted``: decides of a fact that is otherwise whether it is what Calico
+        makes where the limitation is gone.  ``do``: the command or step that mends it.
 
         Raises Unmet where a fact is otherwise, MissingCapability where nothing could be read.
         """
@@ -74,7 +76,9 @@ class Readings:
                     clock=self.clock,
                     hopeless=(lambda _: False) if patient else (lambda _: True),
                 )
-                self._compare(node, settled, check, expected, because=because, do=do)
+                gone = self._gone(node, settled.last, check, lifted)
+                if not gone:
+                    self._compare(node, settled, check, expected, because=because, do=do)
             except MissingCapability as error:
                 lacking = lacking or error
                 if place is not None:
@@ -84,10 +88,19 @@ class Readings:
                 tally.wrong(None, place, error)
             else:
                 decided = True
-                tally.right(None, place, because)
+                tally.right(None, place, gone or because, ClaimVerdict.LIFTED if gone else ClaimVerdict.CONFIRMED)
         tally.end()
         if not decided:
             raise lacking or MissingCapability(f"no node is there to have {expected}", "cover a node: --nodes")
+
+    def _gone(self, node: str, found: Found[T], check: Callable[[T], bool], lifted: Callable[[T], bool] | None) -> str:
+        """What shows that a limitation is gone, with all else as documented; empty: nothing does."""
+        others = {name: fact for name, fact in found.items() if fact.value is not None and not check(fact.value)}
+        if lifted is None or not others or not all(lifted(fact.value) for fact in others.values() if fact.value):
+            return ""
+        told = "; ".join(f"{name}: {shown(fact.value)} ({fact.source})" for name, fact in others.items())
+        self.context.attach(f"limitation gone on node {node}" if node else "limitation gone", told)
+        return told
 
     def _compare(
         self,

@@ -15,7 +15,7 @@ from conformance.model.facts import Fact, Facts, NodeFacts
 RESERVED = "windows-reserved-ipam-handle"
 """Handle under which Calico IPAM keeps addresses of a Windows node's block (libcalico-go/lib/ipam)."""
 NOT_RESERVED = "not reserved"
-OWN_BLOCK = "own block"
+OWN_BLOCK, IN_A_BLOCK, FITS = "own block", "in a block", "fits"
 Network = ipaddress.IPv4Network
 
 
@@ -77,6 +77,28 @@ class IpamFacts:
             )
             for pod, address in self._pods(node)
         }
+
+    def known(self, node: str) -> dict[str, Fact[str]]:
+        """For every pod of a node whether its address lies in any block of this cluster: ``in a block``, or not."""
+        blocks, api = self._calico.listed("IPAMBlock")
+        cidrs = [Network(block["spec"]["cidr"]) for block in blocks if ":" not in block["spec"]["cidr"]]
+        return {
+            _name(pod, node): Fact(
+                IN_A_BLOCK if any(address in cidr for cidr in cidrs) else f"{address}, in no block",
+                f"its .status.podIP {address}; {len(cidrs)} IPAMBlocks ({api})",
+            )
+            for pod, address in self._pods(node)
+        }
+
+    def room(self, node: str) -> dict[str, Fact[str]]:
+        """Whether the kubelet of a node stops before its block is full: ``fits``, or what does not."""
+        status = self._kube.get("v1", "Node", node).get("status") or {}
+        pods = (status.get("allocatable") or {}).get("pods")
+        left = [len(block["spec"]["allocations"]) - 4 for block in self._blocks(node)[0]]
+        if pods is None or not left:
+            return {}
+        value = FITS if int(pods) <= sum(left) else f"{pods}, its block leaves {sum(left)} addresses"
+        return {f"pods that node {node} takes": Fact(value, "its .status.allocatable.pods; IPAMBlocks")}
 
     def takings(self, node: str) -> dict[str, Fact[str]]:
         """For every pod of a node whether its address is one that is kept back: ``not reserved``, or for what.

@@ -5,23 +5,22 @@ Through whichever API serves an object; each fact names the object, the field an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import ipaddress
+from collections.abc import Callable
 from typing import Any
 
-from conformance.errors import MissingCapability
+from conformance.catalog import Version
+from conformance.errors import MissingCapability, NotAboutThisCluster
+from conformance.facts.calico_workloads import workloads
+from conformance.facts.reading import Reading
+from conformance.facts.workloads import described, variable
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
-from conformance.kube.waits import is_ready
 from conformance.model.builds import BuildUnderCalico
-from conformance.model.facts import Fact, Facts
+from conformance.model.facts import Fact, Facts, NodeFacts
 
 V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
-CLUSTER_WIDE = (
-    "kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "coredns", "tigera-operator",
-    "calico-kube-controllers", "calico-typha", "calico-apiserver", "calico-webhooks",
-)  # fmt: skip
-"""Beginnings of names of pods that belong to Kubernetes' control plane or to Calico as a whole."""
-SYSTEM_NAMESPACES = ("kube-system", "calico-system", "calico-apiserver", "tigera-operator")
+ADDRESS = "projectcalico.org/IPv4Address"
 
 
 class CalicoObjects:
@@ -29,6 +28,11 @@ class CalicoObjects:
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
         self._kube, self._facts = kube, facts
+
+    @property
+    def windows(self) -> tuple[NodeFacts, ...]:
+        """The Windows nodes."""
+        return self._facts.by_os("windows")
 
     # --- nodes and pods -------------------------------------------------------------------------------------------
 
@@ -41,33 +45,11 @@ class CalicoObjects:
             for os in ("linux", "windows")
         }
 
-    def cluster_wide_pods(self) -> dict[str, Fact[str]]:
-        """Operating system of the node of every pod of the control plane and of Calico's cluster-wide parts.
-
-        A pod that waits for a node is ``no node``.
-        """
-        systems = {node.name: str(node.os) for node in self._facts.nodes}
-        found = {}
-        for pod in self._pods():
-            name = pod["metadata"]["name"]
-            if name.startswith(CLUSTER_WIDE):
-                node = pod["spec"].get("nodeName") or ""
-                found[_label(pod)] = Fact(systems.get(node, "no node"), f"its .spec.nodeName {node or '(none)'}")
-        return found
-
-    def calico_nodes(self) -> dict[str, Fact[int]]:
-        """How many Linux workers have a ready calico-node."""
-        workers = {node.name for node in self._facts.by_os("linux") if node.worker}
-        ready = [
-            pod["spec"]["nodeName"]
-            for pod in self._pods()
-            if pod["metadata"]["name"].startswith("calico-node-") and pod["spec"].get("nodeName") in workers
-            if is_ready(pod)
-        ]
-        source = (
-            f"ready pods calico-node on {', '.join(ready) or 'none'}; Linux workers: {', '.join(workers) or 'none'}"
-        )
-        return {"Linux workers with a ready calico-node": Fact(len(ready), source)}
+    def kubernetes(self) -> dict[str, Fact[tuple[int, int]]]:
+        """Release of Kubernetes, ``(1, 34)``."""
+        told = self._facts.kubernetes_version
+        numbers = Version.parse(told.value).numbers if told.value else ()
+        return {"Kubernetes": Fact((int(numbers[0]), int(numbers[1])) if numbers else None, told.source)}
 
     def calico_version(self) -> dict[str, Fact[str]]:
         """Calico's version, and that of every Windows node of which it is known."""
@@ -88,6 +70,13 @@ class CalicoObjects:
             found[f"build of node {node.name}"] = Fact(there, source)
         return found
 
+    def kernel(self, node: str) -> dict[str, Fact[tuple[int, int]]]:
+        """Build and revision of a Windows node, ``(20348, 2762)``."""
+        one = next(one for one in self.windows if one.name == node)
+        return {
+            f"build of node {node}": Fact(one.windows_build, f".status.nodeInfo.kernelVersion {one.kernel_version}")
+        }
+
     def windows_runtimes(self) -> dict[str, Fact[str]]:
         """Container runtime of every Windows node: ``containerd://1.7.24``."""
         return {
@@ -96,22 +85,6 @@ class CalicoObjects:
             )
             for node in self._facts.by_os("windows")
         }
-
-    def containerd_beside_docker(self) -> dict[str, Fact[bool]]:
-        """Whether a Windows node has containerd and runs its pods with Docker all the same.
-
-        Not known of a node that runs Docker: only a HostProcess pod could look, and those need containerd.
-        """
-        found: dict[str, Fact[bool]] = {}
-        for node in self._facts.by_os("windows"):
-            used = node.container_runtime.partition("://")[0]
-            unseen = f"it runs {node.container_runtime}, under which no HostProcess pod can look for containerd"
-            found[f"containerd unused beside Docker on node {node.name}"] = (
-                Fact(False, f"its .status.nodeInfo.containerRuntimeVersion {node.container_runtime}")
-                if used == "containerd"
-                else Fact(None, unseen)
-            )
-        return found
 
     # --- networking -----------------------------------------------------------------------------------------------
 
@@ -146,6 +119,26 @@ class CalicoObjects:
 
         found = self._of_pools("vxlanMode, .spec.ipipMode", shape)
         return {name: Fact(fact.value, f"{fact.source}; BGP: {bgp.source}") for name, fact in found.items()}
+
+    def pool_kinds(self) -> dict[str, Fact[list[str]]]:
+        """The kinds of IPv4 pools that there are: ``VXLAN``, ``IPIP``, ``no encapsulation``.
+
+        Enabled ones, and disabled ones from which nodes still have blocks.
+        """
+        pools, api = self.listed("IPPool")
+        blocks = [ipaddress.ip_network(block["spec"]["cidr"]) for block in self.listed("IPAMBlock")[0]]
+        kinds: dict[str, list[str]] = {}
+        for pool in pools:
+            spec = pool["spec"]
+            whole = ipaddress.ip_network(spec["cidr"])
+            used = any(block.version == whole.version and block.subnet_of(whole) for block in blocks)  # type: ignore[arg-type]
+            if whole.version == 4 and (used or not spec.get("disabled")):
+                modes = [name for name in ("vxlan", "ipip") if (spec.get(f"{name}Mode") or "Never") != "Never"]
+                kinds.setdefault(" and ".join(map(str.upper, modes)) or "no encapsulation", []).append(
+                    pool["metadata"]["name"]
+                )
+        source = "; ".join(f"{kind}: IPPool {', '.join(names)}" for kind, names in sorted(kinds.items()))
+        return {"kinds of IPv4 pools": Fact(sorted(kinds), f"{source} ({api})")} if kinds else {}
 
     def bgp(self) -> dict[str, Fact[str]]:
         """Whether BGP is ``Enabled`` or ``Disabled``: the Installation, else calico-config, else the mesh."""
@@ -203,6 +196,28 @@ class CalicoObjects:
         source = f"mode: {mode.source}; datastore: {datastore.source}; installation: {install.source}"
         phrase = f"{mode.value} on {datastore.value}" + (f" by {install.value}" if datastore.value == "etcd" else "")
         return {"mode and datastore": Fact(phrase, source)}
+
+    def announced(self, node: str) -> dict[str, Fact[str]]:
+        """What a node announces as its address: ``its own address``, or what else."""
+        found = self._kube.get("v1", "Node", node)
+        told = (found["metadata"].get("annotations") or {}).get(ADDRESS, "")
+        own = {item["address"] for item in (found.get("status") or {}).get("addresses") or []}
+        value = "its own address" if told.partition("/")[0] in own else told or "none"
+        return {f"annotation {ADDRESS} of node {node}": Fact(value, told or "(none)")}
+
+    def datastore_types(self) -> dict[str, Fact[str]]:
+        """DATASTORE_TYPE of Calico on Linux and on Windows: ``the same``, or both.
+
+        Raises NotAboutThisCluster where Calico on Windows is no DaemonSet, whose settings are on the hosts.
+        """
+        reading = Reading(self._kube)
+        found = workloads(reading)
+        if found.windows is None or found.linux is None:
+            raise NotAboutThisCluster("it is about DaemonSets of Calico on both systems; here: not on both")
+        linux, windows = (variable(reading, one, "DATASTORE_TYPE") for one in (found.linux, found.windows))
+        value = "the same" if linux == windows else f"{linux} on Linux, {windows} on Windows"
+        source = f"{described(found.linux)}, {described(found.windows)}: {windows}"
+        return {"DATASTORE_TYPE": Fact(value if linux and windows else None, source)}
 
     # --- IPAM -----------------------------------------------------------------------------------------------------
 
@@ -266,10 +281,6 @@ class CalicoObjects:
     def _windows_names(self) -> list[str]:
         return [node.name for node in self._facts.by_os("windows")]
 
-    def _pods(self) -> Iterable[Obj]:
-        for space in SYSTEM_NAMESPACES:
-            yield from self._kube.objects("v1", "Pod", space)
-
     def _find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
         try:
             return self._kube.find(api, kind, name, namespace)
@@ -277,10 +288,6 @@ class CalicoObjects:
             raise MissingCapability(
                 f"{kind} {name} could not be read: {refusal.message}", "give the run the right to get it"
             ) from refusal
-
-
-def _label(pod: Obj) -> str:
-    return f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def confirmed(spec: Obj) -> bool:

@@ -256,7 +256,7 @@ def _list_claims(config: pytest.Config) -> int | pytest.ExitCode:
         wanted, config.option.claim = list(config.option.claim), []
         session.perform_collect()
         tests = [item.stash[PLANNED] for item in session.items if PLANNED in item.stash]
-        for line in lists.claims_list(tests, wanted):
+        for line in lists.claims_list(tests, wanted, whole=config.option.long):
             print(line)
 
     config.option.no_header = config.option.no_summary = True

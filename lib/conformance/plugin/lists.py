@@ -32,8 +32,8 @@ from conformance.run.plan import ClaimPart, PlannedTest
 from conformance.run.run import Run
 
 
-def claims_list(tests: Sequence[PlannedTest], wanted: Sequence[str]) -> Iterator[str]:
-    """The catalog by area, with the number of tests of each claim."""
+def claims_list(tests: Sequence[PlannedTest], wanted: Sequence[str], *, whole: bool = False) -> Iterator[str]:
+    """The catalog by area, with the number of tests of each claim; ``whole``: with all that it says of each."""
     claims = catalog()
     counted = coverage(claims.values(), [(part.claim, test.test) for test in tests for part in test.parts])
     area = ""
@@ -50,9 +50,10 @@ def claims_list(tests: Sequence[PlannedTest], wanted: Sequence[str]) -> Iterator
         yield f"  {'':9} {'':8} {claim.kind}{modality}; {claim.isolation}; tags {', '.join(sorted(claim.tags))}"
         for part in _with_conditions(claim, tests):
             yield f"  {'':18} part {part.part}: only on clusters with {part.applies}"
-        if wanted:
+        if wanted or whole:
             yield from (f"  {'':18} {source}: {source.url}" for source in claim.sources)
-            yield f"  {'':18} checked so: {claim.verify}"
+            told = {"checked so": claim.verify, "holds": claim.holds, "fails": claim.fails}
+            yield from (f"  {'':18} {name}: {text}" for name, text in told.items() if text)
     yield ""
     yield str(counted)
 

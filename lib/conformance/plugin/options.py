@@ -126,6 +126,9 @@ def add_options(parser: pytest.Parser) -> None:
     )
     claims.addoption("--list-claims", action="store_true", help="list the catalog and which claims have tests, and end")
     claims.addoption(
+        "--long", action="store_true", help="with --list-claims: each claim's sources, how it is checked, what is seen"
+    )
+    claims.addoption(
         "--allow-disruptive", action="store_true", help="also run tests that change a whole node (restart Felix, say)"
     )
     claims.addoption(

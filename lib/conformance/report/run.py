@@ -173,6 +173,8 @@ def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
         "id": claim.id,
         "area": claim.area,
         "statement": claim.statement,
+        "holds": claim.holds,
+        "fails": claim.fails,
         "kind": str(claim.kind),
         "modality": str(claim.modality),
         "sources": [{"title": str(source), "url": source.url} for source in claim.sources],

@@ -101,3 +101,19 @@ def test_nothing_read_is_never_a_confirmation() -> None:
     nothing: dict[str, Fact[str]] = {}
     with pytest.raises(MissingCapability, match="nothing could be read that is to be Never"):
         REQUIRES.that(nothing, "Never", because="x", do="y")
+
+
+def of_the_cluster(value: str) -> list[Decision]:
+    kept: list[Decision] = []
+    Readings(Context(claims=("INST-2",), keep=kept.extend)).that(
+        {"a": Fact(value, "s"), "b": Fact("nothing", "s")}, "nothing", lifted="laid".__eq__, because="x", do="y"
+    )
+    return kept
+
+
+def test_what_calico_itself_made_is_lifted_and_anything_else_is_not() -> None:
+    assert [one.verdict for one in of_the_cluster("nothing")] == [ClaimVerdict.CONFIRMED]
+    (lifted,) = of_the_cluster("laid")
+    assert (lifted.verdict, lifted.reason) == (ClaimVerdict.LIFTED, "a: laid (s)")
+    with pytest.raises(Unmet, match="expected nothing, observed half"):
+        of_the_cluster("half")

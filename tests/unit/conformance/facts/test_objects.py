@@ -82,45 +82,6 @@ def values(found: dict[str, Fact[Any]]) -> dict[str, Any]:
     return {name: fact.value for name, fact in found.items()}
 
 
-def test_cluster_wide_pods_tell_the_system_of_their_node() -> None:
-    pods = [
-        pod("calico-typha-1", "lin"),
-        pod("calico-kube-controllers-1", "win"),
-        pod("coredns-1", "", namespace="kube-system"),
-        pod("calico-node-1", "win"),
-    ]
-    assert values(reads({("v1", "Pod"): pods}).cluster_wide_pods()) == {
-        "pod calico-system/calico-typha-1": "linux",
-        "pod calico-system/calico-kube-controllers-1": "windows",
-        "pod kube-system/coredns-1": "no node",
-    }
-
-
-def test_only_ready_calico_nodes_on_linux_count() -> None:
-    pods = [pod("calico-node-a", "lin"), pod("calico-node-b", "lin", ready=False), pod("calico-node-windows-c", "win")]
-    assert list(values(reads({("v1", "Pod"): pods}).calico_nodes()).values()) == [1]
-
-
-TAINT = ({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},)
-
-
-def test_a_calico_node_of_the_tainted_control_plane_is_on_no_worker() -> None:
-    pods = [pod("calico-node-a", "lin", ready=False), pod("calico-node-b", "master"), pod("calico-node-c", "both")]
-    kept = node("master", "linux", control_plane=True, taints=TAINT)
-    alone = reads({("v1", "Pod"): pods}, facts(more=(kept,)))
-    assert list(values(alone.calico_nodes()).values()) == [0]
-    shared = node("both", "linux", control_plane=True)
-    assert list(values(reads({("v1", "Pod"): pods}, facts(more=(kept, shared))).calico_nodes()).values()) == [1]
-
-
-def test_whether_containerd_is_unused_beside_docker_is_not_known_of_a_node_that_runs_docker() -> None:
-    found = reads({}, facts(more=(node("old", "windows", container_runtime="docker://20.10.9"),)))
-    assert values(found.containerd_beside_docker()) == {
-        "containerd unused beside Docker on node win": False,
-        "containerd unused beside Docker on node old": None,
-    }
-
-
 def test_builds_and_versions_are_told_of_each_node_with_its_own_calico() -> None:
     known = facts(more=(node("win-2", "windows", windows_build=(20348, 1)),))
     known = replace(known, calico_on_nodes={"win-2": Fact("v3.29.1", "image of its pod")})
@@ -235,3 +196,17 @@ def test_what_the_operator_owns_is_mended_at_the_installation() -> None:
     assert "installation" not in remedies("manual").bgp_disabled()
     assert remedies("manual", (V3, "IPPool")).encapsulation().startswith("kubectl patch ippools.projectcalico.org")
     assert remedies("manual").encapsulation().startswith("calicoctl patch ippool")
+
+
+def test_disabled_pools_count_for_their_kind_while_they_have_blocks() -> None:
+    pools = [
+        named("a", cidr="10.1.0.0/16", vxlanMode="Always"),
+        named("b", cidr="10.2.0.0/16", ipipMode="CrossSubnet", disabled=True),
+        named("c", cidr="10.3.0.0/16", disabled=True),
+        named("six", cidr="fd00::/64"),
+    ]
+    block = named("x", cidr="10.2.0.0/26")
+    assert list(values(reads({(V3, "IPPool"): pools, (V3, "IPAMBlock"): [block]}).pool_kinds()).values()) == [
+        ["IPIP", "VXLAN"]
+    ]
+    assert list(values(reads({(V3, "IPPool"): pools, (V3, "IPAMBlock"): []}).pool_kinds()).values()) == [["VXLAN"]]

@@ -1,0 +1,140 @@
+"""The pods that run a cluster as a whole: Kubernetes' control plane, the cluster's DNS, Calico's cluster-wide parts.
+
+Found by labels and owners: distributions give these pods names of their own, ``rke2-coredns-rke2-coredns-...`` say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from conformance.errors import MissingCapability, NotAboutThisCluster
+from conformance.facts.installed import owner
+from conformance.kube.client import Kube, Obj
+from conformance.kube.refused import ApiRefused
+from conformance.kube.waits import is_ready
+from conformance.model.facts import Fact, Facts
+
+NAMESPACES = (
+    "kube-system", "calico-system", "calico-apiserver", "tigera-operator", "openshift-dns", "openshift-etcd",
+    "openshift-kube-apiserver", "openshift-kube-controller-manager", "openshift-kube-scheduler",
+)  # fmt: skip
+LABELS = {
+    "tier": {"control-plane"},
+    "component": {"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"},
+    "k8s-app": {
+        "kube-dns", "etcd", "kube-scheduler", "calico-kube-controllers", "calico-typha", "calico-apiserver",
+        "tigera-operator",
+    },
+    "app": {"openshift-kube-apiserver", "kube-controller-manager", "openshift-kube-scheduler", "etcd"},
+}  # fmt: skip
+"""What kubeadm, RKE2, OpenShift and Calico call them; cluster DNS is ``kube-dns`` everywhere but on OpenShift."""
+TYPHA, CONTROLLERS, API_SERVER = "calico-typha", "calico-kube-controllers", "calico-apiserver"
+ELSEWHERE = "not on Windows"
+OWNERS = {TYPHA, CONTROLLERS, API_SERVER, "calico-webhooks", "tigera-operator", "coredns", "kube-dns", "dns-default"}
+"""DaemonSets and Deployments."""
+
+
+class ClusterWide:
+    """Reads of one worker; pods are read anew each time."""
+
+    def __init__(self, kube: Kube, facts: Facts) -> None:
+        self._kube, self._facts = kube, facts
+        self._systems = {node.name: str(node.os) for node in facts.nodes}
+
+    def pods(self) -> dict[str, Fact[str]]:
+        """Operating system of the node of each such pod; ``no node``: it waits for one."""
+        found = {}
+        for pod in filter(_whole, self._pods()):
+            node = pod["spec"].get("nodeName") or ""
+            name = f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            found[name] = Fact(self._systems.get(node, "no node"), f"its .spec.nodeName {node or '(none)'}")
+        return found
+
+    def typha(self) -> dict[str, Fact[str]]:
+        """Whether Typha runs on Windows: where, by pod; one that is bound there and does not run is ``not on Windows``.
+
+        Raises NotAboutThisCluster where there is no Typha.
+        """
+        found = {}
+        for pod in filter(lambda pod: _is(pod, TYPHA), self._pods()):
+            node = pod["spec"].get("nodeName") or "(none)"
+            runs = self._systems.get(node) == "windows" and is_ready(pod)
+            name = f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            found[name] = Fact(f"runs on {node}" if runs else ELSEWHERE, f"its .spec.nodeName {node}, Ready condition")
+        if not found:
+            raise NotAboutThisCluster("it is about clusters with Typha; here: no pod of it")
+        return found
+
+    def workers(self) -> dict[str, Fact[int]]:
+        """How many Linux workers take new pods."""
+        names = [node.name for node in self._facts.by_os("linux") if node.worker and node.schedulable]
+        return {"schedulable Linux workers": Fact(len(names), f"nodes {', '.join(names) or '(none)'}")}
+
+    def calico_nodes(self) -> dict[str, Fact[int]]:
+        """How many Linux workers have a ready calico-node."""
+        workers = {node.name for node in self._facts.by_os("linux") if node.worker}
+        ready = self._ready(lambda pod: pod["metadata"]["name"].startswith("calico-node-"), workers)
+        source = (
+            f"ready pods calico-node on {', '.join(ready) or 'none'}; Linux workers: {', '.join(workers) or 'none'}"
+        )
+        return {"Linux workers with a ready calico-node": Fact(len(ready), source)}
+
+    def deployments(self) -> dict[str, Fact[int]]:
+        """How many ready pods on Linux nodes kube-controllers has, and Typha and the API server where they are there.
+
+        Every way of installation has kube-controllers.  Control planes count: Calico's parts tolerate their taint, and
+        those that were there before the first worker stay.
+        """
+        there = {CONTROLLERS: ""} | {
+            obj["metadata"]["name"]: f"Deployment {space}/{obj['metadata']['name']}"
+            for space in NAMESPACES[:3]
+            for obj in self._listed("apps/v1", "Deployment", space)
+            if obj["metadata"]["name"] in (TYPHA, CONTROLLERS, API_SERVER)
+        }
+        linux = {node.name for node in self._facts.by_os("linux")}
+        found = {}
+        for name, workload in sorted(there.items()):
+            ready = self._ready(lambda pod, name=name: _is(pod, name), linux)  # type: ignore[misc]
+            source = (
+                f"{workload or f'no Deployment {name}'}; its ready pods are on {', '.join(ready) or 'no Linux node'}"
+            )
+            found[f"ready pods of {name} on Linux nodes"] = Fact(len(ready), source)
+        return found
+
+    def typha_pods(self) -> dict[str, Fact[str]]:
+        """Whether Typha has all the pods that it wants, and on how many nodes: ``all, each on a node of its own``."""
+        found = {}
+        for obj in self._listed("apps/v1", "Deployment", "calico-system"):
+            if obj["metadata"]["name"] == TYPHA:
+                wanted = int(obj["spec"].get("replicas", 1))
+                nodes = self._ready(lambda pod: _is(pod, TYPHA), set(self._systems))
+                right = len(nodes) == len(set(nodes)) == wanted
+                told = f"{len(nodes)} of {wanted} ready, on {', '.join(nodes) or 'no node'}"
+                found["pods of Typha"] = Fact("all, each on a node of its own" if right else told, told)
+        return found
+
+    def _ready(self, wanted: Callable[[Obj], bool], nodes: set[str]) -> list[str]:
+        """The nodes, of these, of each ready pod."""
+        pods = [pod for pod in filter(wanted, self._pods()) if pod["spec"].get("nodeName") in nodes]
+        return sorted(pod["spec"]["nodeName"] for pod in pods if is_ready(pod))
+
+    def _pods(self) -> Iterable[Obj]:
+        for space in NAMESPACES:
+            yield from self._listed("v1", "Pod", space)
+
+    def _listed(self, api: str, kind: str, space: str) -> list[Obj]:
+        try:
+            return self._kube.objects(api, kind, space)
+        except ApiRefused as refusal:
+            raise MissingCapability(
+                f"{kind}s of {space} could not be read: {refusal.message}", "give the run the right to list them"
+            ) from refusal
+
+
+def _whole(pod: Obj) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return any(labels.get(key) in values for key, values in LABELS.items()) or owner(pod) in OWNERS
+
+
+def _is(pod: Obj, name: str) -> bool:
+    return owner(pod) == name or (pod["metadata"].get("labels") or {}).get("k8s-app") == name

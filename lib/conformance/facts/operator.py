@@ -1,0 +1,116 @@
+"""What Calico's operator was given for Windows nodes, says of them, and has laid there.  It judges nothing."""
+
+from __future__ import annotations
+
+from conformance.errors import MissingCapability, NotAboutThisCluster
+from conformance.facts.calico_workloads import OS, CalicoWorkloads, workloads
+from conformance.facts.objects import CalicoObjects
+from conformance.facts.reading import Reading
+from conformance.facts.tigera_status import tigera_status
+from conformance.facts.workloads import all_containers, described
+from conformance.kube.client import Kube, Obj
+from conformance.model.facts import Fact, Facts
+
+WINDOWS = "calico-windows"
+ENDPOINT = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+DEMANDED, RENDERED, NOTHING = "as demanded", "as rendered", "nothing"
+
+
+class OperatorFacts:
+    """Reads of one test."""
+
+    def __init__(self, kube: Kube, facts: Facts, calico: CalicoObjects) -> None:
+        self._reading, self._facts, self._calico = Reading(kube), facts, calico
+
+    def demands(self) -> dict[str, Fact[str]]:
+        """What the operator demands before it lays Calico on Windows nodes: ``as demanded``, or what is there."""
+        spec = self._installation()["spec"]
+        network, at = spec.get("calicoNetwork") or {}, "Installation default .spec"
+        services = spec.get("serviceCIDRs") or []
+        config = self._reading.one("v1", "ConfigMap", "kubernetes-services-endpoint", "tigera-operator")
+        if config is None and not self._reading.reason(label := "ConfigMap kubernetes-services-endpoint").startswith(
+            "there is no "
+        ):
+            raise MissingCapability(self._reading.reason(label), "give the run the right to get it")
+        absent = [key for key in ENDPOINT if not ((config or {}).get("data") or {}).get(key)]
+        found = {
+            "serviceCIDRs": Fact(DEMANDED if services else "none", f"{at}.serviceCIDRs"),
+            "the API server's address": Fact(
+                f"no {' and no '.join(absent)}" if absent else DEMANDED,
+                "ConfigMap tigera-operator/kubernetes-services-endpoint",
+            ),
+        }
+        if (spec.get("cni") or {}).get("type", "Calico") != "Calico":
+            return found
+        for pool in network.get("ipPools") or []:
+            named = pool.get("encapsulation") or "IPIP"
+            if ":" not in str(pool.get("cidr")):
+                right = named in ("VXLAN", "None")
+                found[f"encapsulation of {pool.get('cidr')}"] = Fact(
+                    DEMANDED if right else named, f"{at}.calicoNetwork.ipPools[].encapsulation {named}"
+                )
+        if self._facts.ipam.value == "calico-ipam":
+            for name, strict in self._calico.strict_affinity().items():
+                told = None if strict.value is None else DEMANDED if strict.value else "false"
+                found[name] = Fact(told, strict.source)
+        return found
+
+    def outcome(self) -> dict[str, Fact[str]]:
+        """How far Calico on Windows has come: TigeraStatus calico-windows, and ready pods of the DaemonSet."""
+        told = tigera_status(self._reading)
+        if told.value is None or WINDOWS not in told.source:
+            told = Fact(None if told.value is None else "none", told.source)
+        else:
+            unwell = [words for words in told.value.split("; ") if words.startswith(WINDOWS)]
+            told = Fact(unwell[0] if unwell else "Available", told.source)
+        daemons = self._workloads().windows
+        status = (daemons or {}).get("status") or {}
+        wanted, ready = status.get("desiredNumberScheduled", 0), status.get("numberReady", 0)
+        count = "all ready" if wanted and wanted == ready else f"{ready} of {wanted} ready"
+        return {f"TigeraStatus {WINDOWS}": told, described(daemons): Fact(count, ".status of the DaemonSet")}
+
+    def shape(self) -> dict[str, Fact[str]]:
+        """The DaemonSet's shape on Windows: ``as rendered``, or what is otherwise; further containers are no matter."""
+        daemons = self._workloads().windows
+        if daemons is None:
+            raise MissingCapability("there is no DaemonSet of Calico for Windows nodes", "see XOP-1")
+        spec = daemons["spec"]["template"]["spec"]
+        security, selector = spec.get("securityContext") or {}, spec.get("nodeSelector") or {}
+        names = {container["name"] for container in all_containers(daemons)}
+        wanted = {"felix": True, "node": True}
+        if self._facts.mode.value in ("vxlan", "bgp"):
+            wanted["confd"] = self._facts.mode.value == "bgp"
+        if self._facts.cni.value is not None:
+            wanted["install-cni"] = self._facts.cni.value == "Calico"
+        seen = {
+            "hostProcess": (bool((security.get("windowsOptions") or {}).get("hostProcess")), True),
+            "hostNetwork": (bool(spec.get("hostNetwork")), True),
+            f"nodeSelector {OS}": (selector.get(OS), "windows"),
+            **{f"container {name}": (name in names, there) for name, there in wanted.items()},
+        }
+        where = f"{described(daemons)}; mode {self._facts.mode.value}, CNI {self._facts.cni.value}"
+        return {
+            name: Fact(RENDERED if is_there == right else f"{is_there}, in place of {right}".lower(), where)
+            for name, (is_there, right) in seen.items()
+        }
+
+    def on_windows(self) -> dict[str, Fact[str]]:
+        """What the operator has laid on Windows nodes: ``nothing``, or the DaemonSet that it owns.
+
+        Raises NotAboutThisCluster where there is no Installation.
+        """
+        self._installation()
+        found = self._workloads()
+        own = described(found.windows) if found.of_the_operator else NOTHING
+        return {"what the operator has laid on Windows nodes": Fact(own, "DaemonSets that Installation default owns")}
+
+    def _installation(self) -> Obj:
+        found = self._reading.one("operator.tigera.io/v1", "Installation", "default")
+        if found is None:
+            raise NotAboutThisCluster(
+                f"it is about Calico's operator; here: {self._reading.reason('Installation default')}"
+            )
+        return found
+
+    def _workloads(self) -> CalicoWorkloads:
+        return workloads(self._reading)

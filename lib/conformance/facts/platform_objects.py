@@ -1,0 +1,42 @@
+"""What platforms' own objects say of Windows nodes, as facts by name.  It judges nothing."""
+
+from __future__ import annotations
+
+from conformance.facts.reading import Reading
+from conformance.kube.client import Kube
+from conformance.model.facts import Fact, Facts, NodeFacts
+
+ADDRESSES = "vpc.amazonaws.com/PrivateIPv4Address"
+REFLECTOR = "projectcalico.org/RouteReflectorClusterID"
+
+
+class PlatformObjects:
+    """Reads of one test."""
+
+    def __init__(self, kube: Kube, facts: Facts) -> None:
+        self._kube, self._facts = kube, facts
+
+    @property
+    def windows(self) -> tuple[NodeFacts, ...]:
+        """The Windows nodes."""
+        return self._facts.by_os("windows")
+
+    def windows_ipam(self) -> dict[str, Fact[str]]:
+        """``enable-windows-ipam`` of the VPC CNI plugin's ConfigMap; ``not set`` also where there is no such object."""
+        reading, name = Reading(self._kube), "ConfigMap amazon-vpc-cni"
+        found = reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system")
+        missing = found is None and not reading.reason(name).startswith("there is no ")
+        value = str(((found or {}).get("data") or {}).get("enable-windows-ipam") or "not set")
+        source = "ConfigMap kube-system/amazon-vpc-cni" if found else reading.reason(name)
+        return {"enable-windows-ipam": Fact(None if missing else value, source)}
+
+    def vpc_addresses(self, node: str) -> dict[str, Fact[int]]:
+        """How many addresses of the VPC a node has to give to pods."""
+        status = self._kube.get("v1", "Node", node).get("status") or {}
+        count = (status.get("allocatable") or {}).get(ADDRESSES, 0)
+        return {f"{ADDRESSES} of node {node}": Fact(int(count), "its .status.allocatable")}
+
+    def reflector(self, node: str) -> dict[str, Fact[str]]:
+        """The reflector's cluster id that a node has, ``none`` where it is no reflector."""
+        notes = self._kube.get("v1", "Node", node)["metadata"].get("annotations") or {}
+        return {f"route reflector's cluster id of node {node}": Fact(notes.get(REFLECTOR) or "none", REFLECTOR)}

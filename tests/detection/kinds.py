@@ -1,0 +1,137 @@
+"""Writes docs/modes.md and the packaged kinds.yaml: ``python -m tests.detection.kinds``.
+
+What each claim says on each kind of cluster: the verdict on a healthy lab of it, which the table of rows has, or why it
+is not about it, as detection finds on objects of its platform, or what it waits for.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from conformance.catalog import Claim, IsolationKind, NotApplicable, Undecided, applicability, catalog
+from conformance.catalog.kinds import DATA
+from conformance.facts.detect import detect
+from conformance.model.facts import Facts
+from tests.detection.table import Table, read
+from tests.unit.conformance.facts.platforms.served import clusters, served
+
+PAGE = Path(__file__).parents[2] / "docs" / "modes.md"
+PROFILE, TEST, HAND, NOT_BUILT = "waits for a profile", "waits for a test", "by hand", "no profile is built"
+
+
+class Kind(NamedTuple):
+    """A kind of cluster: its title, the lab's profile of it, and objects of its platform; empty: there is none."""
+
+    title: str
+    profile: str = ""
+    objects: str = ""
+
+
+KINDS = {
+    "vxlan": Kind(
+        "Calico VXLAN by operator, Kubernetes datastore, Server 2022 and 2019, containerd",
+        "default", "kubeadm-operator",
+    ),
+    "small": Kind("the same with one Linux and one Windows node", "small", "kubeadm-operator"),
+    "1809": Kind("Calico VXLAN, Server 2019 before 17763.1432, no direct server return", "vxlan-1809"),
+    "manual": Kind("Calico VXLAN, on Windows as services of the host", "windows-services", "manual-services"),
+    "manifest": Kind("Calico VXLAN by manifest", "", "kubeadm-manifest"),
+    "bgp": Kind("Calico BGP by operator", "", "bgp-operator"),
+    "bgp-host-local": Kind("Calico BGP with host-local addresses", "", "bgp-host-local"),
+    "cloud-routes": Kind("routes of the cloud, Calico's plugin with host-local addresses", "", "cloud-routes-operator"),
+    "win-bridge": Kind("cloud provider or static routes with win-bridge, Calico for policy", "", "win-bridge"),
+    "flannel-host-gw": Kind("flannel host-gw, Calico for policy", "", "canal-host-gw"),
+    "flannel-vxlan": Kind("flannel VXLAN, Calico for policy", "", "flannel-vxlan"),
+    "aks": Kind("AKS with Azure CNI", "", "aks"),
+    "eks": Kind("EKS with VPC CNI", "", "eks-vpc-cni"),
+    "eks-calico": Kind("EKS with Calico's own plugin over VXLAN, Calico v3.19", "eks-no-dsr", "eks-calico-cni"),
+    "openshift": Kind("OpenShift, Calico VXLAN", "", "openshift"),
+    "openshift-bgp": Kind("OpenShift, Calico BGP", "", "openshift-bgp"),
+    "rke1": Kind("RKE1", "", "rke1"),
+    "rke2": Kind("RKE2, Calico VXLAN", "", "rke2"),
+    "rke2-bgp": Kind("RKE2, Calico BGP", "", "rke2-bgp"),
+    "etcd": Kind("etcd datastore, Calico VXLAN as services", "", "etcd-services"),
+    "1903": Kind("Windows 1903"),
+    "20H2": Kind("Windows Server 20H2"),
+    "2025": Kind("Windows Server 2025"),
+    "docker": Kind("Docker in place of containerd"),
+}  # fmt: skip
+HEAD = """\
+# What of all this holds on my kind of cluster?
+For whoever has a cluster and asks what the suite says of it in health. Generated from the rows without faults of
+[`tests/detection/rows`](../tests/detection/rows) and from objects of platforms by `python -m tests.detection.kinds`;
+`calico-conformance claims --kind NAME` says the same of one kind, with reasons.
+
+A verdict is what a healthy lab of this kind says. `-`: the claim is not about this kind. `profile`: it is, and waits
+for a profile of the lab. `test`: it waits for a test. `hand`: no program can decide it. `?`: detection cannot tell
+whether it is about it until a look into the nodes does.
+"""
+SHORT = {"NOT_APPLICABLE": "-", PROFILE: "profile", TEST: "test", HAND: "hand", "unknown": "?"}
+
+
+def expected() -> dict[str, dict[str, object]]:
+    """Kind to its title and to what each claim says."""
+    facts, table = _facts(), read()
+    return {
+        name: {
+            "title": kind.title,
+            "claims": {claim.id: _said(claim, kind, facts.get(kind.objects), table) for claim in catalog().values()}
+            if kind.profile or kind.objects
+            else {},
+        }
+        for name, kind in KINDS.items()
+    }
+
+
+def _facts() -> dict[str, Facts]:
+    found = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for cluster in clusters():
+            if cluster.name in {kind.objects for kind in KINDS.values()}:
+                with served(cluster, Path(scratch)) as kube:
+                    found[cluster.name] = detect(kube)
+    return found
+
+
+def _said(claim: Claim, kind: Kind, facts: Facts | None, table: Table) -> str:
+    if kind.profile and claim.id in table.clean:
+        return table.clean_of("" if kind.profile == "default" else kind.profile)[claim.id]
+    about = applicability(claim, facts) if facts else None
+    if isinstance(about, NotApplicable):
+        return f"NOT_APPLICABLE: it is about {about.condition}"
+    if isinstance(about, Undecided):
+        return f"unknown: it is about {about.condition}"
+    if claim.isolation.kind is IsolationKind.MANUAL:
+        return HAND
+    return PROFILE if claim.id in table.clean else TEST
+
+
+def page(found: dict[str, dict[str, object]]) -> str:
+    """docs/modes.md."""
+    lines = [HEAD, "| kind | cluster | here |", "| --- | --- | --- |"]
+    built = [name for name, kind in KINDS.items() if kind.profile or kind.objects]
+    for name, kind in KINDS.items():
+        here = f"profile `{kind.profile}`" if kind.profile else "objects alone" if kind.objects else NOT_BUILT
+        lines.append(f"| {name} | {kind.title} | {here} |")
+    lines += ["", f"| claim | {' | '.join(built)} |", f"| --- |{' --- |' * len(built)}"]
+    for claim in found[built[0]]["claims"]:  # type: ignore[attr-defined]
+        told = [str(found[name]["claims"][claim]) for name in built]  # type: ignore[index]
+        words = [SHORT.get(text.partition(":")[0], text.partition(":")[0]) for text in told]
+        lines.append(f"| {claim} | {' | '.join(words)} |")
+    return "\n".join(lines) + "\n"
+
+
+def packaged(found: dict[str, dict[str, object]]) -> str:
+    """kinds.yaml."""
+    head = "# What each claim says on each kind of cluster in health.  Written by `python -m tests.detection.kinds`.\n"
+    return head + yaml.safe_dump(found, sort_keys=False, width=200)
+
+
+if __name__ == "__main__":
+    told = expected()
+    DATA.write_text(packaged(told), encoding="utf-8")
+    PAGE.write_text(page(told), encoding="utf-8")

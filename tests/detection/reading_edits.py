@@ -1,0 +1,175 @@
+"""Changes of a running lab through its API that claims decided by reading have to see; each is taken back."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.detection.cluster_edits import ANSWER_WITHIN, Api, no_operator
+
+ENDPOINT = "/api/v1/namespaces/tigera-operator/configmaps"
+POOLS = "/apis/projectcalico.org/v3/ippools"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/calico-system/deployments"
+ON_WINDOWS = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node-windows"
+ADDRESS = "projectcalico.org/IPv4Address"
+NANOSERVER = {"windows-2019": "1809", "windows-2022": "ltsc2022"}
+
+
+def _until(what: str, holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + ANSWER_WITHIN
+    while not holds():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{what}: not within {ANSWER_WITHIN:.0f} s")
+        time.sleep(0.1)
+
+
+@contextmanager
+def _windows_pod(api: Api, node: str, name: str, namespace: str, labels: dict[str, str]) -> Iterator[None]:
+    """A pod that runs on a Windows node, under a name and labels of others."""
+    container = {
+        "name": "main",
+        "image": f"mcr.microsoft.com/windows/nanoserver:{NANOSERVER[node]}",
+        "command": ["ping", "-t", "127.0.0.1"],
+    }
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    meta = {"name": name, "namespace": namespace, "labels": labels}
+    spec = {"nodeName": node, "containers": [container]}
+    api("POST", pods, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+    _until(f"{name} runs", lambda: api("GET", f"{pods}/{name}")["status"].get("phase") == "Running")
+    yield
+    api("DELETE", f"{pods}/{name}", {"gracePeriodSeconds": 0})
+
+
+@contextmanager
+def cluster_dns_on(api: Api, node: str) -> Iterator[None]:
+    """A pod of cluster DNS, by a name that its distribution gave it, is on a Windows node."""
+    name = "rke2-coredns-rke2-coredns-7c9f6d9b4-x2x7k"
+    with _windows_pod(api, node, name, "kube-system", {"k8s-app": "kube-dns"}):
+        yield
+
+
+@contextmanager
+def typha_on(api: Api, node: str) -> Iterator[None]:
+    """A pod of Typha runs on a Windows node."""
+    with _windows_pod(api, node, "calico-typha-windows", "calico-system", {"k8s-app": "calico-typha"}):
+        yield
+
+
+@contextmanager
+def _replicas(api: Api, name: str, count: int, ready: int) -> Iterator[None]:
+    """A Deployment of Calico's has another number of replicas, while the operator looks away."""
+    path = f"{DEPLOYMENTS}/{name}"
+    before = api("GET", path)["spec"]["replicas"]
+
+    def settle(ready: int) -> None:
+        _until(f"{name} is ready {ready} times", lambda: api("GET", path)["status"].get("readyReplicas", 0) == ready)
+
+    with no_operator(api):
+        api.merge(path, {"spec": {"replicas": count}})
+        settle(ready)
+        yield
+        api.merge(path, {"spec": {"replicas": before}})
+        settle(before)
+
+
+def no_kube_controllers(api: Api) -> contextlib.AbstractContextManager[None]:
+    """calico-kube-controllers is scaled to nothing."""
+    return _replicas(api, "calico-kube-controllers", 0, 0)
+
+
+def typha_waits_for_a_node(api: Api) -> contextlib.AbstractContextManager[None]:
+    """Typha is to have a pod more than there are Linux nodes with its port free."""
+    return _replicas(api, "calico-typha", 5, 4)
+
+
+@contextmanager
+def endpoint_config_map_gone(api: Api) -> Iterator[None]:
+    """The ConfigMap that tells the operator the API server's address is deleted."""
+    before = api("GET", f"{ENDPOINT}/kubernetes-services-endpoint")
+    api("DELETE", f"{ENDPOINT}/kubernetes-services-endpoint")
+    yield
+    meta = {"name": before["metadata"]["name"]}
+    api("POST", ENDPOINT, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": before["data"]})
+
+
+@contextmanager
+def pool_without_encapsulation(api: Api) -> Iterator[None]:
+    """A second pool, without encapsulation beside the overlay's; no node may use it."""
+    spec = {"cidr": "172.30.0.0/16", "vxlanMode": "Never", "ipipMode": "Never", "nodeSelector": "!all()"}
+    body = {"apiVersion": "projectcalico.org/v3", "kind": "IPPool", "metadata": {"name": "plain"}, "spec": spec}
+    api("POST", POOLS, body)
+    yield
+    api("DELETE", f"{POOLS}/plain")
+
+
+@contextmanager
+def address_not_announced(api: Api, node: str) -> Iterator[None]:
+    """A Windows node announces no address, as where its Calico writes into another datastore."""
+    path = f"/api/v1/nodes/{node}"
+    before = api("GET", path)["metadata"]["annotations"][ADDRESS]
+    api.merge(path, {"metadata": {"annotations": {ADDRESS: None}}})
+    yield
+    api.merge(path, {"metadata": {"annotations": {ADDRESS: before}}})
+
+
+@contextmanager
+def _on_windows(api: Api, change: dict[str, Any], back: dict[str, Any]) -> Iterator[None]:
+    """The DaemonSet on Windows is changed, and no pod of it is replaced, while the operator looks away."""
+    strategy = api("GET", ON_WINDOWS)["spec"]["updateStrategy"]
+    with no_operator(api):
+        api.merge(ON_WINDOWS, {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}})
+        api.merge(ON_WINDOWS, change)
+        yield
+        api.merge(ON_WINDOWS, back)
+        api.merge(ON_WINDOWS, {"spec": {"updateStrategy": strategy}})
+
+
+@contextmanager
+def plugin_not_installed(api: Api) -> Iterator[None]:
+    """calico-node-windows does not install Calico's CNI plugin any more."""
+    before = api("GET", ON_WINDOWS)["spec"]["template"]["spec"]["initContainers"]
+    kept = [container for container in before if container["name"] != "install-cni"]
+
+    def spec(containers: list[Any]) -> dict[str, Any]:
+        return {"spec": {"template": {"spec": {"initContainers": containers}}}}
+
+    with _on_windows(api, spec(kept), spec(before)):
+        yield
+
+
+@contextmanager
+def windows_laid_by_the_operator(api: Api) -> Iterator[None]:
+    """The DaemonSet on Windows is the Installation's."""
+    uid = api("GET", "/apis/operator.tigera.io/v1/installations/default")["metadata"]["uid"]
+    owner = {"apiVersion": "operator.tigera.io/v1", "kind": "Installation", "name": "default", "uid": uid}
+    with _on_windows(api, {"metadata": {"ownerReferences": [owner]}}, {"metadata": {"ownerReferences": None}}):
+        yield
+
+
+@contextmanager
+def ipip_turned_on(api: Api) -> Iterator[None]:
+    """IPIP is turned on in FelixConfiguration."""
+    path = "/apis/projectcalico.org/v3/felixconfigurations/default"
+    api.merge(path, {"spec": {"ipipEnabled": True}})
+    yield
+    api.merge(path, {"spec": {"ipipEnabled": False}})
+
+
+EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
+    item.__name__: item
+    for item in (
+        cluster_dns_on,
+        typha_on,
+        no_kube_controllers,
+        typha_waits_for_a_node,
+        endpoint_config_map_gone,
+        pool_without_encapsulation,
+        address_not_announced,
+        plugin_not_installed,
+        windows_laid_by_the_operator,
+        ipip_turned_on,
+    )
+}

@@ -1,0 +1,57 @@
+"""docs/modes.md and what the program says of kinds of clusters are what the rows and detection say now."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from conformance import cli
+from conformance.catalog import catalog
+from conformance.catalog.kinds import DATA
+from tests.detection import kinds
+from tests.detection.table import read
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, dict[str, object]]:
+    return kinds.expected()
+
+
+def test_the_page_and_the_packaged_table_are_current(expected: dict[str, dict[str, object]]) -> None:
+    command = "python -m tests.detection.kinds writes it anew"
+    written = yaml.safe_load(DATA.read_text(encoding="utf-8"))["vxlan"]["claims"]
+    for entry in expected.values():  # a claim that was just begun is in neither
+        claims = entry["claims"]
+        assert isinstance(claims, dict)
+        entry["claims"] = {claim: said for claim, said in claims.items() if claim in written or said != kinds.TEST}
+    assert kinds.packaged(expected) == DATA.read_text(encoding="utf-8"), command
+    assert kinds.page(expected) == kinds.PAGE.read_text(encoding="utf-8"), command
+
+
+def test_a_kind_with_a_profile_says_what_its_clean_row_says(expected: dict[str, dict[str, object]]) -> None:
+    clean, told = read().clean_of("small"), expected["small"]["claims"]
+    assert isinstance(told, dict)
+    assert {claim: told[claim] for claim in clean} == clean
+    assert set(told) <= set(catalog())
+
+
+def test_every_profile_of_the_table_is_known_or_is_a_release_as_shipped() -> None:
+    known = {kind.profile for kind in kinds.KINDS.values()}
+    others = {name for name in read().profiles if name not in known}
+    assert others == {"vxlan-v3.30", "ten-nodes", "v3.29-as-shipped", "v3.31-as-shipped", "v3.32-as-shipped"}
+
+
+def test_the_program_lists_kinds_and_tells_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["claims"]) == 0
+    assert "bgp              Calico BGP by operator" in capsys.readouterr().out
+    assert cli.main(["claims", "--kind", "bgp"]) == 0
+    out = capsys.readouterr().out
+    assert "  ENC-6     waits for a profile BGP peering is combined with no overlay, neither VXLAN nor IPIP." in out
+    assert "  VXLAN-1   NOT_APPLICABLE      it is about mode vxlan" in out
+    assert cli.main(["claims", "--kind", "docker"]) == 0
+    assert "no profile of the lab is built" in capsys.readouterr().out
+
+
+def test_an_unknown_kind_is_named_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["claims", "--kind", "gce"]) == 4
+    assert "--kind gce: there are vxlan, small," in capsys.readouterr().err

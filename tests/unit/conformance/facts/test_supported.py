@@ -1,0 +1,69 @@
+"""What documents list is looked up by version; what a table does not know decides nothing; every row has a place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.catalog import load, tables
+from conformance.catalog.loading import DATA
+from conformance.facts.supported import Supported
+from conformance.model.facts import Fact
+from tests.unit.conformance.facts.test_objects import facts, values
+
+PLACE = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{12,40}:\S+")
+
+
+def supported(calico: str | None = "v3.31.2", **more: str | None) -> Supported:
+    known = {"platform": "self-managed", "cni": "Calico", "mode": "vxlan", "kubernetes_version": "v1.34.1"} | more
+    found: dict[str, Any] = {name: Fact(value, "p") for name, value in known.items()}
+    return Supported(replace(facts(), calico_version=Fact(calico, "v"), **found))
+
+
+@pytest.mark.parametrize(("table", "source"), [(name, row.source) for name, rows in tables().items() for row in rows])
+def test_every_row_says_where_it_was_read(table: str, source: str) -> None:
+    documents = yaml.safe_load((DATA / "documents.yaml").read_text(encoding="utf-8"))["documents"]
+    document, _, versions = source.partition(" ")
+    assert PLACE.fullmatch(source) or (document in documents and re.fullmatch(r"v3[.]\d+-v3[.]\d+", versions)), table
+    assert load(DATA)
+
+
+def test_a_listed_platform_network_and_release_are_listed() -> None:
+    one = supported()
+    assert values(one.platform() | one.network() | one.kubernetes()) == {
+        "the platform": "listed", "the network of Windows pods": "listed", "the release of Kubernetes": "listed"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("platform", ["k3s", "gke", "kind", "mke"])
+def test_another_platform_is_named_with_those_that_are_listed(platform: str) -> None:
+    (found,) = supported(platform=platform).platform().values()
+    assert str(found.value).startswith(f"{platform}, where self-managed, ")
+
+
+def test_calicos_own_plugin_on_eks_was_listed_once() -> None:
+    assert list(values(supported("v3.19.4", platform="eks").network()).values()) == ["listed"]
+    (today,) = values(supported(platform="eks").network()).values()
+    assert today == "eks: Calico in vxlan, where AmazonVPC in policy-only are listed"
+
+
+def test_an_unknown_fact_and_a_version_that_no_table_has_decide_nothing() -> None:
+    assert list(values(supported(mode=None).network()).values()) == [None]
+    (old,) = supported("v3.19.4").kubernetes().values()
+    assert old.value is None
+    assert old.source == "not in the table: Calico v3.19.4 (v)"
+
+
+def test_a_release_of_kubernetes_counts_without_its_patch() -> None:
+    assert list(values(supported(kubernetes_version="v1.35.9+rke2r1").kubernetes()).values()) == ["listed"]
+    (old,) = values(supported(kubernetes_version="v1.31.0").kubernetes()).values()
+    assert old == "1.31, where 1.32, 1.33, 1.34, 1.35 are listed"
+
+
+def test_an_unsupported_platform_is_one_that_the_documents_name() -> None:
+    assert list(values(supported("v3.17.0", platform="aks").unsupported()).values()) == ["listed"]
+    assert list(values(supported("v3.17.0", platform="self-managed").unsupported()).values()) == ["not named"]
