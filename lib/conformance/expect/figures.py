@@ -67,16 +67,22 @@ class FigureLog:
         self._timed.add(change)
         times: dict[tuple[OS, bool], list[tuple[float, float, float]]] = {}
         for path, row in turned:
-            judged = [
+            asked = [
                 (
+                    attempt.at,
+                    attempt.at + (attempt.seen.seconds if path.want else 0.0),
                     as_wanted(attempt.seen, path.want),
-                    max(0.0, began - change.at + attempt.at + (attempt.seen.seconds if path.want else 0.0)),
                 )
                 for attempt in _until(path, row)
                 if attempt.seen is not None
             ]
-            if path.want:  # what left before the path was open is answered when its SYN is sent again
-                judged.sort(key=lambda one: one[1])
+            if path.want:  # what left before the path was open waits for its SYN to be sent again, or fails
+                opened = min(answered for _, answered, right in asked if right)
+                asked = [
+                    (at, opened if at <= opened else answered, right) for at, answered, right in asked
+                    if right or at > opened
+                ]  # fmt: skip
+            judged = [(right, max(0.0, began - change.at + when)) for _, when, right in asked]
             fits = [right for right, _ in judged]
             wrong = [when for right, when in judged if not right]
             found_at = (judged[fits.index(True)][1], judged[_stable_from(fits)][1], wrong[-1] if wrong else 0.0)

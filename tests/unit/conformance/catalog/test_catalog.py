@@ -378,7 +378,8 @@ def test_a_part_has_conditions_of_its_own(wanted: dict[str, Any], known: dict[st
 @pytest.mark.parametrize("name", ["ipam", "windows_plane", "single_network", "mesh", "dual_stack"])
 def test_what_nobody_has_read_is_never_taken_for_another_sort_of_cluster(name: str) -> None:
     wanted = {"ipam": ["calico-ipam"], "windows_plane": ["overlay"]}.get(name, True)
-    assert isinstance(part_outcome({name: wanted}, replace(facts(), ipam=Fact(None, "-"))), Undecided)
+    unread = replace(facts(), ipam=Fact(None, "-"), single_network=Fact(None, "-"))
+    assert isinstance(part_outcome({name: wanted}, unread), Undecided)
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,17 @@ def test_an_opening_is_timed_by_the_first_answer_and_not_by_what_left_before_it(
     assert (effect.first_correct, effect.stable) == (0.302, 0.302)
 
 
+def test_what_left_before_an_opening_and_failed_after_it_is_part_of_no_figure() -> None:
+    attempt = Attempt(source=FRIEND, target=SERVER, kind=Kind.TCP, give_up_after=0.8)
+    path, log = Path(attempt, True, Rule(agree=2, agree_span=0.5, hold=1.0, near=1.0, within=30.0)), FigureLog()
+    for asked, seen, seconds in ((0.0, DROPPED, 0.8), (0.1, UP, 0.002), (0.7, UP, 0.002)):
+        answer = replace(observation(attempt, seen), seconds=seconds)
+        path.answer(path.ask(asked), answer, at=asked, error=0.0, came=asked + seconds)
+    log.took_effect(PolicyChange(what="x", at=10.0, enforced_at="target"), [(path, path.tries[-2:])], began=10.0)
+    (effect,) = log.figures().effects
+    assert (effect.first_correct, effect.stable) == (0.102, 0.102)
+
+
 def test_a_denial_that_is_there_at_once_was_never_exposed(story: Story) -> None:
     story.begins()
     story.changes(friend=[UP], stranger=[DROPPED])
