@@ -9,7 +9,7 @@ NEW = "the new pods have the selected label, and Felix was ready before they cam
 
 @each_os("os")
 @manifest("policy/over-time/only_the_friend.yaml")
-@verifies("XPOL-18", part="{os} nodes", alone_on="{os}", provisional=True)
+@verifies("XPOL-18", part="{os} nodes", alone_on="{os}")
 def test_who_is_kept_out_stays_out_while_felix_restarts_and_of_pods_that_come_then(
     *,
     policy: Policy,

@@ -9,7 +9,7 @@ BACK = "kube-proxy has programmed its node's Services anew"
 
 @each_os("os")
 @manifest("policy/over-time/only_the_friend.yaml")
-@verifies("XPOL-19", part="{os} nodes", alone_on="{os}", provisional=True)
+@verifies("XPOL-19", part="{os} nodes", alone_on="{os}")
 def test_who_is_kept_out_stays_out_while_kube_proxy_restarts(
     *,
     pods: WorkerPods,

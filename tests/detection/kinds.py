@@ -57,7 +57,7 @@ KINDS = {
     "etcd": Kind("etcd datastore, Calico VXLAN as services", "", "etcd-services"),
     "1903": Kind("Windows 1903"),
     "20H2": Kind("Windows Server 20H2"),
-    "2025": Kind("Windows Server 2025"),
+    "2025": Kind("Windows Server 2025", "windows-2025"),
     "docker": Kind("Docker in place of containerd"),
 }  # fmt: skip
 HEAD = """\

@@ -38,7 +38,14 @@ def test_a_kind_with_a_profile_says_what_its_clean_row_says(expected: dict[str, 
 def test_every_profile_of_the_table_is_known_or_is_a_release_as_shipped() -> None:
     known = {kind.profile for kind in kinds.KINDS.values()}
     others = {name for name in read().profiles if name not in known}
-    assert others == {"vxlan-v3.30", "ten-nodes", "v3.29-as-shipped", "v3.31-as-shipped", "v3.32-as-shipped"}
+    assert others == {
+        "vxlan-v3.30",
+        "ten-nodes",
+        "l2bridge",
+        "v3.29-as-shipped",
+        "v3.31-as-shipped",
+        "v3.32-as-shipped",
+    }
 
 
 def test_the_program_lists_kinds_and_tells_of_one(capsys: pytest.CaptureFixture[str]) -> None:

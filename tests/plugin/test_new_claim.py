@@ -76,7 +76,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stdout + done.stderr
     after = contents(made)
     touched = sorted(name for name in after.keys() | before.keys() if after.get(name) != before.get(name))
-    assert touched == ["lib/conformance/catalog/data/ipam.yaml", "suites/ipam/test_ipam_13.py"]
+    assert touched == ["lib/conformance/catalog/data/ipam.yaml", "suites/ipam/test_ipam_15.py"]
     assert len(touched) <= AT_MOST
     assert done.stdout.splitlines()[:-1] == touched
     return made
