@@ -66,7 +66,7 @@ class Beyond:
         pings = self._pings([(source, there.address) for source, there in pod_pairs])
         for (source, there), ran in zip(pod_pairs, pings, strict=True):
             so = f"ping does not pass between Linux pods either, so that of Windows pods shows nothing ({because})"
-            self._demand_reply(source, there.address, self._said(source, ran), so, LOOK_AT_ICMP)
+            self._demand_reply(source, _named(there), self._said(source, ran), so, LOOK_AT_ICMP)
 
     def ping(self, pod_pairs: PodPairs, *, because: str) -> None:
         """Each pod's ping of the other of its pair is answered, the first or one that is tried again."""
@@ -81,7 +81,7 @@ class Beyond:
             if said[-1].replied:
                 tally.right(source, there, f"{because}; {PING_UNTOLD}")
             else:
-                wrong: Exception = self._wrong(source, there.address, said, because)
+                wrong: Exception = self._wrong(source, _named(there), said, because)
                 policies = self.expect.context.others
                 if by := policies.excuse(source, there.tcp(0), "closed", protocol="ICMP"):
                     wrong = others.decided(policies, str(wrong), by)
@@ -195,6 +195,11 @@ class Beyond:
             f"  printed   {said[-1].text[:300]}\n"
             f"  do        {LOOK_AT_ICMP}"
         )
+
+
+def _named(pod: Workload) -> str:
+    """The address of a pod that is pinged, and which pod that is: either end's node may be what is wrong."""
+    return f"{pod.address} ({pod.label})"
 
 
 @dataclass(frozen=True, kw_only=True)
