@@ -9,7 +9,7 @@ DO = "compare DATASTORE_TYPE and the kubeconfig of Calico on the Windows node wi
 @verifies("DS-1", part="annotations")
 def test_every_windows_node_writes_its_address_here(calico: CalicoObjects, requires: Readings) -> None:
     because = "Calico's start on a node writes the node's address into its own datastore"
-    requires.that(calico.announced, "its own address", on=calico.windows, because=because, do=DO)
+    requires.that(calico.announced, "an address", on=calico.windows, because=because, do=DO)
 
 
 @verifies("DS-1", part="addresses", applies={"ipam": ["calico-ipam"]})

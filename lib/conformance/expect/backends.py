@@ -31,6 +31,9 @@ need: kube-proxy chooses at random, so of ``n`` backends some are missed by ``m`
 ``n * e^(-m/n)``."""
 LARGE = 5000
 """Bytes of an answer that no packet holds: addresses have to be rewritten in each of several."""
+NOBODY = frozenset({Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
+"""What it looks like that nobody is behind a Service: kube-proxy refuses, or leaves the packet to die.  A connection
+that is reset or closed was one."""
 AT_LEAST = 12
 """Connections of one source in a round, however few the backends are: a Service may still lead to one that went."""
 
@@ -89,7 +92,7 @@ class Backends:
     def none(self, sources: Iterable[Workload], target: Target, *, because: str) -> None:
         """No source's connection to the target is answered any more: it has no backend.  Raises Nonconformance."""
         attempts = [self._attempt(source, target, Kind.TCP) for source in sources]
-        self._polled(attempts, lambda one: one.verdict is not Verdict.CONNECTED, "no connection", because)
+        self._polled(attempts, lambda one: one.verdict in NOBODY, "no connection", because)
 
     def answer_whole(self, pairs: Iterable[Pair], *, because: str) -> None:
         """What a client sends in :data:`LARGE` bytes comes back from a backend whole.  Raises Nonconformance."""

@@ -97,7 +97,7 @@ class StreamExpect:
 
     def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
         """How streams stand once none hangs in the balance: a loss has recovered or had its time to, a stall lasts."""
-        patience = self._patience(streams)
+        patience, self._given = self._patience(streams), 0.0
         states = self.streams.look(streams)
         if all(not state.lost for state in states):
             return states

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect.engine.answered import ARRIVED, as_wanted, default_kind
@@ -16,7 +17,7 @@ from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.counted import counted
 from conformance.model.endpoint import Target
-from conformance.model.observation import Observation
+from conformance.model.observation import DENIED_VERDICTS, Observation
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -53,18 +54,19 @@ class Throughout:
 
         All are asked at the cadence of their source's system, from a moment before the work begins to one after it has
         ended.  Raises what the work raises, Nonconformance with the second in which a path was first seen open, and
-        ControlBroken for a path whose source got nowhere.
+        ControlBroken for a path that was open once, that ended otherwise than denials do, or whose source got nowhere
+        at the end.
         """
         shut, opened = self._paths(closed, want=False), self._paths(beside, want=True)
         stop = threading.Event()
-        asking = threading.Thread(target=self._ask, args=([*shut, *opened], stop), name="asks throughout")
-        asking.start()
-        try:
-            work()
-        finally:
-            stop.set()
-            asking.join()
-        alive = {one.attempt.source.uid for one in opened if any(as_wanted(seen, True) for _, seen in one.seen)}
+        with ThreadPoolExecutor(1, thread_name_prefix="asks throughout") as pool:
+            asking = pool.submit(self._ask, [*shut, *opened], stop)
+            try:
+                work()
+            finally:
+                stop.set()
+        asking.result()  # what breaks it is no silence of the paths
+        alive = {one.attempt.source.uid for one in opened if one.seen and as_wanted(_newest(one), True)}
         tally = Tally(self.expect.context, "closed")
         for one in shut:
             if problem := self._problem(one, shut, alive, because):
@@ -113,29 +115,45 @@ class Throughout:
 
     def _problem(self, one: _Asked, all_closed: Sequence[_Asked], alive: set[str], because: str) -> Exception | None:
         """What is wrong with a path that was to be closed."""
-        if one.error is not None:
-            return one.error
-        attempt = one.attempt
+        attempt, all_seen = one.attempt, [seen for _, seen in one.seen]
         reached = [(at, seen) for at, seen in one.seen if seen.verdict in ARRIVED]
         there = sum(
             seen.verdict in ARRIVED for other in all_closed if other.target == one.target for _, seen in other.seen
         )
+        seconds = max((at for at, _ in one.seen), default=0.0)
+        line = message.connectivity(
+            self.expect.context.claims, attempt, expected="TIMED_OUT all the while", because=because,
+            seen=all_seen, seconds=seconds, further={"policies": self._policies},
+        )  # fmt: skip
         if reached and there >= AGREE:
             first, last = reached[0][0], reached[-1][0]
-            text = message.connectivity(
-                self.expect.context.claims, attempt, expected="TIMED_OUT all the while", because=because,
-                seen=[seen for _, seen in one.seen], seconds=one.seen[-1][0],
-                further={
-                    "open": f"from {first:.1f} s to {last:.1f} s after the beginning",
-                    "policies": "; ".join(self.expect.context.policies()) or "none of this test",
-                    "do": f"read Felix' log on node {one.target.backends[0].node} for those seconds",
-                },
-            )  # fmt: skip
+            further = {
+                "open": f"from {first:.1f} s to {last:.1f} s after the beginning",
+                "policies": self._policies,
+                "do": f"read Felix' log on node {one.target.backends[0].node} for those seconds",
+            }
+            text = replace(line, lines={**line.lines, **further})
             verdict = Nonconformance(text, seen=[seen for _, seen in reached])
             return unless_changed(self.expect, [attempt.source, *one.target.backends], verdict, want=False)
-        if attempt.source.uid not in alive or not one.seen:
-            return ControlBroken(
-                f"{attempt.label}: its source got through to nobody meanwhile, so that its silence proves nothing",
-                control="beside",
-            )
-        return None
+        if one.error is not None:
+            return one.error
+        why = ""
+        if reached:
+            why = f"a single connection got through, after {reached[0][0]:.1f} s, which alone shows nothing"
+        elif any(seen.verdict not in DENIED_VERDICTS for seen in all_seen):
+            why = "which is no denial"
+        elif attempt.source.uid not in alive or not one.seen:
+            why = "and its source got through to nobody at the end, so that its silence proves nothing"
+        if not why:
+            return None
+        text = replace(line, so=why, lines={**line.lines, "do": "run it again; then look at the source's node"})
+        return ControlBroken(message.of_control(text), control="all the while", seen=all_seen)
+
+    @property
+    def _policies(self) -> str:
+        return "; ".join(self.expect.context.policies()) or "none of this test"
+
+
+def _newest(one: _Asked) -> Observation:
+    """What the attempt that left last found."""
+    return max(one.seen, key=lambda each: each[0])[1]

@@ -198,12 +198,9 @@ class CalicoObjects:
         return {"mode and datastore": Fact(phrase, source)}
 
     def announced(self, node: str) -> dict[str, Fact[str]]:
-        """What a node announces as its address: ``its own address``, or what else."""
-        found = self._kube.get("v1", "Node", node)
-        told = (found["metadata"].get("annotations") or {}).get(ADDRESS, "")
-        own = {item["address"] for item in (found.get("status") or {}).get("addresses") or []}
-        value = "its own address" if told.partition("/")[0] in own else told or "none"
-        return {f"annotation {ADDRESS} of node {node}": Fact(value, told or "(none)")}
+        """Whether a node announces ``an address``; whether that is its own its host alone says, which may have many."""
+        told = (self._kube.get("v1", "Node", node)["metadata"].get("annotations") or {}).get(ADDRESS, "")
+        return {f"annotation {ADDRESS} of node {node}": Fact("an address" if told else "none", told or "(none)")}
 
     def datastore_types(self) -> dict[str, Fact[str]]:
         """DATASTORE_TYPE of Calico on Linux and on Windows: ``the same``, or both.

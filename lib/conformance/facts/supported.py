@@ -41,11 +41,13 @@ class Supported:
 
     def _looked_up(self, table: str, there: Fact[str]) -> Fact[str]:
         calico = self._facts.calico_version
-        known = row(table, calico.value)
         if there.value is None:
             return there
+        if calico.value is None:
+            return Fact(None, f"Calico's version is not known: {calico.source}")
+        known = row(table, calico.value)
         if known is None:
-            return Fact(None, f"not in the table: Calico {calico.value or 'of an unknown version'} ({calico.source})")
+            return Fact(None, f"not in the table: Calico {calico.value} ({calico.source})")
         own = [item.partition(": ")[2] for item in known.listed if item.startswith(f"{there.value.split(': ')[0]}: ")]
         others = own or known.listed
         value = LISTED if there.value in known.listed else f"{there.value}, where {', '.join(others)} are listed"

@@ -117,6 +117,12 @@ def test_a_service_without_backends_may_refuse_or_say_nothing_once_it_has_lost_t
     empty(by_turns("a"), Verdict.TIMED_OUT)
 
 
+@pytest.mark.parametrize("verdict", [Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER])
+def test_a_service_without_backends_takes_no_connection_either(verdict: Verdict) -> None:
+    with pytest.raises(Nonconformance, match=f"expected no connection, observed {verdict}"):
+        empty(verdict)
+
+
 def test_a_service_that_goes_on_leading_to_what_it_has_lost_is_wrong() -> None:
     with pytest.raises(Nonconformance, match="expected no connection, observed CONNECTED"):
         empty(by_turns("a"))

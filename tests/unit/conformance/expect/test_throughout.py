@@ -10,11 +10,13 @@ from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
 from conformance.expect.context import Context
 from conformance.expect.throughout import Throughout
 from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
-from conformance.model.observation import Verdict
+from conformance.model.endpoint import Target
+from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation, target, workload
 
 STRANGER, SERVER = workload("stranger", "windows"), workload("server")
 TARGET = replace(target(), backends=(SERVER,))
@@ -27,7 +29,7 @@ def throughout(*answers: Answer, decided: list[Decision] | None = None) -> Throu
     return Throughout(Expect(prober, load_timings(), Context(claims=("XPOL-18",), keep=keep.extend), prober.clock))
 
 
-def asked(one: Throughout, seconds: float = 10.0, *, alive: bool = True) -> None:
+def asked(one: Throughout, seconds: float = 10.0, *, alive: bool = True, friend: Target = BYSTANDER) -> None:
     """Ask until so many seconds are over, by the clock of the script."""
     clock = one.expect.prober.clock  # type: ignore[attr-defined]
 
@@ -35,7 +37,7 @@ def asked(one: Throughout, seconds: float = 10.0, *, alive: bool = True) -> None
         while clock.now < seconds:
             pass
 
-    beside = [(STRANGER, BYSTANDER)] if alive else []
+    beside = [(STRANGER, friend)] if alive else []
     one.closed_while(work, closed=[[(STRANGER, TARGET)]], beside=[beside] if beside else [], because="it stays")
 
 
@@ -56,8 +58,17 @@ def test_a_path_that_opens_and_closes_again_is_told_with_its_seconds() -> None:
     assert any("read Felix' log on node linux-1" in line for line in rest)
 
 
-def test_a_single_connection_is_none() -> None:
-    asked(throughout(DROPPED, DROPPED, UP, DROPPED))
+def test_a_single_connection_shows_neither_that_it_opened_nor_that_it_stayed_closed() -> None:
+    decided: list[Decision] = []
+    with pytest.raises(ControlBroken, match="a single connection got through"):
+        asked(throughout(DROPPED, DROPPED, UP, DROPPED, decided=decided))
+    assert [one.verdict for one in decided] == [ClaimVerdict.INCONCLUSIVE]
+
+
+@pytest.mark.parametrize("other", [Verdict.UNREACHABLE, Verdict.PROHIBITED])
+def test_what_is_no_denial_is_none(other: Verdict) -> None:
+    with pytest.raises(ControlBroken, match=r"observed .*: which is no denial"):
+        asked(throughout(DROPPED, DROPPED, other))
 
 
 def test_a_source_that_gets_nowhere_proves_nothing() -> None:
@@ -65,9 +76,32 @@ def test_a_source_that_gets_nowhere_proves_nothing() -> None:
         asked(throughout(DROPPED), alive=False)
 
 
+def test_a_source_that_got_through_at_first_alone_proves_nothing_of_the_rest() -> None:
+    friend, heard = replace(TARGET, host="10.0.0.99"), [UP, UP]
+
+    def answer(attempt: Attempt, number: int) -> Observation:
+        return observation(attempt, heard.pop() if attempt.target == friend and heard else DROPPED)
+
+    with pytest.raises(ControlBroken, match="got through to nobody at the end"):
+        asked(throughout(answer), friend=friend)
+
+
+def test_what_breaks_the_asking_itself_is_raised_and_no_silence() -> None:
+    def answer(attempt: Attempt, number: int) -> Observation:
+        raise OSError("no more threads")
+
+    with pytest.raises(OSError, match="no more threads"):
+        throughout(answer).closed_while(lambda: None, closed=[[(STRANGER, TARGET)]], beside=[], because="it stays")
+
+
 def test_a_broken_probe_is_no_denial() -> None:
     with pytest.raises(ProbeBroken):
         asked(throughout(DROPPED, ProbeBroken("no answer")))
+
+
+def test_what_got_through_is_told_although_the_probe_broke_later() -> None:
+    with pytest.raises(Nonconformance):
+        asked(throughout(DROPPED, UP, UP, UP, ProbeBroken("no answer")))
 
 
 def test_what_the_work_raises_is_raised() -> None:

@@ -58,6 +58,13 @@ def test_an_unknown_fact_and_a_version_that_no_table_has_decide_nothing() -> Non
     assert old.source == "not in the table: Calico v3.19.4 (v)"
 
 
+def test_without_calicos_version_no_row_is_the_right_one() -> None:
+    one = supported(None)
+    for found in (one.platform(), one.network(), one.kubernetes(), one.unsupported()):
+        (fact,) = found.values()
+        assert fact == Fact(None, "Calico's version is not known: v")
+
+
 def test_a_release_of_kubernetes_counts_without_its_patch() -> None:
     assert list(values(supported(kubernetes_version="v1.35.9+rke2r1").kubernetes()).values()) == ["listed"]
     (old,) = values(supported(kubernetes_version="v1.31.0").kubernetes()).values()
