@@ -101,6 +101,16 @@ def test_a_loss_with_a_late_recovery_gets_more_time_on_a_machine_that_is_late() 
     assert machine.given == 1
 
 
+def test_time_that_one_loss_got_is_no_other_losss() -> None:
+    expected = Expectations(ScriptedStreams(state(RESET, STALLED, RECOVER + 0.5)))
+    machine = on_a_late_machine(expected)
+    streams = expected.streams.open((LINUX, WINDOWS))
+    judged(expected, streams)
+    machine.more = lambda budget, since: 0.0  # type: ignore[method-assign]  # it is in time again
+    with pytest.raises(Nonconformance, match="a new connection within"):
+        judged(expected, streams)
+
+
 @pytest.mark.parametrize(("shared", "error"), [(True, EnvironmentBroken), (False, Nonconformance)])
 def test_a_loss_without_recovery_on_a_machine_that_is_late_says_nothing_only_where_the_lab_shares_it(
     shared: bool, error: type[Exception]
