@@ -398,80 +398,6 @@ def tunnel_without_mac(api: Api) -> Iterator[None]:
     api.merge(path, {"metadata": {"annotations": {name: before}}})
 
 
-V3 = "/apis/projectcalico.org/v3"
-OF_RUNS = "kubernetes.io/metadata.name contains 'calico-demo'"
-"""Selects what every run makes."""
-
-
-@contextmanager
-def policies_of_others(api: Api, tier: str, **specs: dict[str, Any]) -> Iterator[None]:
-    """GlobalNetworkPolicies of somebody else, by name, in a tier that passes what is left; empty: in default."""
-    policies, tiers = f"{V3}/globalnetworkpolicies", f"{V3}/tiers"
-    if tier:
-        spec: dict[str, Any] = {"order": 5, "defaultAction": "Pass"}
-        api(
-            "POST",
-            tiers,
-            {"apiVersion": "projectcalico.org/v3", "kind": "Tier", "metadata": {"name": tier}, "spec": spec},
-        )
-    names = [f"{tier}.{name}" if tier else name for name in specs]
-    for name, spec in zip(names, specs.values(), strict=True):
-        body = {"apiVersion": "projectcalico.org/v3", "kind": "GlobalNetworkPolicy", "metadata": {"name": name}}
-        api("POST", policies, body | {"spec": spec | ({"tier": tier} if tier else {})})
-    yield
-    for name in names:
-        api("DELETE", f"{policies}/{name}")
-    if tier:
-        api("DELETE", f"{tiers}/{tier}")
-
-
-def foreign_policy_denies_ingress(api: Api) -> contextlib.AbstractContextManager[None]:
-    """A GlobalNetworkPolicy that is not the suite's denies ingress to every pod of the suite."""
-    deny = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "order": 1, "ingress": [{"action": "Deny"}]}
-    return policies_of_others(api, "", **{"company-wide": deny})
-
-
-def foreign_policy_may_deny_ingress(api: Api) -> contextlib.AbstractContextManager[None]:
-    """The same, of one whose selector is of no language that anybody but its Calico reads: of service accounts."""
-    deny = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "order": 1, "ingress": [{"action": "Deny"}]}
-    return policies_of_others(api, "", **{"company-wide": deny | {"serviceAccountSelector": "!has(exempt)"}})
-
-
-def foreign_tier_allows(api: Api) -> contextlib.AbstractContextManager[None]:
-    """A GlobalNetworkPolicy of an earlier tier, which is not the suite's, lets in everything."""
-    allow = {"namespaceSelector": OF_RUNS, "types": ["Ingress", "Egress"], "order": 1}
-    return policies_of_others(
-        api, "platform", friendly=allow | {"ingress": [{"action": "Allow"}], "egress": [{"action": "Allow"}]}
-    )
-
-
-@contextmanager
-def default_deny_in_new_namespaces(api: Api) -> Iterator[None]:
-    """Each namespace gets a NetworkPolicy that lets nothing in as soon as it is there, as Kyverno or Capsule make."""
-    spec = {"podSelector": {}, "policyTypes": ["Ingress"]}
-
-    def deny(namespace: Any) -> None:
-        name = namespace["metadata"]["name"]
-        if name.startswith("calico-demo"):
-            meta = {"name": "generated-default-deny"}
-            body = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": meta, "spec": spec}
-            api("POST", f"/apis/networking.k8s.io/v1/namespaces/{name}/networkpolicies", body)
-
-    with on_each(api, "/api/v1/namespaces", deny):
-        yield
-
-
-@contextmanager
-def harmless_policies_of_others(api: Api) -> Iterator[None]:
-    """An earlier tier allows DNS to all and logs, and an egress policy of everybody's allows everything."""
-    dns = {"action": "Allow", "protocol": "UDP", "destination": {"ports": [53]}}
-    log = {"selector": "all()", "types": ["Ingress"], "order": 2, "ingress": [{"action": "Log"}]}
-    out = {"selector": "all()", "types": ["Egress"], "order": 9000, "egress": [{"action": "Allow"}]}
-    early = {"dns": {"selector": "all()", "types": ["Egress"], "order": 1, "egress": [dns]}, "log": log}
-    with policies_of_others(api, "platform", **early), policies_of_others(api, "", **{"go-anywhere": out}):
-        yield
-
-
 @contextmanager
 def pods_never_go(api: Api) -> Iterator[None]:
     """Every pod of a namespace that is filled to be deleted gets a finalizer that nobody removes."""
@@ -530,12 +456,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         announces_an_address_of_nobody,
         tunnel_of_another_block,
         tunnel_without_mac,
-        foreign_policy_denies_ingress,
-        foreign_policy_may_deny_ingress,
-        foreign_tier_allows,
-        harmless_policies_of_others,
         pods_never_go,
         services_end_with_a_policy,
-        default_deny_in_new_namespaces,
     )
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.detection import cluster_edits, policies_of_others, reading_edits
 from tests.detection.table import DEFAULT, OUTSIDE, RED, Row, Table, read
 
 PAGE = Path(__file__).parents[2] / "docs" / "detection.md"
@@ -35,6 +36,14 @@ node of the row. In a row about one node, the first line of every red reason nam
 """
 _ANY_TEXT = re.compile(r"(?:\.|\[[^]]+\])[*+]")
 _ANY_CHARACTER = re.compile(r"\[[^]]+\]")
+
+
+EDITS = (cluster_edits, policies_of_others, reading_edits)
+
+
+def _file(edit: str) -> str:
+    """Where a change through the API stands."""
+    return next(f"{edits.__name__.rpartition('.')[2]}.py" for edits in EDITS if edit in edits.EDITS)
 
 
 def page(table: Table) -> str:
@@ -104,7 +113,7 @@ def _how(row: Row) -> str:
     parts += [f"`pytest --external-target={target}`" if target else "no target named"] if target != OUTSIDE else []
     parts += [f"`--set {item}`" for item in row.set] + [f"`faults inject {fault}`" for fault in row.faults]
     parts += [f"`service-backend-missing` on {', '.join(row.on_service)}"] if row.on_service else []
-    parts += [f"`{row.edit}` in cluster_edits.py"] if row.edit else []
+    parts += [f"`{row.edit}` in {_file(row.edit.partition(' ')[0])}"] if row.edit else []
     parts += [f"`-k {row.only}`"] if row.only else []
     parts += [f"`{row.patch}` in patched_lab.py"] if row.patch else []
     return ", ".join(parts) or "nothing"

@@ -55,8 +55,8 @@ class Row:
     faults: tuple[str, ...] = ()
     """``hybridlab faults inject``, before the run."""
     edit: str = ""
-    """Name of a change through the API (cluster_edits.py), before or during the run; ``NAME NODE`` where it is one of a
-    node."""
+    """Name of a change through the API (``*_edits.py``, policies_of_others.py), before or during the run;
+    ``NAME NODE`` where it is one of a node."""
     on_service: tuple[str, ...] = ()
     """Nodes on which every Service of the run gets service-backend-missing as soon as it is created; ``NODE for TEXT``:
     only Services whose names end so."""
