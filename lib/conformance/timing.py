@@ -96,10 +96,6 @@ class Settled(Generic[T]):
 
     converged: bool
     answers: tuple[Answer[T], ...]
-    first_correct_after: float | None
-    """Seconds to the first accepted answer, whether it lasted or not; None: there was none."""
-    stable_after: float | None
-    """Seconds to the first of the agreeing answers that ended the wait; None: it did not converge."""
     seconds: float
     """How long the wait took."""
     description: str
@@ -140,14 +136,7 @@ def until(
         raise ValueError(f"until({description}): agree must be at least 1 and within not negative")
     if isinstance(clock, ImaginedClock):
         seen = (Answer(observe(), 0.0, 0.0, accepted=True),)
-        return Settled(
-            converged=True,
-            answers=seen,
-            first_correct_after=0.0,
-            stable_after=0.0,
-            seconds=0.0,
-            description=description,
-        )
+        return Settled(converged=True, answers=seen, seconds=0.0, description=description)
     wait, began = _Wait(observe, accept, Deadline(within, clock), description), clock.monotonic()
 
     def given_up() -> bool:
@@ -170,12 +159,9 @@ def until(
         return now
 
     wait.run(over, given_up, pause, clock)
-    converged = wait.consecutive >= agree
     return Settled(
-        converged=converged,
+        converged=wait.consecutive >= agree,
         answers=tuple(wait.answers),
-        first_correct_after=next((answer.came_at for answer in wait.answers if answer.accepted), None),
-        stable_after=wait.answers[-wait.consecutive].came_at if converged else None,
         seconds=wait.deadline.elapsed,
         description=description,
     )
@@ -187,8 +173,6 @@ class Held(Generic[T]):
 
     lasted: bool
     answers: tuple[Answer[T], ...]
-    first_wrong_after: float | None
-    """Seconds to the answer that was not accepted; None: all were."""
     seconds: float
     description: str
 
@@ -217,7 +201,6 @@ def hold(
     return Held(
         lasted=not wrong(),
         answers=tuple(wait.answers),
-        first_wrong_after=wait.answers[-1].came_at if wrong() else None,
         seconds=wait.deadline.elapsed,
         description=description,
     )

@@ -15,9 +15,9 @@ Write = Callable[[str], Awaitable[None]]
 class Display:
     """Objects are shown as they come; objects of one kind in a row share a table's head or a list's blank lines."""
 
-    def __init__(self, write: Write, *, seven: bool, script: str, name: str) -> None:
+    def __init__(self, write: Write, *, script: str, name: str) -> None:
         self._write = write
-        self._seven, self._script, self._name = seven, script, name
+        self._script, self._name = script, name
         self._kind = ""
         """The kind of the objects in the table or list that is open; empty when none is."""
         self._list = False
@@ -50,9 +50,7 @@ class Display:
 
     def _text(self, value: object) -> list[str]:
         if isinstance(value, ErrorRecord):
-            if self._seven:
-                raise NotEmulated("showing an error record")
-            return render(value.fault, self._script, seven=False, name=self._name)
+            return render(value.fault, self._script, name=self._name)
         if isinstance(value, NetObject):
             if value.text is None or value.type_name.startswith(("System.Management", "System.Runtime", "System.Time",
                                                                   "System.Coll")):  # fmt: skip
@@ -71,8 +69,7 @@ class Display:
         if self._kind and (self._kind != value.type_name or not self._list):
             raise NotEmulated("objects of different types in one output")
         if not self._kind:
-            for _ in range(1 if self._seven else 2):
-                await self._line("")
+            await self._blank()
         self._kind, self._list = value.type_name, True
         for line in list_lines(value):
             await self._line(line)
@@ -91,10 +88,13 @@ class Display:
             widths, head = table_head(rows)
             for line in [*head, *(table_row(row, widths) for row in rows)]:
                 await self._line(line)
-        if self._kind and not (self._seven and self._list):
-            for _ in range(1 if self._seven else 2):
-                await self._line("")
+        if self._kind:
+            await self._blank()
         self._kind, self._list = "", False
+
+    async def _blank(self) -> None:
+        for _ in range(2):
+            await self._line("")
 
     async def _line(self, text: str) -> None:
         await self._write(f"{text}\r\n")

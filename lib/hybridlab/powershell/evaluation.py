@@ -42,7 +42,6 @@ class Evaluation(ABC):
     process: Process
     library: Library
     scope: Scope
-    seven: bool
     succeeded: bool
     environment: dict[str, str]
 
@@ -223,7 +222,7 @@ class Evaluation(ABC):
             raise NotEmulated("assignment to a variable of a drive")
         check_assignable(target.name)
         if target.name in PREFERENCES:
-            check_preference(target.name, to_text(value), seven=self.seven)
+            check_preference(target.name, to_text(value))
         if target.name == "null":
             return value
         scope = self.scope.root if target.scope == "global" else self.scope
@@ -329,7 +328,7 @@ class Evaluation(ABC):
             return table_property(owner, name)
         if isinstance(owner, NetObject):
             if key in ("count", "length") and not owner.has(name):
-                if owner.custom and not self.seven:
+                if owner.custom:
                     raise NotEmulated(f"property {name} of a custom object in 5.1")
                 return 1
             return owner.get(name)
@@ -368,7 +367,7 @@ class Evaluation(ABC):
         if isinstance(owner, list):
             raise NotEmulated(f"method {name} of an array")
         if isinstance(owner, str) and not isinstance(owner, Char):
-            return string_method(owner, name, arguments, seven=self.seven)
+            return string_method(owner, name, arguments)
         return plain_method(owner, name, arguments)
 
 

@@ -20,7 +20,7 @@ from hybridlab.powershell.flow import Break, Continue, Exit, Flow, Return
 from hybridlab.powershell.objects import ArrayList, HashTable, NetObject, enumerate_value, to_text, truth
 from hybridlab.powershell.pipelines import run_pipeline
 from hybridlab.powershell.registry import execution_context
-from hybridlab.powershell.reporting import INFORMATION, SILENT, WARNING, Reporting
+from hybridlab.powershell.reporting import INFORMATION, SILENT, Reporting
 from hybridlab.powershell.scope import PREFERENCES, Scope
 from hybridlab.powershell.shell import Library
 from hybridlab.powershell.streams import Emit, Streams
@@ -31,12 +31,10 @@ from hybridlab.runtime.applet import Process
 class Interpreter(Evaluation, Reporting):
     """One run of powershell."""
 
-    def __init__(self, process: Process, library: Library, script: str, *, seven: bool, name: str = "") -> None:
+    def __init__(self, process: Process, library: Library, script: str, *, name: str = "") -> None:
         self.process = process
         self.library = library
         self.script = script
-        self.seven = seven
-        """PowerShell 7 instead of Windows PowerShell 5.1."""
         self.name = name
         """The script file's path; empty for a command."""
         self.environment = dict(process.env)
@@ -47,28 +45,25 @@ class Interpreter(Evaluation, Reporting):
         """Why it is not known whether ``$?`` is true now; empty: it is known."""
         self.errors = ArrayList()
         """``$Error``, the newest first."""
-        self.error_lines: list[str] = []
-        """Errors that were not shown yet because standard error is CLIXML."""
-        self.clixml = False
         self.closing = contextlib.AsyncExitStack()
         """What must be closed when the run ends."""
         self._guarded = False
         """A ``try`` is around what runs now."""
         self._handled: list[Fault] = []
         """Errors whose catch blocks run now, the innermost last."""
-        self._display = Display(self._print, seven=seven, script=script, name=name)
+        self._display = Display(self._print, script=script, name=name)
         self.scope.variables |= self._automatic()
 
     def _automatic(self) -> dict[str, object]:
         folder, _, file = self.name.replace("/", "\\").rpartition("\\")
         windows = to_text(self.process.settings.get("windows_version", "10.0.20348.1"))
         versions = HashTable()
-        text = "7.4.6" if self.seven else f"5.1.{'.'.join(windows.split('.')[2:])}"
+        text = f"5.1.{'.'.join(windows.split('.')[2:])}"
         parts = dict(
             zip(("Major", "Minor", "Build", "Revision"), [int(part) for part in text.split(".")], strict=False)
         )
         versions.set("PSVersion", NetObject("System.Version", parts, text=text))
-        versions.set("PSEdition", "Core" if self.seven else "Desktop")
+        versions.set("PSEdition", "Desktop")
         found: dict[str, object] = {
             **({"executioncontext": execution_context()} if self.process.host is not None else {}),
             "true": True,
@@ -88,11 +83,7 @@ class Interpreter(Evaluation, Reporting):
                 "System.Management.Automation.InvocationInfo",
                 MyCommand=NetObject("System.Management.Automation.ExternalScriptInfo", text=file, Name=file),
             )
-        if self.seven:
-            found |= {"iswindows": True, "islinux": False, "ismacos": False, "iscoreclr": True}
-        else:
-            found |= dict.fromkeys(("iswindows", "islinux", "ismacos", "iscoreclr"))
-        return found
+        return found | dict.fromkeys(("iswindows", "islinux", "ismacos", "iscoreclr"))
 
     # -- the run ---------------------------------------------------------------------------------------------
 
@@ -112,8 +103,6 @@ class Interpreter(Evaluation, Reporting):
         """One object on the host: what came from another stream goes where that stream goes."""
         if isinstance(value, ErrorRecord) and value.merged:
             await self._print_error(value.fault)
-        elif isinstance(value, NetObject) and value.type_name == WARNING:
-            await self.host(f"WARNING: {value.words()}\r\n")
         elif isinstance(value, NetObject) and value.type_name == INFORMATION:
             await self.host(f"{value.words()}\r\n")
         else:
@@ -219,8 +208,7 @@ class Interpreter(Evaluation, Reporting):
                 await self._jump(node, emit)
             case _:
                 value = await self.value(node)
-                if not isinstance(node, s.SubExpression) or not self.seven:
-                    self.succeeded = True
+                self.succeeded = True
                 for item in self.output_of(node, value):
                     await emit(item)
 

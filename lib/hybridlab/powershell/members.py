@@ -130,13 +130,13 @@ def is_string_method(name: str) -> bool:
     return name.lower() in _STRING or name.lower() == "split"
 
 
-def string_method(text: str, name: str, arguments: list[object], *, seven: bool) -> object:
+def string_method(text: str, name: str, arguments: list[object]) -> object:
     """Methods of a string."""
     key = name.lower()
     if any(item is None for item in arguments):
         raise NotEmulated(f"null as an argument of method {name}")
     if key == "split":
-        return _split(text, arguments, seven=seven)
+        return _split(text, arguments)
     counts, method = _STRING.get(key, ((), str))
     if len(arguments) not in counts:
         raise NotEmulated(
@@ -147,8 +147,8 @@ def string_method(text: str, name: str, arguments: list[object], *, seven: bool)
     return method(str(text), *arguments)
 
 
-def _split(text: str, arguments: list[object], *, seven: bool) -> object:
-    """At each of several characters; 7 takes a longer string as one separator, which 5.1 takes as its characters."""
+def _split(text: str, arguments: list[object]) -> object:
+    """At each of several characters."""
     match arguments:
         case []:
             separators = list(" \t\n\r\v\f")
@@ -158,7 +158,7 @@ def _split(text: str, arguments: list[object], *, seven: bool) -> object:
             separators = [to_text(separator)]
         case _:
             raise NotEmulated("method Split with options")
-    if any(len(item) != 1 for item in separators) and not (seven and len(separators) == 1 and separators[0]):
+    if any(len(item) != 1 for item in separators):
         raise NotEmulated("method Split with a separator of several characters")
     parts: list[object] = []
     rest = text

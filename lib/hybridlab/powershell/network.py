@@ -160,7 +160,7 @@ def _words(call: Call) -> list[str]:
             words += [to_text(item) for item in enumerate_value(given.value)]
     if any(not word or '"' in word for word in words):
         raise NotEmulated(f"empty or quoted arguments of {call.name}")
-    if not words and call.name in ("ping", "nslookup", "curl"):
+    if not words and call.name in ("ping", "nslookup"):
         raise NotEmulated(f"{call.name} without arguments")
     return words
 
@@ -182,4 +182,4 @@ def add_to(library: Library) -> None:
         f"-IncludeAllCompartments? {_CIM}",
         _GetNetIPAddress,
     )
-    library.tools |= {name: _tool(name) for name in (*_TOOLS, "curl")}
+    library.tools |= {name: _tool(name) for name in _TOOLS}

@@ -121,12 +121,10 @@ async def _stage(shell: Shell, node: s.Command) -> Stage:
     if isinstance(node.name, s.Literal) and not isinstance(node.name.value, str):
         raise NotEmulated(f"command {node.name.text}")
     key = shell.library.aliases.get(text.lower(), text.lower())
-    if shell.seven and text.lower() in ("curl", "wget"):
-        key = text.lower()  # aliases of 5.1 only
     cmdlet = shell.library.cmdlets.get(key)
     if cmdlet is not None:
-        call = Call(node, cmdlet.name, cmdlet.name if shell.seven else text, await _arguments(shell, node))
-        bind(call, cmdlet.parameters, seven=shell.seven)
+        call = Call(node, cmdlet.name, text, await _arguments(shell, node))
+        bind(call, cmdlet.parameters)
         return cmdlet.make(shell, call)
     tool = key.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe")
     found = shell.library.tools.get(tool)

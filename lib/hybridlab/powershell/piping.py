@@ -194,8 +194,7 @@ def add_to(library: Library) -> None:
     """Register them with their aliases."""
     library.add(
         "ForEach-Object",
-        "Process* Begin End MemberName ArgumentList=Args -InputObject -RemainingScripts -WhatIf=wi? -Confirm=cf? "
-        "7:-Parallel 7:-ThrottleLimit 7:-TimeoutSeconds 7:-AsJob? 7:-UseNewRunspace?",
+        "Process* Begin End MemberName ArgumentList=Args -InputObject -RemainingScripts -WhatIf=wi? -Confirm=cf?",
         _ForEach, "%", "foreach",
     )  # fmt: skip
     switches = " ".join(
@@ -204,13 +203,12 @@ def add_to(library: Library) -> None:
     )
     library.add(
         "Where-Object",
-        f"FilterScript* Property Value {switches} -InputObject -Contains? -NotContains? -In? -NotIn? -Is? -IsNot? "
-        "7:-Not?",
+        f"FilterScript* Property Value {switches} -InputObject -Contains? -NotContains? -In? -NotIn? -Is? -IsNot?",
         _Where, "?", "where",
     )  # fmt: skip
     library.add(
         "Select-Object",
         "Property@0 ExpandProperty First:int -Last -Skip -Unique? -SkipLast -Index -Wait? -ExcludeProperty "
-        "-InputObject 7:-SkipIndex 7:-CaseInsensitive?",
+        "-InputObject",
         _Select, "select",
     )  # fmt: skip

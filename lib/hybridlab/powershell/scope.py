@@ -76,8 +76,7 @@ def check_assignable(name: str) -> None:
         raise NotEmulated(f"assignment to ${name}")
 
 
-def check_preference(name: str, value: str, *, seven: bool) -> None:
+def check_preference(name: str, value: str) -> None:
     """Raise NotEmulated for what a preference refuses, or cannot hold: 5.1 takes Ignore and fails at the next error."""
-    ignores = seven and name == "erroractionpreference" and value.lower() == "ignore"
-    if not (ignores or value.lower() in _ACTIONS):
+    if value.lower() not in _ACTIONS:
         raise NotEmulated(f"assignment of {value!r} to ${name}")

@@ -1,4 +1,4 @@
-"""nc, wget, curl and agnhost connect say and return what the real ones were seen to."""
+"""nc, wget and agnhost connect say and return what the real ones were seen to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hybridlab.runtime.applets.agnhost import agnhost
-from hybridlab.runtime.applets.curl import curl
 from hybridlab.runtime.applets.nc import nc
 from hybridlab.runtime.applets.wget import wget
 
@@ -83,17 +82,6 @@ def test_wget_words_its_failures_as_busybox_does(harness: Harness, closed_port: 
 
 def test_wget_refuses_what_it_does_not_do(harness: Harness) -> None:
     assert harness.run(wget, "wget", "https://127.0.0.1") == Ran(1, "", "not emulated: wget https\n")
-
-
-def test_curl_exits_with_curls_numbers(harness: Harness, closed_port: int) -> None:
-    ran, _ = against(harness, http_answer("page"), curl, "curl", "-s", "-w", " %{{http_code}}", "http://127.0.0.1:{}")
-    assert ran == Ran(0, "page 200", "")
-    assert harness.run(curl, "curl", "-s", f"http://127.0.0.1:{closed_port}") == Ran(7, "", "")
-    assert harness.run(curl, "curl", "-s", "http://nosuch/").code == 6
-    ran, _ = against(harness, silent, curl, "curl", "-sS", "-m", "0.1", "http://127.0.0.1:{}")
-    assert (ran.code, ran.err.startswith("curl: (28) Operation timed out after")) == (28, True)
-    ran, _ = against(harness, http_answer("no", "503 Service Unavailable"), curl, "curl", "-fs", "http://127.0.0.1:{}")
-    assert ran == Ran(22, "", "")
 
 
 def test_agnhost_connect_prints_nothing_or_one_word(harness: Harness, closed_port: int) -> None:

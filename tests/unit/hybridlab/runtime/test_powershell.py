@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -173,18 +172,6 @@ def test_an_error_ends_its_statement_and_the_last_one_decides_the_exit_code(harn
     assert run(harness, "throw 'x'").code == 1
 
 
-def test_encoded_commands_are_utf16_and_report_errors_as_clixml(harness: Harness) -> None:
-    def encode(script: str) -> str:
-        return base64.b64encode(script.encode("utf-16-le")).decode()
-
-    assert run(harness, "-EncodedCommand", encode("'hé'")) == Ran(0, "hé\n", "")
-    ran = run(harness, "-enc", encode("throw 'bad'"))
-    assert (ran.code, ran.err.startswith('#< CLIXML\n<Objs Version="1.1.0.1"')) == (1, True)
-    ran = run(harness, "-OutputFormat", "Text", "-enc", encode("throw 'bad'"))
-    assert ran.err.startswith("bad\nAt line:1 char:1\n")
-    assert run(harness, "-EncodedCommand", "%%%").code == 1
-
-
 def test_a_syntax_error_runs_nothing(harness: Harness) -> None:
     ran = run(harness, "'before'; if (1 { 'x' }")
     assert (ran.code, ran.out) == (1, "")
@@ -217,14 +204,6 @@ def test_powershell_starts_as_slowly_as_it_is_told(harness: Harness, monkeypatch
     harness.settings["powershell_start_ms"] = 2500
     assert run(harness, "1").out == "1\n"
     assert slept == [2.5]
-
-
-def test_pwsh_words_errors_as_version_7_does(harness: Harness) -> None:
-    async def call() -> Ran:
-        return await harness.call(applets()["pwsh"], "pwsh", "-c", "iwr http://nosuch")
-
-    ran = asyncio.run(call())
-    assert (ran.code, ran.err) == (1, "Invoke-WebRequest: No such host is known.\r\n")
 
 
 def test_a_new_pods_first_action_is_tried_again_while_it_fails_at_once(harness: Harness, closed_port: int) -> None:
