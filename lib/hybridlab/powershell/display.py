@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from hybridlab.powershell.faults import ErrorRecord, render
-from hybridlab.powershell.formatting import list_lines, table_head, table_row
+from hybridlab.powershell.formatting import list_lines
 from hybridlab.powershell.objects import HashTable, NetObject, TypedList, to_text
 from hybridlab.powershell.syntax import NotEmulated, TypeName
 
@@ -13,38 +13,23 @@ Write = Callable[[str], Awaitable[None]]
 
 
 class Display:
-    """Objects are shown as they come; objects of one kind in a row share a table's head or a list's blank lines."""
+    """Objects are shown as they come; objects of one kind in a row share a list's blank lines."""
 
     def __init__(self, write: Write, *, script: str, name: str) -> None:
         self._write = write
         self._script, self._name = script, name
         self._kind = ""
-        """The kind of the objects in the table or list that is open; empty when none is."""
-        self._list = False
-        self._waiting: list[NetObject] = []
-        """Rows of a table whose columns' widths are not known yet."""
-
-    @property
-    def waiting(self) -> bool:
-        """Whether rows wait for their table to end."""
-        return bool(self._waiting)
+        """The kind of the objects in the list that is open; empty when none is."""
 
     async def show(self, value: object) -> None:
         """One object; nothing for null.  Raises NotEmulated where its view is not known."""
         if value is None:
             return
-        if isinstance(value, HashTable):
-            for key, item in value.shown():
-                await self._row(
-                    NetObject("System.Collections.DictionaryEntry", table=("Name", "Value"), Name=key, Value=item)
-                )
-            if not len(value):
-                raise NotEmulated("showing an empty hashtable")
-        elif isinstance(value, NetObject) and (value.table or value.shown):
+        if isinstance(value, HashTable) or (isinstance(value, NetObject) and value.tabular):
+            raise NotEmulated("showing a table")
+        if isinstance(value, NetObject) and value.shown:
             await self._object(value)
         else:
-            if self._waiting:
-                raise NotEmulated("showing text after a table")
             for line in self._text(value):
                 await self._line(line)
 
@@ -63,34 +48,19 @@ class Display:
         return [to_text(value)]
 
     async def _object(self, value: NetObject) -> None:
-        if value.table:
-            await self._row(value)
-            return
-        if self._kind and (self._kind != value.type_name or not self._list):
+        if self._kind and self._kind != value.type_name:
             raise NotEmulated("objects of different types in one output")
         if not self._kind:
             await self._blank()
-        self._kind, self._list = value.type_name, True
+        self._kind = value.type_name
         for line in list_lines(value):
             await self._line(line)
 
-    async def _row(self, value: NetObject) -> None:
-        columns = f"{value.type_name} {value.table}"
-        if self._kind and (self._kind != columns or self._list):
-            raise NotEmulated("objects of different types in one output")
-        self._kind = columns
-        self._waiting.append(value)
-
     async def finish(self) -> None:
-        """End the table or list that is open."""
-        if self._waiting:
-            rows, self._waiting = self._waiting, []
-            widths, head = table_head(rows)
-            for line in [*head, *(table_row(row, widths) for row in rows)]:
-                await self._line(line)
+        """End the list that is open."""
         if self._kind:
             await self._blank()
-        self._kind, self._list = "", False
+        self._kind = ""
 
     async def _blank(self) -> None:
         for _ in range(2):

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 from hybridlab.powershell import operators
 from hybridlab.powershell import syntax as s
-from hybridlab.powershell.comparison import compare, equal
+from hybridlab.powershell.comparison import compare
 from hybridlab.powershell.conversion import cast, to_number
 from hybridlab.powershell.faults import Fault
 from hybridlab.powershell.formats import format_text
@@ -16,11 +16,10 @@ from hybridlab.powershell.members import (
     list_property,
     plain_method,
     plain_property,
-    string_method,
     table_method,
     table_property,
 )
-from hybridlab.powershell.numbers import Long, fit
+from hybridlab.powershell.numbers import Long
 from hybridlab.powershell.objects import (
     Char,
     HashTable,
@@ -77,8 +76,6 @@ class Evaluation(ABC):
                 return operators.index(await self.value(node.target), await self.value(node.index))
             case s.Member():
                 return await self._member(node)
-            case s.Step():
-                return await self.step(node)
             case s.Assignment():
                 return await self.assign(node)
         return unwrap(await self.collect(node))
@@ -86,7 +83,7 @@ class Evaluation(ABC):
     async def _group(self, node: s.SubExpression) -> object:
         if node.kind == "(":
             (inner,) = node.body.statements
-            if isinstance(inner, (s.If, s.Loop, s.ForEach, s.Try, s.Jump)):
+            if isinstance(inner, (s.If, s.While, s.ForEach, s.Try, s.Jump)):
                 raise NotEmulated("a keyword in parentheses")
             return await self.value(inner)
         values = await self.collect(node.body)
@@ -109,12 +106,6 @@ class Evaluation(ABC):
         value = await self.value(node.operand)
         if node.type_name in self.library.constructors and node.type_name not in ("string",):
             raise NotEmulated(f"the type [{node.type_name}]")
-        if (
-            isinstance(value, float)
-            and node.type_name == "string"
-            and len(repr(value).strip("0-").replace(".", "")) > 15
-        ):
-            raise NotEmulated("the text of this double")
         return cast(node.type_name, value, node)
 
     # -- variables -------------------------------------------------------------------------------------------
@@ -126,8 +117,6 @@ class Evaluation(ABC):
                 return self.environment_variable(node.name)
             case "nowhere":
                 return None
-            case "global":
-                return self.scope.root.get(node.name)
             case "local":
                 return self.scope.variables.get(node.name)
         if node.name == "?":
@@ -152,8 +141,7 @@ class Evaluation(ABC):
         """Whether an expression whose value is null puts out null as an object, or nothing at all."""
         match node:
             case s.Variable():
-                scope = self.scope.find(node.name)
-                return scope is None or node.name not in scope.nothing
+                return node.name not in self.scope.nothing
             case s.SubExpression(kind="("):
                 return self.is_object(node.body.statements[0])
             case s.Member():
@@ -169,17 +157,6 @@ class Evaluation(ABC):
         if value is None:
             return [None] if self.is_object(node) else []
         return enumerate_value(value)
-
-    async def step(self, node: s.Step) -> object:
-        """``$i++`` and ``--$i``."""
-        before = await self.value(node.target)
-        if before is None:
-            before = 0
-        if not isinstance(before, (int, float)) or isinstance(before, bool):
-            raise NotEmulated("++ or -- of something that is no number")
-        after = fit(before + node.delta, before) if isinstance(before, int) else before + node.delta
-        await self.store(node.target, after)
-        return after if node.before else before
 
     async def store(self, target: Node, value: object) -> object:
         """Assign a value and return what was stored."""
@@ -225,7 +202,7 @@ class Evaluation(ABC):
             check_preference(target.name, to_text(value))
         if target.name == "null":
             return value
-        scope = self.scope.root if target.scope == "global" else self.scope
+        scope = self.scope
         if kind := scope.types.get(target.name):
             value = cast(kind, value, target)
         scope.variables["_" if target.name == "psitem" else target.name] = value
@@ -243,11 +220,9 @@ class Evaluation(ABC):
                 return operators.negate(value, node.operator, node)
             case ",":
                 return [value]
-            case "join":
-                return operators.join(value, "")
         raise NotEmulated(f"operator -{node.operator}")
 
-    async def _binary(self, node: s.Binary) -> object:  # noqa: PLR0911 - one per operator
+    async def _binary(self, node: s.Binary) -> object:
         left = await self.value(node.left)
         operator = node.operator
         if operator in ("and", "or"):
@@ -264,20 +239,7 @@ class Evaluation(ABC):
                 return operators.numbers_between(left, right)
             case "f":
                 return format_text(to_text(left), list(right) if isinstance(right, list) else [right])
-            case "join":
-                return operators.join(left, to_text(right))
-            case "contains" | "notcontains":
-                return self._among(left, right, sensitive=node.sensitive) == (operator == "contains")
-            case "in" | "notin":
-                return self._among(right, left, sensitive=node.sensitive) == (operator == "in")
         return self.comparison(operator, left, right, sensitive=node.sensitive)
-
-    @staticmethod
-    def _among(values: object, value: object, *, sensitive: bool) -> bool:
-        items = list(values) if isinstance(values, (list, bytes)) else [values]
-        if isinstance(values, HashTable):
-            raise NotEmulated("-contains and -in of a hashtable")
-        return any(equal(item, value, sensitive=sensitive) for item in items)
 
     def comparison(self, operator: str, left: object, right: object, *, sensitive: bool = False) -> object:
         """A comparison; of an array the elements that agree; ``-match`` sets ``$Matches``."""
@@ -367,7 +329,7 @@ class Evaluation(ABC):
         if isinstance(owner, list):
             raise NotEmulated(f"method {name} of an array")
         if isinstance(owner, str) and not isinstance(owner, Char):
-            return string_method(owner, name, arguments)
+            raise NotEmulated(f"method {name} of a string")
         return plain_method(owner, name, arguments)
 
 

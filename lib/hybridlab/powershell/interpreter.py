@@ -11,8 +11,6 @@ import asyncio
 import contextlib
 
 from hybridlab.powershell import syntax as s
-from hybridlab.powershell.binding import Given
-from hybridlab.powershell.blocks import bind_arguments
 from hybridlab.powershell.display import Display
 from hybridlab.powershell.evaluation import Evaluation, whole
 from hybridlab.powershell.faults import ErrorRecord, Fault
@@ -90,7 +88,7 @@ class Interpreter(Evaluation, Reporting):
     async def run(self, script: s.ScriptBlock, arguments: tuple[str, ...] = ()) -> None:
         """The script itself.  Raises Exit, Fault (an error that ends the script) and NotEmulated."""
         try:
-            bind_arguments(self, _words(arguments), self.name or "the script")
+            self.scope.variables["args"] = _bare(arguments, self.name or "the script")
             await self.run_block(script.body, self.show)
         except Exit:
             raise
@@ -193,13 +191,10 @@ class Interpreter(Evaluation, Reporting):
                 await self.assign(node)
                 if not isinstance(node.value, (s.Pipeline, s.Assignment, s.SubExpression)):
                     self.succeeded = True
-            case s.Step():
-                await self.step(node)
-                self.succeeded = True
             case s.If():
                 await self._if(node, emit)
-            case s.Loop():
-                await self._loop(node, emit)
+            case s.While():
+                await self._while(node, emit)
             case s.ForEach():
                 await self._for_each(node, emit)
             case s.Try():
@@ -220,18 +215,9 @@ class Interpreter(Evaluation, Reporting):
         if node.otherwise is not None:
             await self.run_block(node.otherwise, emit)
 
-    async def _loop(self, node: s.Loop, emit: Emit) -> None:
-        if node.first is not None:
-            await self.statement(node.first, _nothing)
-        first = node.body_first
-        while True:
-            if not first and node.condition is not None and truth(await self.value(node.condition)) == node.until:
-                return
-            first = False
-            if not await self._body(node.body, emit):
-                return
-            if node.each is not None:
-                await self.statement(node.each, _nothing)
+    async def _while(self, node: s.While, emit: Emit) -> None:
+        while truth(await self.value(node.condition)) and await self._body(node.body, emit):
+            pass
 
     async def _for_each(self, node: s.ForEach, emit: Emit) -> None:
         for item in enumerate_value(await self.value(node.items)):
@@ -337,16 +323,8 @@ class Interpreter(Evaluation, Reporting):
         return status
 
 
-async def _nothing(value: object) -> None:
-    """Where the output of a loop's clauses goes."""
-
-
-def _words(arguments: tuple[str, ...]) -> list[Given]:
-    found = []
-    for word in arguments:
-        if word.startswith("-") and len(word) > 1 and not word[1].isdigit():
-            name, colon, value = word[1:].partition(":")
-            found.append(Given(name, value, bool(colon), word))
-        else:
-            found.append(Given("", word, word=word))
-    return found
+def _bare(arguments: tuple[str, ...], name: str) -> list[object]:
+    """``$args``; ``param(...)`` is not emulated."""
+    if any(word.startswith("-") and len(word) > 1 and not word[1].isdigit() for word in arguments):
+        raise NotEmulated(f"named arguments of {name}, which declares no parameters")
+    return list(arguments)

@@ -45,7 +45,7 @@ class _Json:
         if value is None or isinstance(value, (bool, int, NumberText)):
             return plain_value(value)
         if isinstance(value, float):
-            return self._double(value)
+            raise NotEmulated("ConvertTo-Json of a double")
         if isinstance(value, (str, Char)):
             return self._text(str(value))
         if isinstance(value, WrappedArray):
@@ -63,13 +63,6 @@ class _Json:
         if isinstance(value, NetObject):
             return {self._text(name): self.plain(value.get(name), depth) for name in value.properties}
         return [self.plain(item, depth) for item in enumerate_value(value)]
-
-    def _double(self, value: float) -> float:
-        if value.is_integer():
-            raise NotEmulated("ConvertTo-Json of a whole double in 5.1")
-        if len(repr(value).replace(".", "").strip("0-")) > 15 or "e" in repr(value):
-            raise NotEmulated("ConvertTo-Json of this double")
-        return value
 
     def _text(self, text: str) -> str:
         if _ESCAPED_BY_5_1.search(text):

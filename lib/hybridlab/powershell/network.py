@@ -23,11 +23,10 @@ async def get_net_adapter(shell: Shell, call: Call) -> list[object]:
     """The pod's one adapter."""
     if call.text("name", "*") not in ("*", "vEthernet (Ethernet)"):
         raise NotEmulated(f"Get-NetAdapter {call.text('name')}")
-    table = ("Name", "InterfaceDescription", "Status")
     return [
         NetObject(
             _ADAPTER,
-            table=table,
+            tabular=True,
             Name="vEthernet (Ethernet)",
             InterfaceDescription="Hyper-V Virtual Ethernet Adapter",
             Status="Up",
@@ -142,7 +141,7 @@ def _tool(name: str) -> Make:
             await output.end()
             if errors.refused:
                 raise NotEmulated(errors.refused)
-            shell.scope.root.variables["lastexitcode"] = status
+            shell.scope.variables["lastexitcode"] = status
             self.failed = status != 0
 
     return _Tool

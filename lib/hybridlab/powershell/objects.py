@@ -11,7 +11,6 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from hybridlab.powershell.numbers import double_text
 from hybridlab.powershell.syntax import NotEmulated, ScriptBlock, TypeName
 
 CUSTOM_OBJECT = "System.Management.Automation.PSCustomObject"
@@ -127,7 +126,7 @@ class NetObject:
         text: str | None = None,
         number: int | None = None,
         shown: tuple[str, ...] = (),
-        table: tuple[str, ...] = (),
+        tabular: bool = False,
         **more: object,
     ) -> None:
         self.type_name = type_name
@@ -136,8 +135,8 @@ class NetObject:
         """The number of an enumeration's value, which ConvertTo-Json writes."""
         self.shown = shown
         """Property names of the default list view."""
-        self.table = table
-        """Property names of the default table view; wins over ``shown``."""
+        self.tabular = tabular
+        """Its default view is a table, which is not emulated."""
         self.properties: dict[str, object] = {}
         self.methods: dict[str, Callable[..., object]] = {}
         self._names: dict[str, str] = {}
@@ -148,7 +147,7 @@ class NetObject:
     def of_properties(cls, type_name: str, properties: Mapping[str, object]) -> NetObject:
         """A custom object, which is shown as a table or, with many properties, as a list."""
         names = tuple(properties)
-        return cls(type_name, properties, shown=names, table=names if len(names) <= _TABLE_COLUMNS else ())
+        return cls(type_name, properties, shown=names, tabular=len(names) <= _TABLE_COLUMNS)
 
     @property
     def custom(self) -> bool:
@@ -224,7 +223,7 @@ def to_text(value: object) -> str:
         case bool():
             return "True" if value else "False"
         case float():
-            return double_text(value)
+            raise NotEmulated("the text of a double")
         case str():
             return str(value)
         case Unordered() if len(value) > 1:

@@ -91,8 +91,6 @@ class Reporting:
 
     async def host(self, text: str) -> None:
         """Text on the host, which is standard output here."""
-        if self._display.waiting:
-            raise NotEmulated("text on the host before a table has ended")
         await self._print(text)
 
     async def _print(self, text: str) -> None:

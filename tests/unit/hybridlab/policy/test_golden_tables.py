@@ -98,7 +98,7 @@ def _with_ids_told_apart(lists: Any) -> Any:
 
 
 def _as_it_is(acls: Any) -> Any:
-    return acls
+    return dict(zip(acls, _with_ids_told_apart(acls.values()), strict=True))
 
 
 def _without_order(acls: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from tests.unit.hybridlab.powershell.scripts import Answer, answers, cases, line
 
 REAL = cases("real.jsonl")
 REASONED = cases("reasoned.jsonl")
-REFUSED_AT_MOST = 102
+REFUSED_AT_MOST = 157
 """Of the real scripts: a refusal is honest, but a shell that refuses everything is of no use."""
 
 
