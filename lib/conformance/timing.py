@@ -80,13 +80,11 @@ class Deadline:
 
 @dataclass(frozen=True)
 class Answer(Generic[T]):
-    """One answer and when it came."""
+    """One answer and when it was asked for."""
 
     value: T
     asked_at: float
     """Seconds from the beginning of the wait to the question."""
-    came_at: float
-    """Seconds from the beginning of the wait to the answer."""
     accepted: bool
 
 
@@ -135,7 +133,7 @@ def until(
     if agree < 1 or within < 0:
         raise ValueError(f"until({description}): agree must be at least 1 and within not negative")
     if isinstance(clock, ImaginedClock):
-        seen = (Answer(observe(), 0.0, 0.0, accepted=True),)
+        seen = (Answer(observe(), 0.0, accepted=True),)
         return Settled(converged=True, answers=seen, seconds=0.0, description=description)
     wait, began = _Wait(observe, accept, Deadline(within, clock), description), clock.monotonic()
 
@@ -231,7 +229,7 @@ class _Wait(Generic[T]):
                 f"{self.consecutive} accepted in a row, {self.deadline.elapsed:.1f} of {self.deadline.seconds:.1f} s"
             )
             raise
-        self.answers.append(Answer(value, asked_at, self.deadline.elapsed, accepted))
+        self.answers.append(Answer(value, asked_at, accepted))
         self.consecutive = self.consecutive + 1 if accepted else 0
 
     def run(

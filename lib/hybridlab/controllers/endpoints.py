@@ -39,7 +39,6 @@ class EndpointsController:
         self._work.start()
 
     async def stop(self) -> None:
-        """End."""
         await self._work.stop()
 
     def _on_service(self, new: Obj | None, old: Obj | None) -> None:

@@ -213,7 +213,6 @@ class Nodes:
         self._spawn(self._watch_kubelets())
 
     async def stop(self) -> None:
-        """End."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -37,7 +37,6 @@ class PodGarbage:
         self._task = asyncio.create_task(self._run(), name="pod garbage collection")
 
     async def stop(self) -> None:
-        """End."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

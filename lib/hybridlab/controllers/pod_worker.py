@@ -62,7 +62,6 @@ class PodWorker:
 
     # ---- told from outside
     def start(self) -> None:
-        """Begin."""
         self._main = asyncio.create_task(self._run(), name=f"pod {self._name}")
 
     def update(self, pod: Obj) -> None:

@@ -43,7 +43,6 @@ class Scheduler:
         self._task = asyncio.create_task(self._run(), name="scheduler")
 
     async def stop(self) -> None:
-        """End."""
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

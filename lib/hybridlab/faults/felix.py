@@ -23,7 +23,6 @@ class PolicyLate(Fault):
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
 
     async def inject(self) -> None:
-        """Slow them down."""
         for felix in self._felixes.values():
             felix.faults.set_delay(self._identity, self._seconds)
 
@@ -98,7 +97,6 @@ class PolicyMisread(Fault):
             felix.start_over()
 
     async def heal(self) -> None:
-        """Read all policy again."""
         for felix in self._felixes.values():
             if felix.faults.misreadings.pop(self._identity, None):
                 felix.start_over()

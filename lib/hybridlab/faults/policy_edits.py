@@ -69,7 +69,6 @@ class PolicyEditIgnored(Fault):
             felix.start_over()
 
     async def heal(self) -> None:
-        """Read all policy again."""
         for felix in self._felixes.values():
             for hooks in (felix.faults.applying, felix.faults.stale, felix.faults.stale_sets):
                 hooks.pop(self._identity, None)

@@ -314,7 +314,6 @@ class Evaluation(ABC):
         return item.has(name) or not (isinstance(item, HashTable) or item.custom)
 
     async def method(self, owner: object, name: str, arguments: list[object]) -> object:
-        """Call a method."""
         if owner is None:
             raise Fault(
                 "You cannot call a method on a null-valued expression.",
