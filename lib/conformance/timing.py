@@ -64,7 +64,6 @@ class Deadline:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since it was set."""
         return self._clock.monotonic() - self._begin
 
     @property
@@ -74,7 +73,6 @@ class Deadline:
 
     @property
     def expired(self) -> bool:
-        """Whether none are left."""
         return self.remaining == 0.0
 
 
@@ -105,7 +103,6 @@ class Settled(Generic[T]):
 
     @property
     def last(self) -> T:
-        """The newest answer."""
         return self.answers[-1].value
 
 

@@ -35,7 +35,6 @@ class EndpointsController:
         self._pods.subscribe(self._on_pod)
 
     def start(self) -> None:
-        """Begin to work off changes."""
         self._work.start()
 
     async def stop(self) -> None:

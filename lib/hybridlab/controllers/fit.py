@@ -77,7 +77,6 @@ class NodeState:
     used: dict[str, Decimal] = field(default_factory=dict)
 
     def add(self, needs: PodNeeds) -> None:
-        """Count a pod in."""
         uid = needs.pod["metadata"]["uid"]
         self.pods[uid] = needs
         if needs.anti_affinity:

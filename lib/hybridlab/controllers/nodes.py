@@ -208,7 +208,6 @@ class Nodes:
             await self._client.create("leases.coordination.k8s.io", _lease(node), LEASE_NAMESPACE)
 
     def start(self) -> None:
-        """Begin to renew leases."""
         self._spawn(self._renew())
         self._spawn(self._watch_kubelets())
 

@@ -33,7 +33,6 @@ class PodGarbage:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to look."""
         self._task = asyncio.create_task(self._run(), name="pod garbage collection")
 
     async def stop(self) -> None:

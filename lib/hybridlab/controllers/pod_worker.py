@@ -65,7 +65,6 @@ class PodWorker:
         self._main = asyncio.create_task(self._run(), name=f"pod {self._name}")
 
     def update(self, pod: Obj) -> None:
-        """The pod object has changed."""
         meta = pod["metadata"]
         if int(meta["resourceVersion"]) > int(self.pod["metadata"]["resourceVersion"]):
             self.pod = pod

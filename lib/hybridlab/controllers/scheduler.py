@@ -39,7 +39,6 @@ class Scheduler:
         self._pods.subscribe(self._on_pod)
 
     def start(self) -> None:
-        """Begin to bind."""
         self._task = asyncio.create_task(self._run(), name="scheduler")
 
     async def stop(self) -> None:

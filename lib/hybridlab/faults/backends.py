@@ -38,7 +38,6 @@ class ServicesWrong(Fault):
         await self._gate.straighten(self._identity)
 
     async def evidence(self) -> list[str]:
-        """Which kube-proxies are wrong."""
         bent = self._gate.bent(self._identity)
         return [f"kube-proxy of {node}: {WORDS[bent[0]]}" for node in sorted(bent[1])] if bent else []
 

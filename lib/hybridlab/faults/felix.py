@@ -91,7 +91,6 @@ class PolicyMisread(Fault):
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
 
     async def inject(self) -> None:
-        """From now on, for running pods too."""
         for felix in self._felixes.values():
             felix.faults.misreadings[self._identity] = self._way
             felix.start_over()
@@ -102,7 +101,6 @@ class PolicyMisread(Fault):
                 felix.start_over()
 
     async def evidence(self) -> list[str]:
-        """Whose Felix misreads."""
         return [
             f"Felix of {node} reads policy as if it said {felix.faults.misreadings[self._identity]}"
             for node, felix in self._felixes.items()

@@ -75,7 +75,6 @@ class PolicyEditIgnored(Fault):
             felix.start_over()
 
     async def evidence(self) -> list[str]:
-        """Whose Felix ignores edits."""
         return [
             f"Felix of {node} ignores edits of {self._field}"
             for node, felix in self._felixes.items()

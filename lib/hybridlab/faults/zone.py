@@ -78,5 +78,4 @@ class DnsSlow(Fault):
         await self._gate.delay(self._identity, ())
 
     async def evidence(self) -> list[str]:
-        """Who is answered late."""
         return [f"{network} is answered {late:g} s late" for network, late in self._gate.late(self._identity)]

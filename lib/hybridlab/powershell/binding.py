@@ -105,19 +105,15 @@ class Call:
     remaining: list[object] = field(default_factory=list)
 
     def has(self, name: str) -> bool:
-        """Whether the parameter was given."""
         return name in self.bound
 
     def get(self, name: str, default: object = None) -> object:
-        """The parameter's value."""
         return self.bound.get(name, default)
 
     def flag(self, name: str) -> bool:
-        """Whether a switch is on."""
         return truth(self.bound.get(name, False))
 
     def text(self, name: str, default: str = "") -> str:
-        """The value as text."""
         return to_text(self.bound[name]) if name in self.bound else default
 
     def fault(self, message: str, identity: str) -> Fault:

@@ -41,7 +41,6 @@ class Expressions(Scanner):
     # -- operators -------------------------------------------------------------------------------------------
 
     def expression(self) -> Node:
-        """A whole expression."""
         node = self._named(_LOGICAL, self._comparison)
         mark = self.at
         self.space()

@@ -183,7 +183,6 @@ class Interpreter(Evaluation, Reporting):
     # -- statements ------------------------------------------------------------------------------------------
 
     async def statement(self, node: Node, emit: Emit) -> None:
-        """Run one statement."""
         match node:
             case s.Pipeline():
                 await run_pipeline(self, node, emit)

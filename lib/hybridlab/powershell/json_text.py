@@ -76,7 +76,6 @@ class _Json:
         return value.words() if isinstance(value, NetObject) else to_text(value)
 
     def written(self, value: Any) -> str:
-        """The document's text."""
         if self._compress:
             return self._scalar(value, compact=True)
         return "\r\n".join(self._lines(value, 0))

@@ -16,7 +16,7 @@ from hybridlab.runtime.applets.registry import WINDOWS
 from hybridlab.runtime.streams import NullOutput
 
 _ADAPTER = "MSFT_NetAdapter"
-_TOOLS = ("ping", "ipconfig", "hostname", "nslookup", "whoami")
+_TOOLS = ("ping", "ipconfig", "hostname")
 
 
 async def get_net_adapter(shell: Shell, call: Call) -> list[object]:
@@ -159,7 +159,7 @@ def _words(call: Call) -> list[str]:
             words += [to_text(item) for item in enumerate_value(given.value)]
     if any(not word or '"' in word for word in words):
         raise NotEmulated(f"empty or quoted arguments of {call.name}")
-    if not words and call.name in ("ping", "nslookup"):
+    if not words and call.name == "ping":
         raise NotEmulated(f"{call.name} without arguments")
     return words
 

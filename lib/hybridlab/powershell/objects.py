@@ -72,7 +72,6 @@ class HashTable:
         return key.lower() if isinstance(key, str) else key
 
     def get(self, key: object) -> object:
-        """The value, or None."""
         return self._entries.get(self._fold(key), (None, None))[1]
 
     def set(self, key: object, value: object) -> None:
@@ -81,7 +80,6 @@ class HashTable:
         self._entries[folded] = (self._entries.get(folded, (key, None))[0], value)
 
     def has(self, key: object) -> bool:
-        """Whether the key is there."""
         return self._fold(key) in self._entries
 
     def items(self) -> Iterator[tuple[object, object]]:
@@ -170,7 +168,6 @@ class NetObject:
         return value() if callable(value) else value
 
     def has(self, name: str) -> bool:
-        """Whether there is such a property."""
         return name.lower() in self._names
 
     def view(self, name: str) -> object:

@@ -28,7 +28,6 @@ def parse(text: str) -> s.ScriptBlock:
 
 class _Parser(Commands):
     def script(self) -> s.ScriptBlock:
-        """The script."""
         block = self.block(None)
         return s.ScriptBlock(0, self.at, block, self.text)
 
@@ -57,7 +56,6 @@ class _Parser(Commands):
         return Block(start, self.at, tuple(statements))
 
     def braces(self) -> Block:
-        """``{...}`` as a body."""
         self.space(lines=True)
         self.expect("{")
         block = self.block("}")
@@ -65,7 +63,6 @@ class _Parser(Commands):
         return block
 
     def script_block(self) -> s.ScriptBlock:
-        """``{...}`` as a value."""
         start = self.at
         self.expect("{")
         inside = self.at

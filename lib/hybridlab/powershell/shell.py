@@ -94,7 +94,6 @@ class Stage:
         """After the last object."""
 
     async def put(self, values: list[object]) -> None:
-        """Hand on objects."""
         for value in values:
             await self.emit(value)
 

@@ -1,7 +1,7 @@
-"""busybox ``nc`` as ``make defconfig`` builds it: client, ``-z`` probe, ``-u``, and a one-connection listener.
+"""busybox ``nc`` as ``make defconfig`` builds it: client, ``-z`` probe and ``-u``.
 
 Messages and exit statuses were measured on busybox 1.35 with its upstream configuration: an open port is named on
-standard error, a refusal is silent with a single ``-v``.  Left out: ``-e`` (it would start programs), port names.
+standard error, a refusal is silent with a single ``-v``.  Left out: ``-l``, ``-e`` (starts programs), port names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from hybridlab.runtime.applet import Process
 from hybridlab.runtime.applets import dns
 from hybridlab.runtime.applets.console import err, not_emulated
-from hybridlab.runtime.applets.http import listen
 
 _USAGE = """BusyBox v1.36.1 multi-call binary.
 
@@ -26,8 +25,6 @@ nc [OPTIONS] -l -p PORT [HOST] [PORT]  - listen"""
 
 @dataclass
 class _Options:
-    listen: bool = False
-    port: int = 0
     udp: bool = False
     verbose: int = 0
     wait: float | None = None
@@ -51,10 +48,8 @@ async def nc(process: Process) -> int:
         text = str(error).replace("option -", "invalid option -- '").replace(" not recognized", "'")
         await err(process, f"nc: {text}" if "invalid option" in text else "nc: bad usage", _USAGE)
         return 1
-    if any(flag in ("-e", "-o", "-s", "-i") for flag, _ in flags):
+    if any(flag in ("-l", "-e", "-o", "-s", "-i") for flag, _ in flags):
         return await not_emulated(process, f"nc with {' '.join(process.argv[1:])}")
-    if options.listen:
-        return await _listen(process, options)
     if len(words) < 2 or not words[1].isdigit():
         if len(words) >= 2:
             await err(process, f"nc: bad port '{words[1]}'")
@@ -66,10 +61,6 @@ async def nc(process: Process) -> int:
 
 def _apply(options: _Options, flag: str, value: str) -> None:
     match flag:
-        case "-l":
-            options.listen = True
-        case "-p":
-            options.port = int(value)
         case "-u":
             options.udp = True
         case "-v":
@@ -152,24 +143,3 @@ async def _pump(process: Process, sock: socket.socket, options: _Options, counte
     finally:
         sender.cancel()
         await asyncio.gather(sender, return_exceptions=True)
-
-
-async def _listen(process: Process, options: _Options) -> int:
-    if options.udp or not options.port:
-        return await not_emulated(process, f"nc with {' '.join(process.argv[1:])}")
-    try:
-        server = listen(process.net, options.port)
-    except OSError as error:
-        await err(process, f"nc: bind: {os.strerror(error.errno or 0)}")
-        return 1
-    with server:
-        if options.verbose:
-            await err(process, f"listening on 0.0.0.0:{options.port} ...")
-        connection, peer = await asyncio.get_running_loop().sock_accept(server)
-    with connection:
-        if options.verbose:
-            await err(
-                process,
-                f"connect to {process.net.address}:{options.port} from {peer[0]}:{peer[1]} ({peer[0]}:{peer[1]})",
-            )
-        return await _pump(process, connection, options, _Counters())

@@ -29,8 +29,6 @@ WINDOWS: Mapping[str, Applet] = {
     "ping": windows_tools.ping,
     "ipconfig": windows_tools.ipconfig,
     "hostname": windows_tools.hostname,
-    "nslookup": windows_tools.nslookup,
-    "whoami": windows_tools.whoami,
     "porter": porter.porter,
     "agnhost": agnhost.agnhost,
     "pause": busybox.idle,
