@@ -49,16 +49,12 @@ def test_a_name_that_does_not_resolve_is_a_bad_address(harness: Harness, name: s
     assert harness.run(wget, "wget", "-q", "-O", "-", f"http://{name}") == Ran(1, "", f"wget: bad address '{name}'\n")
 
 
-def test_nc_carries_what_the_server_says(harness: Harness) -> None:
-    ran, _ = against(harness, answering(b""), nc, "nc", "127.0.0.1", "{}")
-    assert ran == Ran(0, "", "")
-
-    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"hello\n")
-        writer.close()
-
-    ran, _ = against(harness, greet, nc, "nc", "127.0.0.1", "{}")
-    assert ran == Ran(0, "hello\n", "")
+@pytest.mark.parametrize(
+    "words", [("127.0.0.1", "80"), ("-l", "-p", "80", "127.0.0.1", "80"), ("-uz", "127.0.0.1", "80")]
+)
+def test_nc_refuses_what_carries_or_accepts_data(harness: Harness, words: tuple[str, ...]) -> None:
+    ran = harness.run(nc, "nc", *words)
+    assert (ran.code, "not emulated: nc" in ran.err) == (1, True)
 
 
 def test_wget_prints_the_page_and_nothing_else_when_quiet(harness: Harness) -> None:
