@@ -25,7 +25,7 @@ class Display:
         """One object; nothing for null.  Raises NotEmulated where its view is not known."""
         if value is None:
             return
-        if isinstance(value, HashTable) or (isinstance(value, NetObject) and value.tabular):
+        if isinstance(value, HashTable) or (isinstance(value, NetObject) and value.table):
             raise NotEmulated("showing a table")
         if isinstance(value, NetObject) and value.shown:
             await self._object(value)

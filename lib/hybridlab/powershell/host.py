@@ -118,7 +118,7 @@ async def get_service(shell: Shell, call: Call) -> list[object]:
         key, status = services[name.lower()]
         value = NetObject("System.ServiceProcess.ServiceControllerStatus", text=status, number=SERVICE_STATUS[status])
         properties = {"Name": key, "DisplayName": key, "Status": value}
-        found.append(NetObject("System.ServiceProcess.ServiceController", properties, tabular=True))
+        found.append(NetObject("System.ServiceProcess.ServiceController", properties, table=True))
     return found
 
 
@@ -143,7 +143,7 @@ async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
     wanted = call.text("filter")
     if kind.lower() == "win32_quickfixengineering" and not wanted:
         return [
-            NetObject("Microsoft.Management.Infrastructure.CimInstance", update, tabular=True)
+            NetObject("Microsoft.Management.Infrastructure.CimInstance", update, table=True)
             for update in await ask(shell, call, "updates")
         ]
     named = re.fullmatch(r"\s*name\s*=\s*['\"]([^'\"]+)['\"]\s*", wanted, re.IGNORECASE)
@@ -151,7 +151,7 @@ async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
         raise NotEmulated(f"Get-CimInstance {kind} -Filter {wanted!r}")
     processes = await ask(shell, call, "processes")
     return [
-        NetObject("Microsoft.Management.Infrastructure.CimInstance", process, tabular=True)
+        NetObject("Microsoft.Management.Infrastructure.CimInstance", process, table=True)
         for process in processes
         if process["Name"].lower() == named[1].lower()
     ]

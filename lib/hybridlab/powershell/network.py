@@ -26,7 +26,7 @@ async def get_net_adapter(shell: Shell, call: Call) -> list[object]:
     return [
         NetObject(
             _ADAPTER,
-            tabular=True,
+            table=True,
             Name="vEthernet (Ethernet)",
             InterfaceDescription="Hyper-V Virtual Ethernet Adapter",
             Status="Up",

@@ -124,7 +124,7 @@ class NetObject:
         text: str | None = None,
         number: int | None = None,
         shown: tuple[str, ...] = (),
-        tabular: bool = False,
+        table: bool = False,
         **more: object,
     ) -> None:
         self.type_name = type_name
@@ -133,7 +133,7 @@ class NetObject:
         """The number of an enumeration's value, which ConvertTo-Json writes."""
         self.shown = shown
         """Property names of the default list view."""
-        self.tabular = tabular
+        self.table = table
         """Its default view is a table, which is not emulated."""
         self.properties: dict[str, object] = {}
         self.methods: dict[str, Callable[..., object]] = {}
@@ -145,7 +145,7 @@ class NetObject:
     def of_properties(cls, type_name: str, properties: Mapping[str, object]) -> NetObject:
         """A custom object, which is shown as a table or, with many properties, as a list."""
         names = tuple(properties)
-        return cls(type_name, properties, shown=names, tabular=len(names) <= _TABLE_COLUMNS)
+        return cls(type_name, properties, shown=names, table=len(names) <= _TABLE_COLUMNS)
 
     @property
     def custom(self) -> bool:

@@ -37,7 +37,7 @@ async def get_culture(shell: Shell, call: Call) -> list[object]:
     """The lab's hosts are installed in English."""
     await ask(shell, call, "services")  # of a host alone
     values = {"LCID": 1033, "Name": "en-US", "DisplayName": "English (United States)"}
-    return [NetObject("System.Globalization.CultureInfo", values, text="en-US", tabular=True)]
+    return [NetObject("System.Globalization.CultureInfo", values, text="en-US", table=True)]
 
 
 def execution_context() -> NetObject:
