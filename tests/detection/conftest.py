@@ -35,13 +35,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The rows of this run: the long ones first, which end in time then, and those of one lab after each other."""
+    """The rows of this run, those of one lab after each other, so that it is started once."""
     if not metafunc.definition.get_closest_marker("detection_row"):
         return
     table = read()
     rows = _rows(metafunc.config, table)
     labs = [row.lab for row in rows]
-    rows = sorted(rows, key=lambda row: (not row.long, labs.index(row.lab)))
+    rows = sorted(rows, key=lambda row: labs.index(row.lab))
     metafunc.parametrize("row", rows, ids=[row.name for row in rows])
 
 
@@ -76,19 +76,14 @@ def begun() -> float:
     return time.monotonic()
 
 
-LONG_BEGINS_WITHIN = 2 / 3
-"""Of the minutes: what runs the whole suite, and once more where it differs, takes longer than is left after them."""
-
-
 @pytest.fixture
-def in_time(request: pytest.FixtureRequest, row: Row, begun: float) -> None:
+def in_time(request: pytest.FixtureRequest, begun: float) -> None:
     """There is time for another row; one that differed is run once more whatever the time, or its red would be lost."""
     minutes = request.config.getoption("--detection-minutes")
-    within = minutes * 60 * (LONG_BEGINS_WITHIN if row.long else 1)
     again = getattr(request.node, "execution_count", 1) > 1  # what --reruns counts
-    if minutes and not again and time.monotonic() - begun > within:
-        request.config.stash[SAYS].append(f"detection: left out after {within / 60:g} minutes: {request.node.name}")
-        pytest.skip(f"{within / 60:g} minutes are over")
+    if minutes and not again and time.monotonic() - begun > minutes * 60:
+        request.config.stash[SAYS].append(f"detection: left out after {minutes:g} minutes: {request.node.name}")
+        pytest.skip(f"{minutes:g} minutes are over")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

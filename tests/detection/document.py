@@ -25,8 +25,9 @@ A row names the layer that is wrong ([layers](../tests/detection/layers.yaml)). 
 those of the areas that depend on the layer.
 
 A gate runs some of them (`make check-detection-gate`; [how they are chosen](../tests/detection/choice.py)), and never
-one that runs every test of the suite, which takes minutes, unless the change is to that row itself: those are left to
-`make check-detection`. A row that names some claims runs few tests, 40 at most, and names each claim that they decide.
+one that runs every test of the suite, which takes minutes: those are left to `make check-detection`, and whoever
+changes one looks at it with `CLAIM=ID`. A row that names some claims runs few tests, 40 at most, and names each claim
+that they decide.
 """
 
 WORDS = """

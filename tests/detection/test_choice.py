@@ -50,11 +50,10 @@ def test_a_changed_test_of_the_suite_concerns_the_rows_that_name_claims_of_its_a
     assert "dns-stale" not in {row.name for row in about}
 
 
-def test_a_row_that_runs_the_whole_suite_is_chosen_where_it_is_changed_itself_alone() -> None:
-    long = {row.name for row in ROWS if row.long}
+def test_a_row_that_runs_the_whole_suite_is_left_out_by_name_even_where_it_is_changed_itself() -> None:
     found = choice.chosen(TABLE, ROWS, changed("lib/conformance/expect/", rows=frozenset({"clean"})), len(ROWS))
-    assert {row.name for row in found.rows} & long == {"clean"}
-    assert {row.name for row in found.left_out} == long - {"clean"}
+    assert found.rows == SHORT
+    assert {row.name for row in found.left_out} == {row.name for row in ROWS} - {row.name for row in SHORT}
 
 
 def test_what_a_change_concerns_and_has_no_place_is_left_out_by_name() -> None:
