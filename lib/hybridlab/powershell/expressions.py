@@ -10,7 +10,7 @@ from hybridlab.powershell import syntax as s
 from hybridlab.powershell.scanner import WORD, Scanner
 from hybridlab.powershell.syntax import Block, Node, NotEmulated, SyntaxFault
 
-_CASED = frozenset((*("eq", "ne", "gt", "ge", "lt", "le", "match", "notmatch"),))
+_CASED = frozenset(("eq", "ne", "gt", "ge", "lt", "le", "match", "notmatch"))
 _LOGICAL = frozenset(("and", "or", "xor"))
 _KNOWN = _CASED | _LOGICAL | {"f"}
 _OPERATOR = re.compile(r"-([A-Za-z]+)")
