@@ -382,6 +382,7 @@ class Controller:
         return "the run ended before its tests were known" if self.interrupted and not tests else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The summary of claims."""
         for problem in self.problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
         if self.run.settings.dry_run:
