@@ -31,7 +31,6 @@ class CalicoObjects:
 
     @property
     def windows(self) -> tuple[NodeFacts, ...]:
-        """The Windows nodes."""
         return self._facts.by_os("windows")
 
     # --- nodes and pods -------------------------------------------------------------------------------------------

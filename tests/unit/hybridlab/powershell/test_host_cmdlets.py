@@ -74,7 +74,7 @@ def powershell(script: str, host: KnownHost | None) -> tuple[int, str, str]:
             env={}, net=LoopbackNet(), files=NoFiles(), stdin=asyncio.StreamReader(),
             stdout=out, stderr=err, settings={}, host=host,
         )  # fmt: skip
-        return await run(made, seven=False)
+        return await run(made)
 
     return asyncio.run(go()), out.text, err.text
 
