@@ -23,7 +23,18 @@ from hybridlab.runtime.applet import Host, HostProblem
 SERVICE_STATUS = {"Stopped": 1, "Running": 4}
 """System.ServiceProcess.ServiceControllerStatus, which ConvertTo-Json of 5.1 writes as a number."""
 KNOWN_SERVICES = frozenset(
-    {"containerd", "hns", "kubelet", "vmcompute", "calicofelix", "caliconode", "calicoconfd", "kube-proxy", "kubeproxy"}
+    {
+        "containerd",
+        "hns",
+        "kubelet",
+        "vmcompute",
+        "calicofelix",
+        "caliconode",
+        "calicoconfd",
+        "kube-proxy",
+        "kubeproxy",
+        "remoteaccess",
+    }
 )
 CALICO_PROGRAMS = ("calico-node", "calico")
 KNOWN_PROCESSES = frozenset({"calico-node.exe", "calico.exe", "kube-proxy.exe"})
