@@ -41,7 +41,6 @@ KINDS = {
     "manual": Kind("Calico VXLAN, on Windows as services of the host", "windows-services", "manual-services"),
     "manifest": Kind("Calico VXLAN by manifest", "", "kubeadm-manifest"),
     "bgp": Kind("Calico BGP by operator", "bgp", "bgp-operator"),
-    "bgp-no-dsr": Kind("Calico BGP, Server 2019 before 17763.1432, no direct server return", "bgp-no-dsr"),
     "bgp-host-local": Kind("Calico BGP with host-local addresses", "", "bgp-host-local"),
     "cloud-routes": Kind("routes of the cloud, Calico's plugin with host-local addresses", "", "cloud-routes-operator"),
     "win-bridge": Kind("cloud provider or static routes with win-bridge, Calico for policy", "", "win-bridge"),

@@ -7,12 +7,13 @@ configured, tells nothing: what it was asked is then not known.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Protocol
 
 from conformance.catalog import Conditions
 from conformance.errors import MissingCapability
 from conformance.facts.objects import ADDRESS, CalicoObjects
+from conformance.kube.client import Obj
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.host import BgpHost, LinuxFacts
 
@@ -53,23 +54,17 @@ class BgpFacts:
     # --- the service ----------------------------------------------------------------------------------------------
 
     def service(self, windows: str) -> dict[str, Fact[str]]:
-        """Status of a Windows node's service RemoteAccess, ``none`` where there is no such service."""
-        seen = self._anew(windows)
-        error = seen.errors.get("service", "")
-        status = seen.service or ("none" if error.startswith(SERVICE_GONE) else None)
-        return {
-            f"service RemoteAccess of node {windows}": Fact(status, f"Get-Service on node {windows}: {status or error}")
-        }
+        """Status of a Windows node's service RemoteAccess, ``none`` where there is no such service.
 
-    def router(self, windows: str) -> dict[str, Fact[str]]:
-        """Whether a Windows node's BGP router ``answers``; that BGP is not configured is an answer, too."""
+        A router that answers otherwise than that BGP is not configured, while the service runs, is told with it.
+        """
         seen = self._anew(windows)
-        error = seen.errors.get("router", "")
-        silent = None if error.startswith(NO_CMDLET) or seen.service == "Running" else f"no answer: {error}"
-        answers = "answers" if seen.router or NOT_CONFIGURED in error else silent
-        return {
-            f"BGP router of node {windows}": Fact(answers, f"Get-BgpRouter on node {windows}: {seen.router or error}")
-        }
+        error, silent = seen.errors.get("service", ""), seen.errors.get("router", "")
+        status = seen.service or ("none" if error.startswith(SERVICE_GONE) else None)
+        if status == "Running" and silent and not silent.startswith(NO_CMDLET) and NOT_CONFIGURED not in silent:
+            status = f"Running, and Get-BgpRouter ends in an error: {silent}"
+        source = f"Get-Service and Get-BgpRouter on node {windows}: {status or error}"
+        return {f"service RemoteAccess of node {windows}": Fact(status, source)}
 
     # --- sessions -------------------------------------------------------------------------------------------------
 
@@ -111,7 +106,7 @@ class BgpFacts:
     def announced(self, windows: str) -> dict[str, Fact[str]]:
         """What a Windows node announces: ``its blocks``, or what is missing or more."""
         seen, name = self._anew(windows), f"networks that node {windows} announces"
-        blocks = self._blocks(windows)
+        blocks = self._calico.blocks()[f"blocks of node {windows}"].value or []
         said = ", ".join(seen.custom_routes) or seen.errors.get("custom", "none")
         source = f"Get-BgpCustomRoute on node {windows}: {said}"
         if "custom" in seen.errors:
@@ -141,10 +136,7 @@ class BgpFacts:
         own = [route for route in seen.custom_routes if _within(route, wanted)]
         witness = [f"{route.network} by {route.peer}" for route in seen.routes if _within(route.network, wanted)]
         if "custom" in seen.errors or not (own or witness):
-            why = (
-                seen.errors.get("custom")
-                or f"it learns none of {', '.join(wanted)}, so that nobody seems to advertise it"
-            )
+            why = seen.errors.get("custom") or f"it learns none of {', '.join(wanted)}: nobody seems to advertise it"
             return {name: Fact(None, f"node {windows}: {why}")}
         return {name: Fact(own, f"Get-BgpCustomRoute on node {windows}, which learns {', '.join(witness) or 'none'}")}
 
@@ -205,14 +197,9 @@ class BgpFacts:
             return f"the end that is down is node {other.name}: no Windows node has a session with it"
         return "between these two nodes alone" if others else f"look at both ends, node {other.name} first"
 
-    def _blocks(self, node: str) -> list[str]:
-        return self._calico.blocks()[f"blocks of node {node}"].value or []
-
     def _advertised(self) -> list[str]:
         objects, _ = self._calico.listed("BGPConfiguration")
-        specs: list[Mapping[str, list[dict[str, str]]]] = [
-            one.get("spec") or {} for one in objects if one["metadata"]["name"] == "default"
-        ]
+        specs: list[Obj] = [one.get("spec") or {} for one in objects if one["metadata"]["name"] == "default"]
         return [entry["cidr"] for spec in specs for name in ADVERTISED for entry in spec.get(name) or []]
 
 

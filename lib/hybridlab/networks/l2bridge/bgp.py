@@ -8,6 +8,7 @@ program did keeps its routes for as long as BIRD's graceful restart lets it.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -73,7 +74,7 @@ class Bgp:
             node: {name for name, container in PROGRAMS[os].items() if not container} for node, os in nodes.items()
         }
         self._left: dict[str, float] = {}
-        """Until when (the loop's clock) others keep the routes of a node whose program ended."""
+        """Until when (monotonic) others keep the routes of a node whose program ended."""
         self.faults: dict[str, tuple[Wrong, Any]] = {}
         """By the id of the fault that asked for it: what is wrong, and where."""
         self._listeners: list[Callable[[], None]] = []
@@ -98,9 +99,8 @@ class Bgp:
             self._left.pop(node, None)
         else:
             self._running[node] -= names
-            loop = asyncio.get_running_loop()
-            self._left[node] = loop.time() + GRACE
-            loop.call_later(GRACE, self.changed)
+            self._left[node] = time.monotonic() + GRACE
+            asyncio.get_running_loop().call_later(GRACE, self.changed)
         self.changed()
 
     def wrong(self, what: Wrong) -> list[Any]:
@@ -173,7 +173,7 @@ class Bgp:
 
     def _kept(self, node: str) -> bool:
         """A program of the node ended by itself, and so lately that others still keep what it said."""
-        return self._left.get(node, 0.0) > _now() and node not in {name for name, _ in self.wrong("stopped")}
+        return self._left.get(node, 0.0) > time.monotonic() and node not in {name for name, _ in self.wrong("stopped")}
 
     def _agreed(self, node: str, other: str, facts: RoutingFacts) -> bool:
         both = ((node, other), (other, node))
@@ -229,10 +229,3 @@ def _matches(selector: str | None, end: NodeEnd) -> bool:
 
 def _end(end: NodeEnd) -> BgpEnd:
     return end if isinstance(end, BgpEnd) else BgpEnd(address=end.address)
-
-
-def _now() -> float:
-    try:
-        return asyncio.get_running_loop().time()
-    except RuntimeError:  # nothing runs, and nothing has ended
-        return 0.0
