@@ -144,25 +144,34 @@ class BgpFacts:
 
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         """What a node lacks for another one's pods: session, route, or the address that it announces, in this order."""
-        other = next(one for one in self._facts.nodes if one.name == toward)
-        address, blocks = _address(other), self._calico.blocks(of_all=True)[f"blocks of node {toward}"].value or []
+        nodes = {one.name: one for one in self._facts.nodes}
+        address, blocks = (
+            _address(nodes[toward]),
+            self._calico.blocks(of_all=True)[f"blocks of node {toward}"].value or [],
+        )
         if not address:
             return {f"address of node {toward}": Fact(f"none is announced (annotation {ADDRESS})", "its annotations")}
-        windows = any(one.name == node for one in self._facts.by_os("windows"))
+        windows = next((name for name in (node, toward) if name in self._looked_into), "")
         if windows:
-            seen = self._anew(node)
-            hops = {route.network: route.next_hop for route in seen.routes}
-            state = self._session(node, other)
+            self._anew(windows)
+            other = toward if windows == node else node
+            state = self._session(windows, nodes[other])
             if state not in {None, CONNECTED}:
-                return {f"BGP session of node {node} with node {toward}": Fact(state, f"Get-BgpPeer on node {node}")}
-        else:
+                return {
+                    f"BGP session of node {windows} with node {other}": Fact(state, f"Get-BgpPeer on node {windows}")
+                }
+        if nodes[node].os == "linux":
             hops = {route.destination: route.gateway for route in self._hosts.linux(node).routes}
-        found: dict[str, Fact[str]] = {}
-        for block in blocks if not windows or hops else ():
-            if (hop := hops.get(block)) != address:
-                value = f"by {hop}, not by the node's address {address}" if hop else "no route"
-                found[f"route of node {node} to block {block} of node {toward}"] = Fact(value, f"routes of node {node}")
-        return found
+        else:
+            hops = {route.network: route.next_hop for route in self._host(node).routes}
+        return {
+            f"route of node {node} to block {block} of node {toward}": Fact(
+                f"by {hop}, not by the node's address {address}" if (hop := hops.get(block)) else "no route",
+                f"routes of node {node}",
+            )
+            for block in blocks
+            if hops and hops.get(block) != address
+        }
 
     # --- how ------------------------------------------------------------------------------------------------------
 

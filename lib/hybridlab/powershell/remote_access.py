@@ -1,7 +1,7 @@
 """Cmdlets of the module RemoteAccess that list what a Windows host knows of BGP, as CIM objects.
 
-Their properties are those of Microsoft's reference.  A host of a network without BGP has no such module, and says of
-the cmdlets what PowerShell says of any name that it does not know.
+Their properties are among those of Microsoft's reference.  A host of a network without BGP has no such module, and says
+of the cmdlets what PowerShell says of any name that it does not know.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class Bgp:
         if own is None or not self.configured(node):
             return []
         found: dict[str, Peer] = {}
-        if mesh(facts) and not _end(own).reflects:
+        if _settings(facts).get("nodeToNodeMeshEnabled", True) and not _end(own).reflects:
             for name, end in facts.ends.items():
                 if name != node and not _end(end).reflects:
                     found[end.address] = Peer("Mesh", end.address, as_of(end, facts), name)
@@ -181,20 +181,14 @@ class Bgp:
         return told and frozenset((node, other)) not in self.wrong("down")
 
 
-def mesh(facts: RoutingFacts) -> bool:
-    """Every node peers with every other one."""
-    return bool((facts.peering.get("default") or {}).get("nodeToNodeMeshEnabled", True))
-
-
 def services(facts: RoutingFacts) -> list[str]:
     """The networks of Services that Linux nodes announce."""
-    told = facts.peering.get("default") or {}
-    return [entry["cidr"] for name in ADVERTISED for entry in told.get(name) or ()]
+    return [entry["cidr"] for name in ADVERTISED for entry in _settings(facts).get(name) or ()]
 
 
 def as_of(end: NodeEnd, facts: RoutingFacts) -> int:
     """A node's AS number."""
-    return _end(end).asn or int((facts.peering.get("default") or {}).get("asNumber") or DEFAULT_AS)
+    return _end(end).asn or int(_settings(facts).get("asNumber") or DEFAULT_AS)
 
 
 def end_of(address: str, metadata: Mapping[str, Any]) -> BgpEnd:
@@ -221,6 +215,10 @@ def _told(node: str, spec: Mapping[str, Any], facts: RoutingFacts) -> Iterator[P
     others = (chosen_nodes if node in selected else set()) | (selected if node in chosen_nodes else set())
     for name in others - {node}:
         yield Peer(kind, facts.ends[name].address, as_of(facts.ends[name], facts), name)
+
+
+def _settings(facts: RoutingFacts) -> Mapping[str, Any]:
+    return facts.peering.get("default") or {}
 
 
 def _matches(selector: str | None, end: NodeEnd) -> bool:

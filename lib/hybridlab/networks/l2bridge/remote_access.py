@@ -55,7 +55,6 @@ class RemoteAccess:
                 "LocalIPAddress": self.machine.address,
                 "PeerIPAddress": peer.address,
                 "PeerASN": peer.asn,
-                "OperationMode": "Mixed",
                 "ConnectivityStatus": "Connected"
                 if peer.node and self.bgp.established(node, peer.node, self.facts)
                 else "Connecting",
@@ -65,7 +64,7 @@ class RemoteAccess:
 
     def _custom_routes(self) -> Table:
         networks = self.bgp.announced(self._ready(), self.facts)
-        return [{"Interface": [], "Network": networks}] if networks else []
+        return [{"Network": networks}] if networks else []
 
     def _routes(self) -> Table:
         """What was learned of peers: blocks, and of Linux nodes the networks of Services."""
@@ -84,8 +83,6 @@ class RemoteAccess:
                 "NextHop": self.bgp.next_hop(owner, facts),
                 "LearnedFromPeer": peers[owner],
                 "State": "Best",
-                "LocalPref": 100,
-                "MED": "",
             }
             for cidr, owner in found
         ]

@@ -162,8 +162,9 @@ def test_peers_that_are_no_node() -> None:
 def test_what_a_dead_path_lacks() -> None:
     read = facts(w1=host("w1", ("l1",)), w2=host("w2", routes=()))
     assert [*read.deviations("w1", "l1")] == ["BGP session of node w1 with node l1"]
+    assert [*read.deviations("l1", "w1")] == ["BGP session of node w1 with node l1"], "asked at the end that can say"
     assert read.deviations("w2", "l1") == {}, "what it learns is not known where it shows nothing at all"
-    assert read.deviations("l1", "w1") == {}
+    assert facts().deviations("l1", "w1") == {}
     found = read.deviations("l1", "w2")
     assert {name: fact.value for name, fact in found.items()} == {
         "route of node l1 to block 192.168.3.0/26 of node w2": "no route"
