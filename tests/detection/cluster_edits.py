@@ -373,6 +373,15 @@ def a_linux_reflector(api: Api) -> Iterator[None]:
 
 
 @contextmanager
+def host_local_is_declared(api: Api) -> Iterator[None]:
+    """The Installation says that pods' addresses are host-local's, and they stay Calico's."""
+    with no_operator(api):
+        api.merge(INSTALLATION, {"spec": {"cni": {"ipam": {"type": "HostLocal"}}}})
+        yield
+        api.merge(INSTALLATION, {"spec": {"cni": {"ipam": {"type": "Calico"}}}})
+
+
+@contextmanager
 def _bgp_peer(api: Api, spec: Any) -> Iterator[None]:
     head = {"apiVersion": "projectcalico.org/v3", "kind": "BGPPeer", "metadata": {"name": "made-by-detection"}}
     api("POST", BGP_PEERS, {**head, "spec": spec})
@@ -506,6 +515,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         services_advertised,
         mesh_off,
         peer_beyond,
+        host_local_is_declared,
         a_linux_reflector,
     )
 }

@@ -54,10 +54,7 @@ class BgpFacts:
     # --- the service ----------------------------------------------------------------------------------------------
 
     def service(self, windows: str) -> dict[str, Fact[str]]:
-        """Status of a Windows node's service RemoteAccess, ``none`` where there is no such service.
-
-        A router that answers otherwise than that BGP is not configured, while the service runs, is told with it.
-        """
+        """Status of a Windows node's RemoteAccess, ``none`` without one; told with it, an error of its router's own."""
         seen = self._anew(windows)
         error, silent = seen.errors.get("service", ""), seen.errors.get("router", "")
         status = seen.service or ("none" if error.startswith(SERVICE_GONE) else None)

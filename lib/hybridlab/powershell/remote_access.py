@@ -24,7 +24,6 @@ CMDLETS = {
     "Get-BgpRouteInformation": ("BgpRouteInformation", "-Network -RoutingDomain -Type"),
 }
 """Cmdlet to the class of its objects, and what it takes."""
-CIM = "Microsoft.Management.Infrastructure.CimException"
 
 
 def _listing(kind: str) -> Callable[[Shell, Call], Awaitable[list[object]]]:
@@ -45,7 +44,7 @@ def _refused(call: Call, kind: str, message: str) -> Fault:
     where = f"(PS_{kind}:root/Microsoft/...Access/PS_{kind})"
     return Fault(
         message, f"NotSpecified: {where} [{call.typed}], CimException", f"WIN32 0,{call.typed}",
-        source=call.typed, terminating=False, kind=CIM,
+        source=call.typed, terminating=False, kind="Microsoft.Management.Infrastructure.CimException",
     )  # fmt: skip
 
 
