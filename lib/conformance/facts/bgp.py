@@ -67,7 +67,8 @@ class BgpFacts:
 
     def sessions(self, windows: str) -> dict[str, Fact[str]]:
         """State of a Windows node's session with every other node: ``Connected``, or what is wrong at which end."""
-        seen, found = self._anew(windows), {}
+        seen = self._anew(windows)
+        found: dict[str, Fact[str]] = {}
         for other in self._facts.nodes:
             address = _address(other)
             if other.name == windows or not address:
@@ -158,7 +159,7 @@ class BgpFacts:
                     f"BGP session of node {windows} with node {other}": Fact(state, f"Get-BgpPeer on node {windows}")
                 }
         if nodes[node].os == "linux":
-            hops = {route.destination: route.gateway for route in self._hosts.linux(node).routes}
+            hops: dict[str, str | None] = {route.destination: route.gateway for route in self._hosts.linux(node).routes}
         else:
             hops = {route.network: route.next_hop for route in self._host(node).routes}
         return {
