@@ -159,7 +159,7 @@ class BgpFacts:
                     f"BGP session of node {windows} with node {other}": Fact(state, f"Get-BgpPeer on node {windows}")
                 }
         if nodes[node].os == "linux":
-            hops: dict[str, str | None] = {route.destination: route.gateway for route in self._hosts.linux(node).routes}
+            hops = {route.destination: route.gateway for route in self._hosts.linux(node).routes}
         else:
             hops = {route.network: route.next_hop for route in self._host(node).routes}
         return {
