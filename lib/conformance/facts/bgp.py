@@ -229,4 +229,4 @@ def _address(node: NodeFacts) -> str:
 def _within(network: str, wanted: list[str]) -> bool:
     """Whether a network is one of these, or a part of one."""
     mine = ipaddress.ip_network(network, strict=False)
-    return any(mine.version == 4 and ":" not in one and mine.subnet_of(ipaddress.IPv4Network(one)) for one in wanted)  # type: ignore[arg-type]
+    return any(mine.version == 4 and ":" not in one and mine.subnet_of(ipaddress.IPv4Network(one)) for one in wanted)
