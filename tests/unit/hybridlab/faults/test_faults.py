@@ -13,6 +13,14 @@ from hybridlab.networks.registry import fault_types
 from tests.unit.hybridlab.faults.fault_lab import lab
 
 NAMES = {
+    "bgp-stopped",
+    "bgp-peer-down",
+    "confd-silent",
+    "block-not-announced",
+    "next-hop-astray",
+    "announces-more",
+    "source-check-on",
+    "host-endpoint-missing",
     "mtu-black-hole",
     "fragments-dropped",
     "flows-dropped",
