@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from functools import cache
 
-from hybridlab.powershell import dotnet, host, items, json_text, network, piping, registry, web, writing
+from hybridlab.powershell import dotnet, host, items, json_text, network, piping, registry, remote_access, web, writing
 from hybridlab.powershell.faults import Fault, position
 from hybridlab.powershell.flow import Exit
 from hybridlab.powershell.interpreter import Interpreter
@@ -91,7 +91,7 @@ def _parse(words: list[str]) -> _Invocation:
 def library() -> Library:
     """All cmdlets and types."""
     made = Library()
-    for module in (writing, piping, json_text, items, web, network, dotnet, host, registry):
+    for module in (writing, piping, json_text, items, web, network, dotnet, host, registry, remote_access):
         module.add_to(made)
     return made
 

@@ -22,9 +22,10 @@ from hybridlab.runtime.applet import Host, HostProblem
 
 SERVICE_STATUS = {"Stopped": 1, "Running": 4}
 """System.ServiceProcess.ServiceControllerStatus, which ConvertTo-Json of 5.1 writes as a number."""
-KNOWN_SERVICES = frozenset(
-    {"containerd", "hns", "kubelet", "vmcompute", "calicofelix", "caliconode", "calicoconfd", "kube-proxy", "kubeproxy"}
-)
+KNOWN_SERVICES = frozenset({
+    "containerd", "hns", "kubelet", "vmcompute", "calicofelix", "caliconode", "calicoconfd", "kube-proxy", "kubeproxy",
+    "remoteaccess",
+})  # fmt: skip
 CALICO_PROGRAMS = ("calico-node", "calico")
 KNOWN_PROCESSES = frozenset({"calico-node.exe", "calico.exe", "kube-proxy.exe"})
 
