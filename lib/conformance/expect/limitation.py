@@ -15,7 +15,7 @@ from conformance.expect.context import Context
 from conformance.expect.engine.pairs import Pairs, each
 from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Half
+from conformance.model.decision import Half, Symptom
 from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.facts import NodeFacts
 
@@ -29,6 +29,7 @@ class Paths(TypedDict, total=False):
     closed: Iterable[Pairs]
 
 
+Told = tuple[ClaimVerdict, str, Half, Symptom]
 Look = Callable[[Context, list[Pair], list[Pair]], object]
 """Asks whether the first paths are open and the others closed, in the same rounds; says to the context what it decided
 of each, and raises what is wrong."""
@@ -38,7 +39,7 @@ of each, and raises what is wrong."""
 class _Quiet(Context):
     """Takes down what is decided of each path, and tells nobody yet."""
 
-    told: dict[tuple[object, object], tuple[ClaimVerdict, str, Half]] = field(default_factory=dict)
+    told: dict[tuple[object, object], Told] = field(default_factory=dict)
 
     def decided(
         self,
@@ -47,9 +48,11 @@ class _Quiet(Context):
         verdict: ClaimVerdict,
         reason: str,
         half: Half = "open",
+        *,
+        symptom: Symptom = ("", ""),
     ) -> None:
         """Take it down."""
-        self.told[source, target] = (verdict, reason, half)
+        self.told[source, target] = (verdict, reason, half, symptom)
 
 
 def states(paths: Paths) -> dict[Pair, bool]:
@@ -78,11 +81,11 @@ def decide(
     others = {pair: lifted[pair] for pair in as_documented if first[pair][0] is ClaimVerdict.VIOLATED}
     second, still_wrong = _look(look, context, others, witness) if others else ({}, None)
     for source, target in as_documented:
-        verdict, reason, half = second.get((source, target), first[source, target])
+        verdict, reason, half, symptom = second.get((source, target), first[source, target])
         if (source, target) in second and verdict is ClaimVerdict.CONFIRMED:
             state = "open" if others[source, target] else "closed"
             verdict, reason = ClaimVerdict.LIFTED, f"{source.label} -> {target.label} is {state}, although {because}"
-        context.decided(source, target, verdict, reason, half)
+        context.decided(source, target, verdict, reason, half, symptom=symptom)
     if error := still_wrong if others else wrong:
         if isinstance(error, Nonconformance):
             error.add_note("  neither   as documented nor as where the limitation is gone")
@@ -91,7 +94,7 @@ def decide(
 
 def _look(
     look: Look, context: Context, paths: Mapping[Pair, bool], witness: Mapping[Pair, bool]
-) -> tuple[Mapping[tuple[object, object], tuple[ClaimVerdict, str, Half]], Exception | None]:
+) -> tuple[Mapping[tuple[object, object], Told], Exception | None]:
     """What was decided of each path, and what is wrong with one.  Raises what is wrong with the witness."""
     quiet, both = _Quiet(**{item.name: getattr(context, item.name) for item in fields(Context)}), {**witness, **paths}
     wrong: Exception | None = None
@@ -102,10 +105,12 @@ def _look(
     if wrong and not both.keys() <= quiet.told.keys():  # it ended before anything was decided
         raise wrong
     for (source, target), is_open in witness.items():
-        verdict, reason, half = quiet.told[source, target]
+        verdict, reason, half, symptom = quiet.told[source, target]
         if verdict is not ClaimVerdict.CONFIRMED and wrong:
             lost = is_open or verdict is not ClaimVerdict.VIOLATED
-            context.decided(source, target, ClaimVerdict.INCONCLUSIVE if lost else verdict, reason, half)
+            context.decided(
+                source, target, ClaimVerdict.INCONCLUSIVE if lost else verdict, reason, half, symptom=symptom
+            )
             if lost and isinstance(wrong, Nonconformance):
                 raise ControlBroken(message.of_control(str(wrong)), control=reason, seen=wrong.seen)
             raise wrong

@@ -375,7 +375,8 @@ class Expect(Session):
                 attempt = outcome.path.attempt
                 half: Half = "open" if outcome.path.want else "closed"
                 reason = outcome.reason(because) + late.told(outcome.path, outcome.standing)
-                self.context.decided(attempt.source, attempt.target, outcome.verdict, reason, half)
+                symptom = (outcome.expected, outcome.observed)
+                self.context.decided(attempt.source, attempt.target, outcome.verdict, reason, half, symptom=symptom)
         if len(outcomes) > 1:
             self.context.attach("matrix", table(outcomes))
 
