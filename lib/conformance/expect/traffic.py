@@ -161,14 +161,20 @@ class Expect(Session):
         network.  Each path that has a limitation stands in the other two, open in one and closed in the other.  All are
         seen open before.  Raises as :func:`conformance.expect.limitation.decide`.
         """
-        states = limitation.states
-        documented, gone, beside = states(as_documented), states(lifted), states(witness)
-        self._make(policies, [*documented, *beside])
+        self.limitations(*policies, cases=[limitation.case_of(as_documented, lifted, witness)], because=because)
+
+    def limitations(self, *policies: Policies, cases: Sequence[limitation.Case], because: str) -> None:
+        """As :meth:`limitation`, of several that share a change, by ports of the same servers.
+
+        What is wrong with one leaves the others as they are.
+        """
+        pairs = [pair for case in cases for pair in (*case.as_documented, *case.both, *case.witness)]
+        self._make(policies, pairs)
         limitation.decide(
             lambda context, opened, closed: replace(self, context=context).matrix(
                 open=[opened], closed=[closed], because=because
             ),
-            self.context, as_documented=documented, lifted=gone, witness=beside, because=because,
+            self.context, cases, because=because,
         )  # fmt: skip
 
     def under(

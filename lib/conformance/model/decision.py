@@ -54,7 +54,7 @@ class Decision:
     enforced: tuple[str, ...] = ()
     """Nodes that enforce the policies which the test has made; empty: it has made none."""
     claim: str = ""
-    """Empty: an expectation's own decision, which counts for every claim of its test."""
+    """Empty: an expectation's own decision, which counts for every claim and part of its test."""
     part: str = ""
     """The claim's part that the test decides (an operating system's direction, a path), stable from run to run."""
     test: str = ""

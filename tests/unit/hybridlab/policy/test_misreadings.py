@@ -95,3 +95,44 @@ def test_each_way_changes_something_and_leaves_an_empty_tier_as_it_is(way: str) 
 
 def test_namesakes_are_members_of_sets_and_leave_the_rules() -> None:
     assert read("namesakes").policies == (policy(),)
+
+
+NEGATED = {
+    "ingress": [
+        {"action": "Allow", "protocol": "TCP", "source": {"notNets": ["10.0.0.9/32"], "nets": ["10.0.0.0/8"]}},
+        {"action": "Deny", "source": {"notPorts": [1]}},
+        {"action": "Pass", "notProtocol": "UDP"},
+        {"action": "Log"},
+        {"action": "Deny", "ipVersion": 6, "source": {"nets": ["2001:db8::/32"]}},
+        {"action": "Allow", "http": {"methods": ["PUT"]}},
+        {"action": "Allow", "protocol": "TCP", "source": {"nets": ["10.0.0.1/32"]}, "destination": {"ports": ["web"]}},
+    ]
+}
+
+
+def misread_rules(way: str) -> tuple[PolicyRule, ...]:
+    one = from_spec(PolicyKey("p", "ns", "NetworkPolicy"), NEGATED, frozenset({"ingress"}))
+    return read(way, one).policies[0].ingress
+
+
+def test_who_is_left_out_is_decided_the_other_way_before_the_rest() -> None:
+    rules = misread_rules("negations-enforced")
+    assert [rule.action for rule in rules[:6]] == ["deny", "allow", "allow", "deny", "deny", "pass"]
+    assert rules[0].source.nets == ("10.0.0.9/32",)
+    assert rules[2].source.ports.ranges == ((1, 1),)
+    assert rules[4].protocol == "udp"
+    assert len(rules) == 10
+
+
+def test_rules_that_windows_has_no_words_for_are_misread_one_kind_at_a_time() -> None:
+    plain = misread_rules("any-protocol")
+    assert all(not rule.source.not_nets and not rule.not_protocol for rule in misread_rules("no-negations"))
+    assert misread_rules("log-denies")[3].action == "deny"
+    assert (misread_rules("ipv6-as-ipv4")[4].ip_version, misread_rules("ipv6-as-ipv4")[4].source.nets) == (
+        None,
+        ("0.0.0.0/0",),
+    )
+    assert len(misread_rules("http-left-out")) == len(plain) - 1
+    opened = misread_rules("named-port-open")[6]
+    assert (opened.source.nets, opened.destination.ports.names) == ((), ())
+    assert misread_rules("named-port-open")[:6] == misread_rules("first-policy")[:6]
