@@ -22,7 +22,7 @@ from conformance.policy import placeholders
 from conformance.policy.placeholders import Named
 
 GROUP = "projectcalico.org/"
-TIER = "Tier"
+TIER, CLUSTER = "Tier", "ClusterNetworkPolicy"
 
 
 class Policy:
@@ -64,7 +64,7 @@ class Policy:
         filled = placeholders.fill(objects, known, where=self._path)
         self._attach("policies in force", manifest.dump(filled))
         for obj in filled:
-            cluster_scoped = obj["kind"] == TIER or obj["kind"].startswith("Global")
+            cluster_scoped = obj["kind"] in {TIER, CLUSTER} or "Global" in obj["kind"]
             namespace = None if cluster_scoped else into
             target = reference(obj, namespace)
             self._applied[target] = time.monotonic()
