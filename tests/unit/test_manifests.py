@@ -41,7 +41,9 @@ def ids(path: Path) -> str:
 @pytest.mark.parametrize("path", POLICIES, ids=ids)
 def test_a_policy_stays_inside_the_run(path: Path) -> None:
     for obj in filled(path):
-        namespace = None if obj["kind"] == "Tier" or "Global" in obj["kind"] else RUN.namespace
+        namespace = (
+            None if obj["kind"] == "Tier" or "Global" in obj["kind"] or "Cluster" in obj["kind"] else RUN.namespace
+        )
         guard.check(Change(verb="apply", target=reference(obj, namespace), why="test", body=obj), RUN)
 
 
