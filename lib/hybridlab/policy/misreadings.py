@@ -125,9 +125,10 @@ def _as_ipv4(rule: PolicyRule) -> PolicyRule:
     return replace(rule, ip_version=None, source=source, destination=destination)
 
 
-def _named_port_open(rule: PolicyRule) -> PolicyRule:
-    """A rule with a port's name lets everybody in."""
-    return replace(_any_port(rule), source=Peer()) if rule.destination.ports.names else rule
+def _numbers_beside_names(rule: PolicyRule, **changed: Peer) -> PolicyRule:
+    """A rule with names and numbers of ports is one for the numbers alone."""
+    ports = rule.destination.ports
+    return replace(_without_port_names(rule), **changed) if ports.names and ports.ranges else rule
 
 
 def _unmatched_allowed(policy: Policy) -> Policy:
@@ -152,7 +153,8 @@ _RULES: dict[Misreading, Callable[[PolicyRule, Direction], list[PolicyRule]]] = 
     "no-egress-udp": lambda rule, direction: [] if _is_egress_udp(rule, direction) else [rule],
     "negations-enforced": lambda rule, _: _negations_enforced(rule),
     "no-negations": lambda rule, _: [_without_negations(rule)],
-    "named-port-open": lambda rule, _: [_named_port_open(rule)],
+    "numbers-beside-names": lambda rule, _: [_numbers_beside_names(rule)],
+    "numbers-beside-names-open": lambda rule, _: [_numbers_beside_names(rule, source=Peer())],
     "icmp-any-type": lambda rule, _: [replace(rule, icmp=None, not_icmp=None)],
     "icmp-open": lambda rule, _: [
         replace(rule, icmp=None, not_icmp=None, source=Peer()) if rule.icmp or rule.not_icmp else rule

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hybridlab.policy.misreadings import MISREADINGS, misread
-from hybridlab.policy.policy import Policy, PolicyKey, PolicyRule, from_spec
+from hybridlab.policy.policy import Policy, PolicyKey, PolicyRule, Ports, from_spec
 from hybridlab.policy.render import TierPolicies
 
 SPEC = {
@@ -105,7 +105,7 @@ NEGATED = {
         {"action": "Log"},
         {"action": "Deny", "ipVersion": 6, "source": {"nets": ["2001:db8::/32"]}},
         {"action": "Allow", "http": {"methods": ["PUT"]}},
-        {"action": "Allow", "protocol": "TCP", "source": {"nets": ["10.0.0.1/32"]}, "destination": {"ports": ["web"]}},
+        {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "destination": {"ports": ["web", 81]}},
     ]
 }
 
@@ -133,6 +133,7 @@ def test_rules_that_windows_has_no_words_for_are_misread_one_kind_at_a_time() ->
         ("0.0.0.0/0",),
     )
     assert len(misread_rules("http-left-out")) == len(plain) - 1
-    opened = misread_rules("named-port-open")[6]
-    assert (opened.source.nets, opened.destination.ports.names) == ((), ())
-    assert misread_rules("named-port-open")[:6] == misread_rules("first-policy")[:6]
+    opened, told = misread_rules("numbers-beside-names-open"), misread_rules("numbers-beside-names")
+    assert (opened[6].source.nets, opened[6].destination.ports) == ((), Ports(((81, 81),)))
+    assert (told[6].source.nets, told[6].destination.ports) == (("10.0.0.1/32",), Ports(((81, 81),)))
+    assert opened[:6] == told[:6] == plain[:6]
