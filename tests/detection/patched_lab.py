@@ -267,8 +267,7 @@ def new_pods_are_members_whatever_their_labels() -> None:
 def ready_backends_alone() -> None:
     """A rule that names a Service is about its backends that are ready, and no others."""
     from hybridlab.calico import typha
-
-    true = typha.slice_members
+    from hybridlab.policy.objects import slice_members as true
 
     def patched(obj: Any) -> Any:
         ready = [one for one in obj.get("endpoints") or () if (one.get("conditions") or {}).get("ready") is not False]

@@ -23,7 +23,7 @@ from conformance.expect.engine.pairs import Pairs, each, key, pairs_of
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import LONGER
 from conformance.expect.explain.nearest import Nearest, nearest
-from conformance.expect.limitation import Paths
+from conformance.expect.limitation import Case, Paths
 from conformance.expect.outcome import Outcome, failure, name_paths, table
 from conformance.expect.session import Session
 from conformance.expect.vet import pods_of
@@ -163,7 +163,7 @@ class Expect(Session):
         """
         self.limitations(*policies, cases=[limitation.case_of(as_documented, lifted, witness)], because=because)
 
-    def limitations(self, *policies: Policies, cases: Sequence[limitation.Case], because: str) -> None:
+    def limitations(self, *policies: Policies, cases: Sequence[Case], because: str) -> None:
         """As :meth:`limitation`, of several that share a change, by ports of the same servers.
 
         What is wrong with one leaves the others as they are.

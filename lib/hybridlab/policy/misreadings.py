@@ -109,7 +109,7 @@ def _negations_enforced(rule: PolicyRule) -> list[PolicyRule]:
     source, excepted = rule.source, replace(rest, action=_OTHERWISE[rule.action])
     several = [replace(rest.source, nets=nets) for nets in (of_ipv4(source.not_nets),) if nets]
     several += [replace(rest.source, selector=source.not_selector)] if source.not_selector is not None else []
-    several += [replace(rest.source, ports=Ports(source.not_ports.ranges))] if source.not_ports.ranges else []
+    several += [replace(rest.source, ports=Ports(ranges=source.not_ports.ranges))] if source.not_ports.ranges else []
     found = [replace(excepted, source=peer) for peer in several]
     found += [replace(excepted, protocol=rule.not_protocol)] if rule.not_protocol else []
     return [*found, rest]
@@ -125,10 +125,12 @@ def _as_ipv4(rule: PolicyRule) -> PolicyRule:
     return replace(rule, ip_version=None, source=source, destination=destination)
 
 
-def _numbers_beside_names(rule: PolicyRule, **changed: Peer) -> PolicyRule:
-    """A rule with names and numbers of ports is one for the numbers alone."""
+def _numbers_beside_names(rule: PolicyRule, *, open: bool = False) -> PolicyRule:
+    """A rule with names and numbers of ports is one for the numbers alone; ``open``: and for everybody."""
     ports = rule.destination.ports
-    return replace(_without_port_names(rule), **changed) if ports.names and ports.ranges else rule
+    if not ports.names or not ports.ranges:
+        return rule
+    return replace(_without_port_names(rule), source=Peer() if open else rule.source)
 
 
 def _unmatched_allowed(policy: Policy) -> Policy:
@@ -154,7 +156,7 @@ _RULES: dict[Misreading, Callable[[PolicyRule, Direction], list[PolicyRule]]] = 
     "negations-enforced": lambda rule, _: _negations_enforced(rule),
     "no-negations": lambda rule, _: [_without_negations(rule)],
     "numbers-beside-names": lambda rule, _: [_numbers_beside_names(rule)],
-    "numbers-beside-names-open": lambda rule, _: [_numbers_beside_names(rule, source=Peer())],
+    "numbers-beside-names-open": lambda rule, _: [_numbers_beside_names(rule, open=True)],
     "icmp-any-type": lambda rule, _: [replace(rule, icmp=None, not_icmp=None)],
     "icmp-open": lambda rule, _: [
         replace(rule, icmp=None, not_icmp=None, source=Peer()) if rule.icmp or rule.not_icmp else rule

@@ -119,7 +119,7 @@ def together(**answers: Answer) -> tuple[set[tuple[str, str, str]], BaseExceptio
             told = verdict if attempt.target == SERVER else otherwise
             told = UP if attempt.target == BYSTANDER else told
             assert isinstance(told, Verdict)
-            return Observation(attempt=attempt, verdict=told, seconds=0.1)
+            return Observation(attempt=attempt, verdict=told, seconds=0.1, at=0.0)
 
         return answer
 

@@ -134,6 +134,6 @@ def test_rules_that_windows_has_no_words_for_are_misread_one_kind_at_a_time() ->
     )
     assert len(misread_rules("http-left-out")) == len(plain) - 1
     opened, told = misread_rules("numbers-beside-names-open"), misread_rules("numbers-beside-names")
-    assert (opened[6].source.nets, opened[6].destination.ports) == ((), Ports(((81, 81),)))
-    assert (told[6].source.nets, told[6].destination.ports) == (("10.0.0.1/32",), Ports(((81, 81),)))
+    assert (opened[6].source.nets, opened[6].destination.ports) == ((), Ports(ranges=((81, 81),)))
+    assert (told[6].source.nets, told[6].destination.ports) == (("10.0.0.1/32",), Ports(ranges=((81, 81),)))
     assert opened[:6] == told[:6] == plain[:6]
