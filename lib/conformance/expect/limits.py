@@ -39,6 +39,11 @@ class Limits:
         return Group([self.pods.client("windows")])
 
     @cached_property
+    def outsider(self) -> Group:
+        """A Linux client of another namespace, whom no rule is about."""
+        return Group(self.pods.get("elsewhere/linux-client"))
+
+    @cached_property
     def windows(self) -> Group:
         """A server of each Windows build."""
         return self.pods.servers("windows").one_per_build()
