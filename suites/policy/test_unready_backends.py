@@ -10,10 +10,10 @@ def test_a_backend_that_is_not_ready_is_reached(
     pods: WorkerPods, services: Services, unready_servers: UnreadyServers, policy: Policy, expect: Expect
 ) -> None:
     clients, backends = pods.clients("linux").one_per_os() + pods.clients("windows"), pods.servers("linux").one_per_os()
-    unready, strangers = unready_servers.beside(backends), pods.servers("windows").one_per_os()
-    ways, witness = clients.to([unready]).tcp(8080), clients.to(backends).tcp(8080)
+    unready, strangers = [unready_servers.beside(backends)], pods.servers("windows").one_per_os()
+    ways, witness = clients.to(unready).tcp(8080), clients.to(backends).tcp(8080)
     expect.limitation(
-        policy.filled(service=services.spread(backends + [unready]).name),
+        policy.filled(service=services.spread(backends + unready).name),
         as_documented={"open": ways},
         lifted={"closed": ways},
         witness={"open": witness, "closed": clients.to(strangers).tcp(8080)},
