@@ -108,17 +108,17 @@ def decide(look: Look, context: Context, cases: Sequence[Case], *, because: str)
     if doubtful:
         gone = {pair: not is_open for case in doubtful for pair, is_open in case.as_documented.items()
                 if first[pair][0] is ClaimVerdict.VIOLATED}  # fmt: skip
-        second, still_wrong = _look(
-            look, context, {pair: state for case in doubtful for pair, state in case.witness.items()} | gone
-        )
+        beside = {pair: state for case in doubtful for pair, state in {**case.witness, **case.both}.items()}
+        second, still_wrong = _look(look, context, beside | gone)
         errors += [error for case in doubtful if (error := _of_witness(case, context, second, still_wrong))]
         sound = [case for case in sound if case not in doubtful or not _broken(case, second)]
     for case in sound:
         told = case.keep(context)
         for source, target in {**case.both, **case.as_documented}:
-            again = (source, target) in second
+            leaked = (source, target) in case.both and first[source, target][0] is ClaimVerdict.VIOLATED
+            again = (source, target) in second and not leaked
             verdict, reason, half, symptom = (second if again else first)[source, target]
-            if again and verdict is ClaimVerdict.CONFIRMED:
+            if again and verdict is ClaimVerdict.CONFIRMED and (source, target) in case.as_documented:
                 state = "closed" if case.as_documented[source, target] else "open"
                 verdict, reason = (
                     ClaimVerdict.LIFTED,

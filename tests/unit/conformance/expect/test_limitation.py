@@ -155,3 +155,13 @@ def test_a_witness_that_is_lost_leaves_the_others_as_they_are() -> None:
     assert {verdict for claim, _, verdict in told if claim == "XPOL-1"} == {"INCONCLUSIVE"}
     assert {verdict for claim, _, verdict in told if claim == "XPOL-2"} == {"CONFIRMED"}
     assert isinstance(raised, ControlBroken)
+
+
+def test_a_denial_beside_a_path_that_is_gone_is_judged_where_that_path_is_no_control_of_it() -> None:
+    script = after(DROPPED, foe=DROPPED)
+    witness = {(BESIDE, BYSTANDER): True, (FRIEND, BYSTANDER): True, (FOE, BYSTANDER): True}
+    case = Case(as_documented={(FRIEND, SERVER): True}, both={(FOE, SERVER): False}, witness=witness)
+    context = Context(claims=("UNSUP-2",), keep=script.kept.extend)
+    expect = Expect(script.prober, load_timings(), context, script.prober.clock)
+    expect.limitations(script, cases=[case], because="it is read for all")
+    assert sorted(str(one.verdict) for one in script.kept) == ["CONFIRMED", "LIFTED"]
