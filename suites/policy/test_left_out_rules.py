@@ -15,14 +15,11 @@ from conformance.marks import manifest, needs, verifies
 @verifies("XPOL-9", part="network")
 @verifies("UNSUP-2", part="methods")
 def test_windows_decides_by_the_rules_that_are_left(policy: Policy, limits: Limits) -> None:
-    cases = [
-        limits.denied("XPOL-2", {"Deny": 8081}),
-        limits.allowed("XPOL-2", {"Allow": 8082}),
-        limits.allowed("XPOL-4", {"a name beside a number": 8083, "a name": 8087}),
-        limits.passed_over("XPOL-5", {"Log": 8084}),
-        limits.passed_over("XPOL-9", {"ipVersion": 8085, "network": 8086}),
-        limits.unlimited("UNSUP-2", {"methods": 8088}),
-    ]
+    negated = [limits.denied("XPOL-2", {"Deny": 8081}), limits.allowed("XPOL-2", {"Allow": 8082})]
+    named = limits.allowed("XPOL-4", {"a name beside a number": 8083, "a name": 8087})
+    ipv6 = limits.passed_over("XPOL-9", {"ipVersion": 8085, "network": 8086})
+    cases = [*negated, named, limits.passed_over("XPOL-5", {"Log": 8084}), ipv6]
+    cases.append(limits.unlimited("UNSUP-2", {"methods": 8088}))
     because = "Windows leaves out what it has no words for, and the next rule, or the policies' end, decides"
     limits.under(policy.filled(friend=limits.friend, stranger=limits.stranger), cases=cases, because=because)
 

@@ -11,11 +11,9 @@ def test_a_backend_that_is_not_ready_is_reached(
 ) -> None:
     clients, backends = pods.clients("linux").one_per_os() + pods.clients("windows"), pods.servers("linux").one_per_os()
     unready, strangers = [unready_servers.beside(backends)], pods.servers("windows").one_per_os()
-    ways, witness = clients.to(unready).tcp(8080), clients.to(backends).tcp(8080)
+    ways, filled = clients.to(unready).tcp(8080), policy.filled(service=services.spread(backends + unready).name)
+    because = "EndpointSlices have every backend, and the rule asks for none to be ready"
     expect.limitation(
-        policy.filled(service=services.spread(backends + unready).name),
-        as_documented={"open": ways},
-        lifted={"closed": ways},
-        witness={"open": witness, "closed": clients.to(strangers).tcp(8080)},
-        because="EndpointSlices have every backend, and the rule asks for none to be ready",
-    )
+        filled, as_documented={"open": ways}, lifted={"closed": ways},
+        witness={"open": clients.to(backends).tcp(8080), "closed": clients.to(strangers).tcp(8080)}, because=because,
+    )  # fmt: skip
