@@ -45,7 +45,7 @@ def mend(path: Path, report: RunReport) -> None:
                 for failure in case.findall("failure"):
                     failure.tag = "error"
             for failure in case.findall("failure"):
-                failure.text = "\n".join([failure.text or "", *map(_clean, report.known_of(test))]).lstrip()
+                failure.text = "\n".join([failure.text or "", *map(_clean, report.known_of(test))])
             if waiver := report.waiver_of(test):
                 for failure in case.findall("failure"):
                     failure.tag = "skipped"
