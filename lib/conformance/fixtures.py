@@ -18,6 +18,7 @@ from conformance.expect.commands import Commands
 from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.fragments import Fragments
 from conformance.expect.known_issue import KnownIssue
+from conformance.expect.limits import Limits
 from conformance.expect.node_ports import NodePorts
 from conformance.expect.overlay import Fabric, Overlay
 from conformance.expect.own_node import OwnNode
@@ -83,6 +84,7 @@ __all__ = [
     "IpamFacts",
     "KnownIssue",
     "KubeProxy",
+    "Limits",
     "LinuxRoutes",
     "NewPods",
     "Newcomers",

@@ -96,6 +96,11 @@ def all_pods_nobody(spec: Written, namespace: str) -> Written:
     return {**spec, "selector": "!all()"} if is_for_all else spec
 
 
+def untracked_at_pods(spec: Written, _: str) -> Written:
+    """An untracked policy, and one before DNAT, is taken for one without these words."""
+    return {key: value for key, value in spec.items() if key not in {"doNotTrack", "preDNAT"}}
+
+
 def of_namesakes(policy: Any, spec: Written) -> Any:
     """A policy of the run's selects pods of other namespaces too that have the labels that it asks for."""
     from hybridlab.policy.selectors import parse
@@ -259,6 +264,18 @@ def new_pods_are_members_whatever_their_labels() -> None:
     Graph._refresh = patched  # type: ignore[method-assign]
 
 
+def ready_backends_alone() -> None:
+    """A rule that names a Service is about its backends that are ready, and no others."""
+    from hybridlab.calico import typha
+    from hybridlab.policy.objects import slice_members as true
+
+    def patched(obj: Any) -> Any:
+        ready = [one for one in obj.get("endpoints") or () if (one.get("conditions") or {}).get("ready") is not False]
+        return true({**obj, "endpoints": ready})
+
+    typha.slice_members = patched  # type: ignore[attr-defined]
+
+
 def clocks_behind() -> None:
     """All clocks of the cluster are two minutes behind the suite's."""
     import datetime
@@ -284,6 +301,7 @@ PATCHES: dict[str, Callable[[], None]] = {
     "written accounts-of-nobody": partial(written, accounts_of_nobody),
     "written all-namespaces-the-own": partial(written, all_namespaces_the_own),
     "written all-pods-nobody": partial(written, all_pods_nobody),
+    "written untracked-at-pods": partial(written, untracked_at_pods),
     "written of-namesakes": partial(written, lambda spec, _: spec, of_namesakes),
     "updates namespace-labels-stay": partial(updates, "set_namespace", namespace_labels_stay),
     "updates namesakes-collide": partial(updates, "set_policy", namesakes_collide),
@@ -297,6 +315,7 @@ PATCHES: dict[str, Callable[[], None]] = {
     "new-pods-are-no-members": new_pods_are_no_members,
     "new-pods-are-members-whatever-their-labels": new_pods_are_members_whatever_their_labels,
     "one-peer-has-another-vni": one_peer_has_another_vni,
+    "ready-backends-alone": ready_backends_alone,
     "clocks-behind": clocks_behind,
 }
 """Name, and way where a patch has several, to what applies it to this process."""

@@ -211,6 +211,11 @@ def differences(row: Row, table: Table, outcome: Outcome, *, as_written: bool = 
         figures = outcome.measured(claim, name)
         if not figures or max(figures) < float(least):
             lines.append(f"{claim:8} expected to record {rule} | observed {figures}")
+    for claim, patterns in row.known.items():
+        told = [issue["text"] for issue in outcome.claim(claim)["known_issues"]]
+        wanted_issues = patterns.split(" & ") if patterns else []
+        if len(told) != len(wanted_issues) or not all(map(re.search, wanted_issues, told)):
+            lines.append(f"{claim:8} expected to be explained by {patterns!r} | observed {told}")
     lines += _of_one_node(row, outcome) if row.node else []
     if as_written and outcome.exit_code != row.exit:
         lines.append(f"exit code expected {row.exit} | observed {outcome.exit_code}")

@@ -27,7 +27,8 @@ OUTSIDE = "198.51.100.10"
 """The host beyond the cluster that a lab has unless it is told otherwise."""
 FIELDS = {
     "layer", "what", "why", "each", "on_node", "profile", "external_target", "set", "patch", "faults", "edit",
-    "on_service", "claims", "workers", "timings", "only", "expect", "may", "whole", "says", "red_on", "records", "exit",
+    "on_service", "claims", "workers", "timings", "only", "expect", "may", "whole", "says", "red_on", "records",
+    "known", "exit",
 }  # fmt: skip
 
 
@@ -82,6 +83,9 @@ class Row:
     """Claim to the nodes that its violated decisions are about: each is an end of one, and each has one as an end."""
     records: dict[str, str] = field(default_factory=dict)
     """Claim to ``NAME >= NUMBER`` that one of its measurements must satisfy."""
+    known: dict[str, str] = field(default_factory=dict)
+    """Claim to a regular expression for each known issue that explains it, in order and with " & " between them; empty:
+    none does."""
     exit: int = 0
 
     @property
@@ -102,7 +106,7 @@ class Row:
     @property
     def named(self) -> frozenset[str]:
         """Claims about which it says something."""
-        return frozenset((*self.expect, *self.may, *self.on_node, *self.says, *self.red_on, *self.records))
+        return frozenset((*self.expect, *self.may, *self.on_node, *self.says, *self.red_on, *self.records, *self.known))
 
     def allowed(self, claim: str, healthy: tuple[str, ...]) -> tuple[str, ...]:
         """Verdicts that a claim may have in this row; ``healthy``: those that a healthy lab may have."""
@@ -119,7 +123,7 @@ class Row:
         """The row with one claim run alone."""
         kept: dict[str, Any] = {
             name: {one: value for one, value in getattr(self, name).items() if one == claim}
-            for name in ("expect", "may", "on_node", "says", "red_on", "records")
+            for name in ("expect", "may", "on_node", "says", "red_on", "records", "known")
         }
         return replace(self, claims=(claim,), only=self.only if claim in self.claims else "", **kept)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hybridlab.calico import typha
 from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults
 from hybridlab.controllers import times
@@ -31,6 +32,7 @@ CHANGES = {
     "written accounts-of-nobody": "whom a rule for service accounts admits",
     "written all-namespaces-the-own": "whom a rule for all namespaces admits",
     "written all-pods-nobody": "whether an empty selector selects a pod",
+    "written untracked-at-pods": "whether an untracked policy is for pods",
     "written of-namesakes": "whether a policy selects a namesake",
     "updates namespace-labels-stay": "whom a namespace's new label makes a member",
     "updates namesakes-collide": "policies of a pod when another namespace has one of its name",
@@ -44,6 +46,7 @@ CHANGES = {
     "new-pods-are-no-members": "whom a node knows of a selector's new members",
     "new-pods-are-members-whatever-their-labels": "whom a selector has that does not select a new pod",
     "one-peer-has-another-vni": "the VNI to one node",
+    "ready-backends-alone": "addresses of a slice of which one is not ready",
     "clocks-behind": "minutes by which timestamps are behind",
 }
 """Patch to the answer that it changes."""
@@ -90,12 +93,19 @@ def _of_written() -> Answers:
     everywhere = {"source": {"namespaceSelector": "all()"}}
     twin = {"app": "web", "projectcalico.org/namespace": OTHERS}
     pod = {"projectcalico.org/namespace": OURS, "projectcalico.org/orchestrator": "k8s"}
+    spec = {"selector": "all()", "doNotTrack": True, "applyOnForward": True, "ingress": [{"action": "Deny"}]}
+    untracked = from_calico({"kind": "GlobalNetworkPolicy", "metadata": {"name": "p"}, "spec": spec})
+    assert untracked is not None
+    ready, not_yet = ({"addresses": [address], "conditions": {"ready": address == "a"}} for address in "ab")
+    slice_ = {"endpoints": [ready, not_yet]}
     return {
         "rules of a peer with two selectors": len(kubernetes("p", {}, [{"from": [both]}]).ingress),
         "whom a rule for service accounts admits": str(calico("p", "has(x)", account).ingress[0].source.selector),
         "whom a rule for all namespaces admits": str(calico("p", "has(x)", everywhere).ingress[0].source.selector),
         "whether an empty selector selects a pod": kubernetes("p", {}, []).selector.matches(pod),
         "whether a policy selects a namesake": calico("p", "app == 'web'").selector.matches(twin),
+        "whether an untracked policy is for pods": untracked.at_workloads,
+        "addresses of a slice of which one is not ready": vars(typha)["slice_members"](slice_)[0],
         "whether another value matches what has none": parse("c not in {'b'}").matches({"a": "b"}),
         "what a negation matches": [parse(text).matches({"a": "b"}) for text in ("a not in {'b'}", "!has(a)")],
     }

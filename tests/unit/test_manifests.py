@@ -21,11 +21,13 @@ RUN = Ownership("abc", "gw0")
 
 
 def filled(path: Path) -> list[dict[str, Any]]:
-    pods = {name: workload(name) for name in ("server", "client", "friend", "other_friend", "foe", "bystander")}
+    names = ("server", "client", "friend", "other_friend", "foe", "bystander", "stranger")
+    pods = {name: workload(name) for name in names}
     apps = {"client_app": "windows-client-2", "server_app": "windows-server"}
     apps |= {"beside_app": "linux-server", "guest": "linux-client", "new_pod": "linux-new-pod", "home": "ns"}
     apps |= {"action": "Allow", "protocol": "TCP", "service": "cluster-ip-linux-server"}
     apps |= {"port": "8080", "pods": "app == 'linux-client'", "namespaces": "projectcalico.org/name == 'ns'"}
+    apps |= {"member": "198.18.0.1"}
     apps |= {"wide": "192.0.2.0/24", "low": "192.0.2.0/25", "high": "192.0.2.128/25"}
     apps |= {"direction": "Ingress", "order": "100", "selected": "app == 'linux-server'"}
     known = placeholders.values(namespace=RUN.namespace, run=RUN.run, **pods, **apps)
@@ -39,7 +41,9 @@ def ids(path: Path) -> str:
 @pytest.mark.parametrize("path", POLICIES, ids=ids)
 def test_a_policy_stays_inside_the_run(path: Path) -> None:
     for obj in filled(path):
-        namespace = None if obj["kind"] == "Tier" or obj["kind"].startswith("Global") else RUN.namespace
+        namespace = (
+            None if obj["kind"] == "Tier" or "Global" in obj["kind"] or "Cluster" in obj["kind"] else RUN.namespace
+        )
         guard.check(Change(verb="apply", target=reference(obj, namespace), why="test", body=obj), RUN)
 
 

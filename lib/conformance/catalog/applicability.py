@@ -6,7 +6,7 @@ Only an unknown version is taken for something, the newest range, and that is sa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance.catalog.claims import Claim, Conditions
@@ -83,6 +83,12 @@ def applicability(claim: Claim, facts: Facts, part: Conditions = ALL) -> Applica
         tuple(line for outcome in held for line in outcome.assumed),
         tuple(line for outcome in held for line in outcome.shown),
     )
+
+
+def met(applies: Conditions, facts: Facts, node: NodeFacts) -> Applicability:
+    """As :func:`applicability`, of conditions alone, where one node's versions count and no other's."""
+    outcomes = _check(applies, replace(facts, nodes=(node,)), node.os == "windows")
+    return next((outcome for outcome in outcomes if not isinstance(outcome, Applies)), Applies())
 
 
 def direct_server_return(node: NodeFacts) -> bool:

@@ -180,5 +180,7 @@ class Claim:
     """What is seen where it holds, in one sentence."""
     fails: str = ""
     """What is seen where it does not."""
+    danger: str = ""
+    """Of a limitation by which something is open that policy closes: what to beware of where it is CONFIRMED."""
     origin: Literal[""] | str = ""
     """``file:line`` in the catalog."""

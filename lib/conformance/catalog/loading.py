@@ -134,7 +134,7 @@ def _documents(path: Path) -> _Documents:
 
 
 _REQUIRED = ("id", "statement", "kind", "sources", "tags", "verify")
-_OPTIONAL = ("holds", "fails", "modality", "applies", "isolation", "active", "denial", "needs")
+_OPTIONAL = ("holds", "fails", "danger", "modality", "applies", "isolation", "active", "denial", "needs")
 
 
 def _claim(node: Any, file: str, area: str, documents: _Documents, tags: Mapping[str, str]) -> Claim:
@@ -166,6 +166,7 @@ def _claim(node: Any, file: str, area: str, documents: _Documents, tags: Mapping
         denial=denial,
         holds=_text(entry["holds"], file) if "holds" in entry else "",
         fails=_text(entry["fails"], file) if "fails" in entry else "",
+        danger=_text(entry["danger"], file) if "danger" in entry else "",
         origin=f"{file}:{node.start_mark.line + 1}",
     )
 

@@ -84,7 +84,9 @@ class Backends:
                 continue
             error = self._failure(client, target, seen, settled.seconds, because)
             said = unless_changed(expect, [client, *target.backends], error)
-            expect.context.decided(client, target, meaning(said), first_line(said))
+            other = "an answer of another pod" if any(map(unexpected_backend, seen)) else "not all of them"
+            symptom = ("the backends and no other", other)
+            expect.context.decided(client, target, meaning(said), first_line(said), symptom=symptom)
             wrong.append(said)
         if wrong:
             raise min(wrong, key=lambda error: not isinstance(error, Nonconformance))
@@ -117,7 +119,7 @@ class Backends:
                 continue
             text = polled.message(index, expected, {"do": kube_proxy(attempt.source, target)})
             error = unless_changed(self.expect, [attempt.source, *target.backends], Nonconformance(text, seen=seen))
-            tally.wrong(attempt.source, target, error)
+            tally.wrong(attempt.source, target, error, (expected, str(seen[-1].verdict)))
         tally.end()
 
     def _failure(

@@ -20,6 +20,7 @@ from conformance.expect.engine.answered import PING_UNTOLD
 from conformance.expect.engine.at_once import at_once
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
+from conformance.expect.limitation import Case
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
@@ -87,6 +88,58 @@ class Beyond:
                     wrong = others.decided(policies, str(wrong), by)
                 tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
         tally.end()
+
+    def before(self, pod_pairs: PodPairs) -> None:
+        """Each ping passes before a policy is made.  Raises ControlBroken."""
+        pings = self._pings([(source, there.address) for source, there in pod_pairs])
+        for (source, there), ran in zip(pod_pairs, pings, strict=True):
+            so = "it does not pass before the policy is made either, so that silence would show nothing"
+            self._demand_reply(source, _named(there), self._said(source, ran), so, LOOK_AT_ICMP)
+
+    def under_icmp_rules(
+        self,
+        claim: str,
+        part: str,
+        *,
+        linux: PodPairs,
+        skipped: PodPairs,
+        kept: PodPairs,
+        allowed: PodPairs,
+        because: str,
+    ) -> None:
+        """Under a policy pings pass that a rule lets in on ``linux`` and Windows leaves out: ``skipped`` are silent.
+
+        CONFIRMED, and LIFTED where one is answered.  ``kept``: pairs that no rule lets in, VIOLATED where one is
+        answered.  ``allowed``: those that a rule on ICMP alone lets in, the claim's part ``ICMP alone``.  Raises
+        ControlBroken where a Linux pod does not answer.
+        """  # fmt: skip
+        everything = [*linux, *skipped, *kept, *allowed]
+        pings = self._pings([(source, there.address) for source, there in everything])
+        ran = dict(zip(everything, pings, strict=True))
+        so = "the Linux pod does not answer under the rule, so that a Windows pod's silence shows nothing"
+        for source, there in linux:
+            self._demand_reply(source, _named(there), self._said(source, ran[source, there]), so, LOOK_AT_ICMP)
+        named, alone = Case(claim=claim, part=part), Case(claim=claim, part="ICMP alone")
+        tallies = Tally(named.keep(self.expect.context), "closed"), Tally(alone.keep(self.expect.context), "open")
+        for source, there in [*skipped, *kept, *allowed]:
+            wanted = (source, there) in allowed
+            tally = tallies[wanted]
+            try:
+                said = self._said(source, ran[source, there])
+            except SuiteError as error:
+                tally.wrong(source, there, error)
+                continue
+            told, replied = f"{because}; {PING_UNTOLD}", said[-1].replied
+            if (source, there) in skipped:
+                verdict = ClaimVerdict.LIFTED if replied else ClaimVerdict.CONFIRMED
+                tally.right(source, there, f"{said[-1]}, although {told}" if replied else because, verdict)
+            elif replied == wanted:
+                tally.right(source, there, told if wanted else because)
+            else:
+                wrong = self._wrong(source, _named(there), said, because)
+                tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
+        for tally in tallies:
+            tally.end()
 
     def do_not_ping(self, sources: Sequence[Workload], *, because: str, beside: Workload) -> None:
         """No pod's ping beyond the cluster is answered, however often; where one is, the claim is LIFTED there.
@@ -185,7 +238,8 @@ class Beyond:
     def _head(self, source: Workload, address: str, said: Sequence[_Said]) -> str:
         claims = ", ".join(self.expect.context.claims) or "no claim"
         tries = f"{ECHOES * len(said)} tries, {sum(item.seconds for item in said):.1f} s"
-        return f"{claims}  {source.label} -> {address}  expected a reply, observed none ({tries})"
+        seen = "no reply, observed one" if said[-1].replied else "a reply, observed none"
+        return f"{claims}  {source.label} -> {address}  expected {seen} ({tries})"
 
     def _wrong(self, source: Workload, address: str, said: Sequence[_Said], because: str) -> Nonconformance:
         return Nonconformance(

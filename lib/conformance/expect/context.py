@@ -13,7 +13,7 @@ from conformance.expect.others import Nobody, Others
 from conformance.expect.watches import Turns
 from conformance.model import decision
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Decision, Half
+from conformance.model.decision import Decision, Half, Symptom
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import NodeFacts
 from conformance.probe.machine import Machine
@@ -74,15 +74,22 @@ class Context:
         verdict: ClaimVerdict,
         reason: str,
         half: Half = "open",
+        *,
+        symptom: Symptom = ("", ""),
     ) -> None:
-        """Say what an expectation decided about one path, with a reason that is enough on its own.
+        """Say what an expectation decided about one path, with a reason that is enough on its own, and what was
+        expected and observed.
 
         Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the cluster; a node in the
         target's place was only read about.
         """
         if isinstance(target, NodeFacts):
-            self.keep([decision.decision_on(target, verdict, reason.partition("\n")[0], half)])
+            self.keep([decision.decision_on(target, verdict, reason.partition("\n")[0], half, symptom)])
             return
         change = self.change()
-        side = change.enforced_at if change else "both"
-        self.keep(decision.decisions_about(source, target, verdict, reason.partition("\n")[0], half, enforced_at=side))
+        self.keep(
+            decision.decisions_about(
+                source, target, verdict, reason.partition("\n")[0], half,
+                enforced_at=change.enforced_at if change else None, symptom=symptom,
+            )
+        )  # fmt: skip

@@ -6,8 +6,8 @@ witness: what it shows (that the policy is in force, and that the pods have a ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TypedDict
 
 from conformance.errors import ControlBroken, Nonconformance, SuiteError, UsageProblem
@@ -15,7 +15,7 @@ from conformance.expect.context import Context
 from conformance.expect.engine.pairs import Pairs, each
 from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Half
+from conformance.model.decision import Decision, Half, Symptom
 from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.facts import NodeFacts
 
@@ -29,16 +29,41 @@ class Paths(TypedDict, total=False):
     closed: Iterable[Pairs]
 
 
+Told = tuple[ClaimVerdict, str, Half, Symptom]
+Seen = Mapping[tuple[object, object], Told]
 Look = Callable[[Context, list[Pair], list[Pair]], object]
 """Asks whether the first paths are open and the others closed, in the same rounds; says to the context what it decided
 of each, and raises what is wrong."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One limitation among several under the same change, each about ports of its own."""
+
+    claim: str = ""
+    part: str = ""
+    """What is decided counts for this claim and part of the test; empty: for all of them."""
+    as_documented: Mapping[Pair, bool] = field(default_factory=dict)
+    """Path to whether it is open; where the limitation is gone each of them is not."""
+    both: Mapping[Pair, bool] = field(default_factory=dict)
+    """Paths that are so whether the limitation is gone or not: VIOLATED where one is not."""
+    witness: Mapping[Pair, bool] = field(default_factory=dict)
+    """Paths whose state shows that the policies are in force and that the pods have a network."""
+
+    def keep(self, context: Context) -> Context:
+        """The context, where what is decided is decided of this claim and part."""
+
+        def named(seen: Sequence[Decision]) -> object:
+            return context.keep([replace(one, claim=self.claim, part=self.part) for one in seen])
+
+        return replace(context, keep=named)
 
 
 @dataclass(frozen=True)
 class _Quiet(Context):
     """Takes down what is decided of each path, and tells nobody yet."""
 
-    told: dict[tuple[object, object], tuple[ClaimVerdict, str, Half]] = field(default_factory=dict)
+    told: dict[tuple[object, object], Told] = field(default_factory=dict)
 
     def decided(
         self,
@@ -47,9 +72,11 @@ class _Quiet(Context):
         verdict: ClaimVerdict,
         reason: str,
         half: Half = "open",
+        *,
+        symptom: Symptom = ("", ""),
     ) -> None:
         """Take it down."""
-        self.told[source, target] = (verdict, reason, half)
+        self.told[source, target] = (verdict, reason, half, symptom)
 
 
 def states(paths: Paths) -> dict[Pair, bool]:
@@ -58,55 +85,97 @@ def states(paths: Paths) -> dict[Pair, bool]:
     return dict.fromkeys(each(paths.get("open", ())), True) | closed
 
 
-def decide(
-    look: Look,
-    context: Context,
-    *,
-    as_documented: Mapping[Pair, bool],
-    lifted: Mapping[Pair, bool],
-    witness: Mapping[Pair, bool],
-    because: str,
-) -> None:
-    """Say of each path which end it has; the paths are :func:`states`.
-
-    Raises Nonconformance where one has neither, or where the witness lets pass what has to be closed; ControlBroken
-    where what the witness reaches is lost; UsageProblem for paths that do not differ.
-    """
-    if not witness or {pair: not is_open for pair, is_open in as_documented.items()} != lifted:
+def case_of(as_documented: Paths, lifted: Paths, witness: Paths) -> Case:
+    """The only case of its test.  Raises UsageProblem for paths that do not differ."""
+    documented, beside = states(as_documented), states(witness)
+    if not beside or {pair: not is_open for pair, is_open in documented.items()} != states(lifted):
         raise UsageProblem("expect.limitation(...): name a witness, and each path both as documented and as lifted")
-    first, wrong = _look(look, context, as_documented, witness)
-    others = {pair: lifted[pair] for pair in as_documented if first[pair][0] is ClaimVerdict.VIOLATED}
-    second, still_wrong = _look(look, context, others, witness) if others else ({}, None)
-    for source, target in as_documented:
-        verdict, reason, half = second.get((source, target), first[source, target])
-        if (source, target) in second and verdict is ClaimVerdict.CONFIRMED:
-            state = "open" if others[source, target] else "closed"
-            verdict, reason = ClaimVerdict.LIFTED, f"{source.label} -> {target.label} is {state}, although {because}"
-        context.decided(source, target, verdict, reason, half)
-    if error := still_wrong if others else wrong:
-        if isinstance(error, Nonconformance):
-            error.add_note("  neither   as documented nor as where the limitation is gone")
-        raise error
+    return Case(as_documented=documented, witness=beside)
 
 
-def _look(
-    look: Look, context: Context, paths: Mapping[Pair, bool], witness: Mapping[Pair, bool]
-) -> tuple[Mapping[tuple[object, object], tuple[ClaimVerdict, str, Half]], Exception | None]:
-    """What was decided of each path, and what is wrong with one.  Raises what is wrong with the witness."""
-    quiet, both = _Quiet(**{item.name: getattr(context, item.name) for item in fields(Context)}), {**witness, **paths}
-    wrong: Exception | None = None
+def decide(look: Look, context: Context, cases: Sequence[Case], *, because: str) -> None:
+    """Say of each case's paths which end they have; what is wrong with one case leaves the others as they are.
+
+    Raises Nonconformance where a path has neither end, or where a witness lets pass what has to be closed;
+    ControlBroken where what a witness reaches is lost.
+    """
+    all_paths = {pair: is_open for case in cases for pair, is_open in _all(case).items()}
+    first, wrong = _look(look, context, all_paths)
+    errors = [error for case in cases if (error := _of_witness(case, context, first, wrong))]
+    sound = [case for case in cases if not _broken(case, first)]
+    doubtful = [case for case in sound if any(first[pair][0] is ClaimVerdict.VIOLATED for pair in case.as_documented)]
+    second: Seen = {}
+    if doubtful:
+        gone = {pair: not is_open for case in doubtful for pair, is_open in case.as_documented.items()
+                if first[pair][0] is ClaimVerdict.VIOLATED}  # fmt: skip
+        beside = {pair: state for case in doubtful for pair, state in {**case.witness, **case.both}.items()}
+        second, still_wrong = _look(look, context, beside | gone)
+        errors += [error for case in doubtful if (error := _of_witness(case, context, second, still_wrong))]
+        sound = [case for case in sound if case not in doubtful or not _broken(case, second)]
+    for case in sound:
+        told = case.keep(context)
+        for source, target in {**case.both, **case.as_documented}:
+            leaked = (source, target) in case.both and first[source, target][0] is ClaimVerdict.VIOLATED
+            again = (source, target) in second and not leaked
+            verdict, reason, half, symptom = (second if again else first)[source, target]
+            if again and verdict is ClaimVerdict.CONFIRMED and (source, target) in case.as_documented:
+                state = "closed" if case.as_documented[source, target] else "open"
+                verdict, reason = (
+                    ClaimVerdict.LIFTED,
+                    f"{source.label} -> {target.label} is {state}, although {because}",
+                )
+            told.decided(source, target, verdict, reason, half, symptom=symptom)
+            if verdict is not ClaimVerdict.CONFIRMED and verdict is not ClaimVerdict.LIFTED:
+                error = _about((source, target), reason, verdict, still_wrong if again else wrong, context)
+                if isinstance(error, Nonconformance) and (source, target) in case.as_documented:
+                    error.add_note("  neither   as documented nor as where the limitation is gone")
+                errors.append(error)
+    if errors:
+        raise min(errors, key=lambda error: not isinstance(error, Nonconformance))
+
+
+def _all(case: Case) -> dict[Pair, bool]:
+    return {**case.witness, **case.both, **case.as_documented}
+
+
+def _look(look: Look, context: Context, paths: Mapping[Pair, bool]) -> tuple[Seen, Exception | None]:
+    """What was decided of each path, and what is wrong with one.  Raises what ended it before anything was."""
+    quiet = _Quiet(**{item.name: getattr(context, item.name) for item in fields(Context)})
     try:
-        look(quiet, [pair for pair in both if both[pair]], [pair for pair in both if not both[pair]])
+        look(quiet, [pair for pair in paths if paths[pair]], [pair for pair in paths if not paths[pair]])
     except (Nonconformance, SuiteError) as error:
-        wrong = error
-    if wrong and not both.keys() <= quiet.told.keys():  # it ended before anything was decided
-        raise wrong
-    for (source, target), is_open in witness.items():
-        verdict, reason, half = quiet.told[source, target]
-        if verdict is not ClaimVerdict.CONFIRMED and wrong:
-            lost = is_open or verdict is not ClaimVerdict.VIOLATED
-            context.decided(source, target, ClaimVerdict.INCONCLUSIVE if lost else verdict, reason, half)
-            if lost and isinstance(wrong, Nonconformance):
-                raise ControlBroken(message.of_control(str(wrong)), control=reason, seen=wrong.seen)
-            raise wrong
-    return quiet.told, wrong
+        if not paths.keys() <= quiet.told.keys():
+            raise
+        return quiet.told, error
+    return quiet.told, None
+
+
+def _broken(case: Case, seen: Seen) -> list[Pair]:
+    """Paths of the witness that are not as they are to be, what let pass what was to be closed first."""
+    found = [pair for pair in case.witness if seen[pair][0] is not ClaimVerdict.CONFIRMED]
+    return sorted(found, key=lambda pair: case.witness[pair] or seen[pair][0] is not ClaimVerdict.VIOLATED)
+
+
+def _of_witness(case: Case, context: Context, seen: Seen, wrong: Exception | None) -> Exception | None:
+    """What is wrong with a witness, which is said of the case; None: nothing is."""
+    found: list[Exception] = []
+    for source, target in _broken(case, seen):
+        verdict, reason, half, symptom = seen[source, target]
+        lost = case.witness[source, target] or verdict is not ClaimVerdict.VIOLATED
+        said = ClaimVerdict.INCONCLUSIVE if lost else verdict
+        case.keep(context).decided(source, target, said, reason, half, symptom=symptom)
+        error = _about((source, target), reason, verdict, wrong, context)
+        if lost and isinstance(error, Nonconformance):
+            error = ControlBroken(message.of_control(str(error)), control=reason, seen=error.seen)
+        found.append(error)
+    return found[0] if found else None
+
+
+def _about(pair: Pair, reason: str, verdict: ClaimVerdict, wrong: Exception | None, context: Context) -> Exception:
+    """The failure of one path: that of the look, where it is about this path before all others."""
+    attempts = wrong.paths if isinstance(wrong, Nonconformance | SuiteError) else ()
+    if wrong and (not attempts or (attempts[0].source, attempts[0].target) == pair):
+        return wrong
+    if verdict is ClaimVerdict.VIOLATED:
+        return Nonconformance(f"{', '.join(context.claims)}  {reason}")
+    return ControlBroken(reason, control=reason)

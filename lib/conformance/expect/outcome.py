@@ -56,6 +56,12 @@ class Outcome:
         return "CONNECTED"
 
     @property
+    def observed(self) -> str:
+        """What its newest attempts showed, as many as have to agree: each verdict once."""
+        newest = self.seen[-self.path.rule.agree :]
+        return " or ".join(dict.fromkeys(str(seen.verdict.value) for seen in newest)) or "nothing"
+
+    @property
     def held(self) -> bool:
         """Whether it is as it is to be."""
         return isinstance(self.standing, Held)

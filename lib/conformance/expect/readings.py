@@ -66,6 +66,7 @@ class Readings:
             timings = self.timings.of(place.os) if place else self.timings.linux
             deadline = deadline or Deadline(timings.service_effect, self.clock)
             patient = isinstance(place, Workload)  # what the API says is read once
+            symptom = ("", "")
             try:
                 settled = until(
                     partial(_known, facts, node, expected, do),
@@ -76,6 +77,7 @@ class Readings:
                     clock=self.clock,
                     hopeless=(lambda _: False) if patient else (lambda _: True),
                 )
+                symptom = _symptom(settled.last, check, expected)
                 gone = self._gone(node, settled.last, check, lifted)
                 if not gone:
                     self._compare(node, settled, check, expected, because=because, do=do)
@@ -85,7 +87,7 @@ class Readings:
                     self.context.decided(None, place, ClaimVerdict.NOT_RUN, first_line(error), "read")
             except (Nonconformance, SuiteError) as error:
                 decided = True
-                tally.wrong(None, place, error)
+                tally.wrong(None, place, error, symptom)
             else:
                 decided = True
                 tally.right(None, place, gone or because, ClaimVerdict.LIFTED if gone else ClaimVerdict.CONFIRMED)
@@ -132,6 +134,11 @@ def _known(facts: Found[T] | Callable[[str], Found[T]], node: str, expected: str
     if unknown:
         raise MissingCapability(unknown[0], do)
     return found
+
+
+def _symptom(found: Found[T], check: Callable[[T], bool], expected: str) -> tuple[str, str]:
+    values = [fact.value for fact in found.values() if fact.value is not None and not check(fact.value)]
+    return (expected, ", ".join(dict.fromkeys(map(shown, values)))) if values else ("", "")
 
 
 def _nodes(on: Iterable[NodeFacts | Workload] | None) -> Mapping[str, NodeFacts | Workload | None]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from conformance.errors import EnvironmentBroken, Nonconformance, ProbeBroken, Unmet, first_line
 from conformance.expect.context import Context
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Half
+from conformance.model.decision import Half, Symptom
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import NodeFacts
 
@@ -38,9 +38,15 @@ class Tally:
         """This path is as it may be: ``verdict`` may be LIFTED or NOT_OBSERVED, too."""
         self.context.decided(source, target, verdict, reason, self.half)
 
-    def wrong(self, source: Workload | None, target: Workload | Target | NodeFacts | None, error: Exception) -> None:
+    def wrong(
+        self,
+        source: Workload | None,
+        target: Workload | Target | NodeFacts | None,
+        error: Exception,
+        symptom: Symptom = ("", ""),
+    ) -> None:
         """This path is not as it is to be, or could not be decided; the exception says which."""
-        self.context.decided(source, target, meaning(error), first_line(error), self.half)
+        self.context.decided(source, target, meaning(error), first_line(error), self.half, symptom=symptom)
         self._errors.append(error)
 
     def end(self) -> None:

@@ -23,7 +23,7 @@ from conformance.expect.engine.pairs import Pairs, each, key, pairs_of
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import LONGER
 from conformance.expect.explain.nearest import Nearest, nearest
-from conformance.expect.limitation import Paths
+from conformance.expect.limitation import Case, Paths
 from conformance.expect.outcome import Outcome, failure, name_paths, table
 from conformance.expect.session import Session
 from conformance.expect.vet import pods_of
@@ -161,14 +161,20 @@ class Expect(Session):
         network.  Each path that has a limitation stands in the other two, open in one and closed in the other.  All are
         seen open before.  Raises as :func:`conformance.expect.limitation.decide`.
         """
-        states = limitation.states
-        documented, gone, beside = states(as_documented), states(lifted), states(witness)
-        self._make(policies, [*documented, *beside])
+        self.limitations(*policies, cases=[limitation.case_of(as_documented, lifted, witness)], because=because)
+
+    def limitations(self, *policies: Policies, cases: Sequence[Case], because: str) -> None:
+        """As :meth:`limitation`, of several that share a change, by ports of the same servers.
+
+        What is wrong with one leaves the others as they are.
+        """
+        pairs = [pair for case in cases for pair in (*case.as_documented, *case.both, *case.witness)]
+        self._make(policies, pairs)
         limitation.decide(
             lambda context, opened, closed: replace(self, context=context).matrix(
                 open=[opened], closed=[closed], because=because
             ),
-            self.context, as_documented=documented, lifted=gone, witness=beside, because=because,
+            self.context, cases, because=because,
         )  # fmt: skip
 
     def under(
@@ -375,7 +381,8 @@ class Expect(Session):
                 attempt = outcome.path.attempt
                 half: Half = "open" if outcome.path.want else "closed"
                 reason = outcome.reason(because) + late.told(outcome.path, outcome.standing)
-                self.context.decided(attempt.source, attempt.target, outcome.verdict, reason, half)
+                symptom = (outcome.expected, outcome.observed)
+                self.context.decided(attempt.source, attempt.target, outcome.verdict, reason, half, symptom=symptom)
         if len(outcomes) > 1:
             self.context.attach("matrix", table(outcomes))
 

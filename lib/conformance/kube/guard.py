@@ -22,6 +22,8 @@ ADMIN = ("AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPoli
 TIER = "Tier"
 FOREVER_REFUSED = ("HostEndpoint",)
 """Selects no namespace at all: one without an allowing profile denies a node everything but failsafe ports."""
+FOR_HOSTS = ("applyOnForward", "preDNAT", "doNotTrack")
+"""Fields of a policy that is about host endpoints as well."""
 NAMESPACE_KEYS = ("projectcalico.org/name", "kubernetes.io/metadata.name")
 POD_NAMESPACE_KEYS = ("projectcalico.org/namespace",)
 
@@ -86,9 +88,13 @@ def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
         return f"a {kind} concerns a node, which no run owns"
     if kind in ADMIN:
         return _admin(spec, run)
-    for field in ("applyOnForward", "preDNAT", "doNotTrack"):
-        if spec.get(field):
-            return f"{field} makes it a policy for host endpoints, which no run owns"
+    hosts = next((field for field in FOR_HOSTS if spec.get(field)), "")
+    if hosts and not limits(str(spec.get("selector") or ""), POD_NAMESPACE_KEYS, run):
+        return (
+            f"{hosts} makes it a policy for host endpoints, too, which no run owns, and its selector "
+            f"{spec.get('selector')!r} may match their labels; let it ask for projectcalico.org/namespace == "
+            f"'{run.namespace}', which only pods have"
+        )
     for field, keys in (("namespaceSelector", NAMESPACE_KEYS), ("selector", POD_NAMESPACE_KEYS)):
         text = spec.get(field)
         if text and limits(str(text), (*keys, RUN_LABEL), run):

@@ -21,6 +21,10 @@ cluster's objects say."""
 Side = Literal["source", "target", "both"]
 
 WRONG = (ClaimVerdict.VIOLATED, ClaimVerdict.UNMET, ClaimVerdict.LIFTED)
+_ARRIVED = ("CONNECTED", "REFUSED", "RESET", "CLOSED", "NO_ANSWER")
+"""Verdicts of attempts whose packets got there."""
+Symptom = tuple[str, str]
+"""What was expected, and what was observed in its place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +46,32 @@ class Decision:
     halves: tuple[Half, ...]
     """Which sorts of expectations speak, each once and sorted."""
 
+    expected: str = ""
+    """What was to be seen, as messages say it (CONNECTED, TIMED_OUT, ...); several with ``; `` between them, each to
+    what stands there in :attr:`observed`.  Empty: no path and no fact was compared."""
+    observed: str = ""
+    """What was seen last, in the same words."""
+    enforced: tuple[str, ...] = ()
+    """Nodes that enforce the policies which the test has made; empty: it has made none."""
     claim: str = ""
-    """Empty: an expectation's own decision, which counts for every claim of its test."""
+    """Empty: an expectation's own decision, which counts for every claim and part of its test."""
     part: str = ""
     """The claim's part that the test decides (an operating system's direction, a path), stable from run to run."""
     test: str = ""
     """The test's node id."""
+
+    @property
+    def symptoms(self) -> list[Symptom]:
+        """What was expected with what was observed, for each path between the two nodes that ended otherwise."""
+        return list(zip(self.expected.split("; "), self.observed.split("; "), strict=True)) if self.expected else []
+
+    @property
+    def opens(self) -> bool:
+        """Whether something gets through that was to be closed."""
+        return self.verdict is ClaimVerdict.VIOLATED and any(
+            expected == "TIMED_OUT" and any(word in observed for word in _ARRIVED)
+            for expected, observed in self.symptoms
+        )
 
 
 def decisions_about(
@@ -57,7 +81,8 @@ def decisions_about(
     reason: str,
     half: Half,
     *,
-    enforced_at: Side = "both",
+    enforced_at: Side | None = None,
+    symptom: Symptom = ("", ""),
 ) -> tuple[Decision, ...]:
     """Decide the path from a pod to a target: once for each node that a pod behind the target stands on.
 
@@ -65,13 +90,14 @@ def decisions_about(
     verdict counts for the builds of the backends too, unless something is wrong: then nothing shows that it is theirs.
 
     ``enforced_at``: the end whose node decides whether it is so; policy at the target is enforced where a backend is.
+    None: no policy does.
     """
     backends = target.backends if isinstance(target, Target) else (target,) if target else ()
     ends: Sequence[Workload | None] = list({backend.node: backend for backend in backends}.values()) or [None]
     called = target.at if isinstance(target, Target) and enforced_at != "target" else None
-    found = [(end, _builds([source, end]), _about(source, end, enforced_at)) for end in ends]
+    found = [(end, _builds([source, end]), _about(source, end, enforced_at or "both")) for end in ends]
     if called:
-        builds, about = _builds([source, called, *backends]), _about(source, called, enforced_at)
+        builds, about = _builds([source, called, *backends]), _about(source, called, enforced_at or "both")
         found = [(called, builds, about or (() if verdict in WRONG else builds))]
     return tuple(
         Decision(
@@ -82,17 +108,28 @@ def decisions_about(
             verdict=verdict,
             reason=reason,
             halves=(half,),
+            expected=symptom[0],
+            observed=symptom[1],
+            enforced=_enforcing(source, end, enforced_at),
         )
         for end, builds, about in found
     )
 
 
-def decision_on(node: NodeFacts, verdict: ClaimVerdict, reason: str, half: Half) -> Decision:
+def decision_on(
+    node: NodeFacts, verdict: ClaimVerdict, reason: str, half: Half, symptom: Symptom = ("", "")
+) -> Decision:
     """Decide about one node, without a pod of the suite."""
     builds = (node.build,) if node.build else ()
     return Decision(
-        source="", target=node.name, builds=builds, about=builds, verdict=verdict, reason=reason, halves=(half,)
-    )
+        source="", target=node.name, builds=builds, about=builds, verdict=verdict, reason=reason, halves=(half,),
+        expected=symptom[0], observed=symptom[1],
+    )  # fmt: skip
+
+
+def _enforcing(source: Workload | None, target: Workload | None, enforced_at: Side | None) -> tuple[str, ...]:
+    ends = {"source": (source,), "target": (target,), "both": (source, target), None: ()}[enforced_at]
+    return tuple(dict.fromkeys(end.node for end in ends if end))
 
 
 def _builds(ends: Iterable[Workload | None]) -> tuple[str, ...]:

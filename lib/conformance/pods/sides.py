@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from ipaddress import IPv4Address
 
 from conformance.model.endpoint import OS, Pair
 from conformance.pods.groups import Group
 from conformance.pods.roles import ECHO_PORT
 from conformance.pods.worker_pods import WorkerPods
+
+CROWD = IPv4Address("198.18.0.0")
+"""The first of the addresses that are kept for measurements (RFC 2544) and that no pod has."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,12 @@ class Sides:
     def between(self, friends: Group, strangers: Group) -> Sides:
         """The same servers, and others in front of them."""
         return replace(self, friends=friends, strangers=strangers)
+
+    def crowd(self, place: int, size: int) -> list[str]:
+        """So many addresses that nobody has (of 198.18.0.0/15), with the friends' in this place of them, from 1 on."""
+        strangers = [str(CROWD + number) for number in range(size - len(self.friends))]
+        friends = [friend.address for friend in self.friends]
+        return [*strangers[: place - 1], *friends, *strangers[place - 1 :]]
 
     def joined_by(self, servers: Group) -> Sides:
         """More servers, under the same policy."""

@@ -14,6 +14,8 @@ from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 
 Obj = dict[str, Any]
+Named = Workload | Sequence[Workload] | Sequence[str] | str | int
+"""What a test gives a placeholder."""
 Value = str | int | tuple[str, ...]
 """A placeholder's value; several repeat the list's entry that names it.  A number stays one where it stands alone."""
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
@@ -21,10 +23,10 @@ _OF_WORKLOADS = ("role", "address", "namespace", "node_address", "os")
 """What a manifest may say of a workload: ``${client.address}``."""
 
 
-def values(*, namespace: str, run: str, **named: Workload | Sequence[Workload] | str | int) -> dict[str, Value]:
+def values(*, namespace: str, run: str, **named: Named) -> dict[str, Value]:
     """What manifests may name: the run's own words, plain values, and some fields of each workload.
 
-    A field in which the workloads of a group differ has several values.
+    A field in which the workloads of a group differ has several values, and so have several texts.
     """
     found: dict[str, Value] = {"namespace": namespace, "run": run}
     for name, one in named.items():
@@ -32,6 +34,10 @@ def values(*, namespace: str, run: str, **named: Workload | Sequence[Workload] |
             found[name] = one
             continue
         members = [one] if isinstance(one, Workload) else list(one)
+        texts = tuple(item for item in members if isinstance(item, str))
+        if texts:
+            found[name] = texts
+            continue
         for field in _OF_WORKLOADS:
             several = tuple(dict.fromkeys(str(getattr(member, field)) for member in members))
             found[f"{name}.{field}"] = several[0] if len(several) == 1 else several

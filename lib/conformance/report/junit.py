@@ -44,6 +44,8 @@ def mend(path: Path, report: RunReport) -> None:
             if test.verdict is ClaimVerdict.INCONCLUSIVE:
                 for failure in case.findall("failure"):
                     failure.tag = "error"
+            for failure in case.findall("failure"):
+                failure.text = "\n".join([failure.text or "", *map(_clean, report.known_of(test))])
             if waiver := report.waiver_of(test):
                 for failure in case.findall("failure"):
                     failure.tag = "skipped"
@@ -83,7 +85,7 @@ def write_claims(report: RunReport, path: Path) -> None:
         if tag:
             told = f"{outcome.verdict}: {outcome.reason}" + (f" (waived: {waiver})" if waiver else "")
             child = Xml.SubElement(case, tag, message=_clean(told))
-            child.text = _clean(outcome.remedy)
+            child.text = _clean("\n".join([outcome.remedy, *map(str, outcome.known)]).strip())
         builds = f" {outcome.on_builds}" if outcome.on_builds else ""
         lines = [f"{outcome.verdict}{builds}"]
         lines += [

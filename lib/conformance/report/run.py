@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.catalog import NotApplicable, applicability
+from conformance.catalog.known_issues import KnownIssue
 from conformance.model import SCHEMA_VERSION
 from conformance.model.claim import PRECEDENCE, ClaimVerdict
 from conformance.model.codec import to_plain
@@ -115,6 +116,11 @@ class RunReport:
         order = [*(str(verdict) for verdict in PRECEDENCE), "not selected"]
         return {word: found[word] for word in order if found[word]}
 
+    def known_of(self, test: TestOutcome) -> list[str]:
+        """What may explain that a test is VIOLATED, a line each."""
+        guilty = {result.claim for result in test.results if result.verdict is ClaimVerdict.VIOLATED}
+        return list(dict.fromkeys(str(issue) for one in self.claims if one.claim.id in guilty for issue in one.known))
+
     def waiver_of(self, test: TestOutcome) -> str:
         """The waiver that accepts what makes a test VIOLATED; empty: it is not, or something of it is not waived."""
         guilty = [result.claim for result in test.results if result.verdict is ClaimVerdict.VIOLATED]
@@ -186,12 +192,21 @@ def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
         "missing_parts": list(outcome.missing),
         "inapplicable_parts": inapplicable(outcome, report),
         "builds": {build: str(verdict) for build, verdict in outcome.builds.items()},
+        "opens": outcome.opens,
+        "danger": claim.danger if outcome.verdict is ClaimVerdict.CONFIRMED else "",
+        "known_issues": [known_issue(issue) for issue in outcome.known],
         "half": half(claim, outcome.results),
         "evidence": _evidence(outcome, report),
         "seconds": round(sum(test.seconds for test in mine), 3),
         "flaky": any(test.flaky for test in mine),
         "results": [to_plain(result) for result in outcome.results],
     }
+
+
+def known_issue(issue: KnownIssue) -> dict[str, str]:
+    """As reports have it: ``text`` is the whole of it in a line."""
+    words = ("name", "since", "effect", "what", "workaround", "heals", "source")
+    return {"text": str(issue), **{name: str(getattr(issue, name)) for name in words}}
 
 
 def inapplicable(outcome: ClaimOutcome, report: RunReport) -> dict[str, str]:

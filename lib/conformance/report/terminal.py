@@ -58,8 +58,11 @@ def summary(plain: Mapping[str, Any], where: Path) -> Iterator[tuple[str, Tone]]
     ``plain``: conformance.json, so that any report can be summed up again; ``where``: its folder or file.
     """
     run = plain["run"]
+    for claim in plain["claims"]:
+        if claim.get("danger"):
+            yield f"{'danger':12} {claim['id']:9} {claim['danger']}", "warn"
     for verdict in _TOLD:
-        for claim in plain["claims"]:
+        for claim in sorted(plain["claims"], key=lambda one: not one.get("opens")):  # what is open comes first
             told = claim.get("inapplicable_parts") if verdict is ClaimVerdict.NOT_APPLICABLE else claim["results"]
             if told and claim["verdict"] == verdict:
                 yield from _claim(claim, verdict)
@@ -127,6 +130,7 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict) -> Iterator[tuple[st
     builds = {build: ClaimVerdict(said) for build, said in (claim.get("builds") or {}).items()}
     where = on_builds(ClaimKind(claim["kind"]), verdict, builds)
     yield f"{verdict:12} {ident:9} {where}{': ' if where else ''}{text}", tone
+    yield from ((f"{'':22} {issue['text']}", tone) for issue in claim.get("known_issues") or ())
     if claim["missing_parts"]:
         decided = ", ".join(claim["decided_parts"]) or "none"
         yield f"{'':22} decided: {decided}; without verdict: {', '.join(claim['missing_parts'])}", tone

@@ -17,12 +17,12 @@ from conformance.kube import manifest
 from conformance.kube.changes import Changes, reference
 from conformance.kube.client import Obj
 from conformance.model.change import ObjectRef
-from conformance.model.endpoint import Workload
 from conformance.pods.roles import MANIFESTS
 from conformance.policy import placeholders
+from conformance.policy.placeholders import Named
 
 GROUP = "projectcalico.org/"
-TIER = "Tier"
+TIER, CLUSTER = "Tier", "ClusterNetworkPolicy"
 
 
 class Policy:
@@ -47,7 +47,7 @@ class Policy:
         self.change: PolicyChange | None = None
         """The newest one that the API server has accepted."""
 
-    def apply(self, *, into: str = "", **named: Workload | Sequence[Workload] | str | int) -> None:
+    def apply(self, *, into: str = "", **named: Named) -> None:
         """Apply it with these values for its placeholders: ``policy.apply(server=server)``.
 
         ``into``: another of the worker's namespaces than that of its pods.
@@ -64,7 +64,7 @@ class Policy:
         filled = placeholders.fill(objects, known, where=self._path)
         self._attach("policies in force", manifest.dump(filled))
         for obj in filled:
-            cluster_scoped = obj["kind"] == TIER or obj["kind"].startswith("Global")
+            cluster_scoped = obj["kind"] in {TIER, CLUSTER} or "Global" in obj["kind"]
             namespace = None if cluster_scoped else into
             target = reference(obj, namespace)
             self._applied[target] = time.monotonic()
@@ -80,7 +80,7 @@ class Policy:
             what=", ".join(target.label for target in self._applied), at=time.monotonic(), enforced_at=_side(filled)
         )
 
-    def filled(self, *, into: str = "", **named: Workload | Sequence[Workload] | str | int) -> Filled:
+    def filled(self, *, into: str = "", **named: Named) -> Filled:
         """The policies with these values for their placeholders, not yet applied; arguments as of :meth:`apply`."""
         return Filled(self, into, named)
 
@@ -134,7 +134,7 @@ class Filled:
 
     policy: Policy
     into: str
-    named: Mapping[str, Workload | Sequence[Workload] | str | int]
+    named: Mapping[str, Named]
 
     def apply(self) -> None:
         self.policy.apply(into=self.into, **self.named)

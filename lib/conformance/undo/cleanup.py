@@ -15,7 +15,13 @@ from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, Ownership, labels_
 from conformance.model.change import ObjectRef
 
 POLICY, TIER = "GlobalNetworkPolicy", "Tier"
-CLUSTER_SCOPED = ((V3, POLICY), ("v1", "Namespace"), (V3, TIER))
+CLUSTER_SCOPED = (
+    (V3, POLICY),
+    (V3, "StagedGlobalNetworkPolicy"),
+    ("policy.networking.k8s.io/v1alpha2", "ClusterNetworkPolicy"),
+    ("v1", "Namespace"),
+    (V3, TIER),
+)
 """Kinds without a namespace that runs make, policies first: those concern others than the run.  Tiers come last,
 since Calico deletes none that has a policy, in a namespace on its way out either."""
 STORED = "crd.projectcalico.org/v1"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.catalog import Claim, IsolationKind, Modality, NotApplicable, applicability
+from conformance.catalog.known_issues import KnownIssue, known_issues
 from conformance.model.claim import ACTIVE_HALF, PRECEDENCE, UNDERLAY, ClaimKind, ClaimResult, ClaimVerdict, precedence
 from conformance.model.decision import Decision
 from conformance.model.explanation import Explanation
@@ -69,6 +70,14 @@ class ClaimOutcome:
     builds: Mapping[str, ClaimVerdict] = field(default_factory=dict)
     """Windows build to what was decided on it, in order of the names; empty: on none."""
     results: tuple[ClaimResult, ...] = field(default=())
+    known: tuple[KnownIssue, ...] = ()
+    """What may explain that it is VIOLATED (:func:`explained`)."""
+
+    @property
+    def opens(self) -> bool:
+        """Whether it is VIOLATED, and something gets through that policy closes."""
+        violated = self.verdict is ClaimVerdict.VIOLATED
+        return violated and any(decision.opens for result in self.results for decision in result.decisions)
 
     @property
     def word(self) -> str:
@@ -107,10 +116,21 @@ def claim_outcomes(
     for test in tests:
         for result in test.results:
             by_claim.setdefault(result.claim, []).append(result)
-    return tuple(
+    outcomes = (
         _decided(claim, by_claim[claim.id]) if claim.id in by_claim else _untested(claim, facts, whole=whole)
         for claim in claims.values()
     )
+    return tuple(replace(one, known=explained(one.results, facts)) for one in outcomes)
+
+
+def explained(results: Sequence[ClaimResult], facts: Facts | None) -> tuple[KnownIssue, ...]:
+    """Known issues of which one may be behind each decision of a claim that is VIOLATED; none where one fits none."""
+    violated = [result for result in results if result.verdict is ClaimVerdict.VIOLATED]
+    wrong = [[one for one in result.decisions if one.verdict is ClaimVerdict.VIOLATED] for result in violated]
+    if facts is None or not all(wrong):
+        return ()
+    each = [[issue for issue in known_issues() if issue.fits(one, facts)] for several in wrong for one in several]
+    return tuple(issue for issue in known_issues() if all(each) and any(issue in fitting for fitting in each))
 
 
 def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:

@@ -29,11 +29,17 @@ def folded(several: Iterable[Decision]) -> tuple[Decision, ...]:
         key = item.source, item.target
         had = found.get(key, item)
         first = min((had, item), key=lambda each: BETWEEN_TWO.index(each.verdict))
+        # All that was seen where both say the same: a wrong one that looks otherwise is not to be lost.
+        same = [each.symptoms for each in (had, item) if each.verdict is first.verdict]
+        told = list(dict.fromkeys(symptom for several in same for symptom in several))
         found[key] = replace(
             first,
             builds=tuple(sorted({*had.builds, *item.builds})),
             about=first.about if first.verdict in WRONG else _of_both(had, item, first.verdict),
             halves=tuple(sorted({*had.halves, *item.halves})),
+            enforced=tuple(dict.fromkeys((*had.enforced, *item.enforced))),
+            expected="; ".join(symptom[0] for symptom in told),
+            observed="; ".join(symptom[1] for symptom in told),
         )
     return tuple(found.values())
 

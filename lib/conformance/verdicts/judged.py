@@ -24,7 +24,8 @@ def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Map
     ``builds``: Windows builds that the part has to reach, with a node of each; what it did not reach is NOT_RUN.
     """
     decisions = _decisions(claim, part, test, statement, builds)
-    raised = statement.raised
+    own = any((seen.claim, seen.part) == (claim.id, part) for seen in statement.seen)
+    raised = None if own and statement.in_body else statement.raised  # it has been decided apart from the others
     about = [decision for decision in decisions if decides(decision, claim)]
     if raised is None and not about:
         found, decisions = Finding(ClaimVerdict.NOT_RUN, NOTHING, REMEDY), ()
@@ -68,7 +69,7 @@ def _decisions(
     """One for each pair of nodes, about builds that the claim is about."""
     special = statement.special.get(claim.id) or statement.special.get("")
     found = []
-    for seen in folded(statement.seen):
+    for seen in folded(one for one in statement.seen if (one.claim, one.part) in (("", ""), (claim.id, part))):
         verdict, reason = seen.verdict, seen.reason
         if verdict is ClaimVerdict.UNMET:
             verdict = unmet_for(claim)

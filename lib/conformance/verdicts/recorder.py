@@ -38,7 +38,7 @@ class Recorder:
         Nothing is CONFIRMED before the test's body runs, or after it.
         """
         for item in seen:
-            for claim in self._claims.values():
+            for claim in self._meant(item.claim):
                 self._may_be(item.verdict, claim)
         late = () if self._statement.calling else (ClaimVerdict.CONFIRMED,)
         self._statement.keep(item for item in seen if item.verdict not in late)

@@ -22,6 +22,8 @@ class Statement:
 
     raised: Finding | None = None
     """None: nothing was raised; what its expectations decided then counts (:mod:`conformance.verdicts.judged`)."""
+    in_body: bool = False
+    """What was raised was raised by its body."""
     special: dict[str, Finding] = field(default_factory=dict)
     """Claim (empty: all of the test's) to LIFTED, NOT_OBSERVED or ADVISED, with the reason."""
     measured: dict[str, float | str] = field(default_factory=dict)
@@ -42,7 +44,7 @@ class Statement:
         before = self.raised.verdict if self.raised else None
         if before is ClaimVerdict.VIOLATED or (before in SETTLED and found.verdict not in SETTLED):
             return
-        self.raised, self.results = found, None
+        self.raised, self.in_body, self.results = found, self.calling, None
 
     def measure(self, figures: Mapping[str, float | str]) -> None:
         self.measured.update(figures)

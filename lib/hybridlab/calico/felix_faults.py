@@ -134,6 +134,7 @@ class FelixFaults:
             members = sets.members_anywhere(name) if "namesakes" in ways else sets.members(name)
         for change in self.stale_sets.values():
             members = change(name, members)
+        members = members[-4000:] if "last-4000-members" in ways else members
         return widened(members) if "blocks" in ways else members
 
     def held(self, programmed: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from hybridlab.policy.policy import Direction, Peer, Policy, PolicyRule, PortRange, Ports
+from hybridlab.policy.policy import Action, Direction, Peer, Policy, PolicyRule, PortRange, Ports, of_ipv4
 from hybridlab.policy.render import TierPolicies
 
 Misreading = str
@@ -91,6 +91,48 @@ def _without_port_names(rule: PolicyRule) -> PolicyRule:
     return replace(rule, destination=replace(rule.destination, ports=ports))
 
 
+_OTHERWISE: dict[str, Action] = {"allow": "deny", "deny": "allow", "pass": "deny", "log": "log"}
+
+
+def _without_negations(rule: PolicyRule) -> PolicyRule:
+    source, destination = (
+        replace(side, not_nets=(), not_selector=None, not_ports=Ports()) for side in (rule.source, rule.destination)
+    )
+    return replace(rule, source=source, destination=destination, not_protocol=None, not_icmp=None)
+
+
+def _negations_enforced(rule: PolicyRule) -> list[PolicyRule]:
+    """Who is left out is decided the other way, and then the rest: as a Felix with words for negations would."""
+    rest = _without_negations(rule)
+    if rest == rule:
+        return [rule]
+    source, excepted = rule.source, replace(rest, action=_OTHERWISE[rule.action])
+    several = [replace(rest.source, nets=nets) for nets in (of_ipv4(source.not_nets),) if nets]
+    several += [replace(rest.source, selector=source.not_selector)] if source.not_selector is not None else []
+    several += [replace(rest.source, ports=Ports(ranges=source.not_ports.ranges))] if source.not_ports.ranges else []
+    found = [replace(excepted, source=peer) for peer in several]
+    found += [replace(excepted, protocol=rule.not_protocol)] if rule.not_protocol else []
+    return [*found, rest]
+
+
+def _as_ipv4(rule: PolicyRule) -> PolicyRule:
+    """Taken for a rule of IPv4, its networks for all addresses."""
+    peers = (
+        replace(side, nets=tuple("0.0.0.0/0" if ":" in net else net for net in side.nets))
+        for side in (rule.source, rule.destination)
+    )
+    source, destination = peers
+    return replace(rule, ip_version=None, source=source, destination=destination)
+
+
+def _numbers_beside_names(rule: PolicyRule, *, open: bool = False) -> PolicyRule:
+    """A rule with names and numbers of ports is one for the numbers alone; ``open``: and for everybody."""
+    ports = rule.destination.ports
+    if not ports.names or not ports.ranges:
+        return rule
+    return replace(_without_port_names(rule), source=Peer() if open else rule.source)
+
+
 def _unmatched_allowed(policy: Policy) -> Policy:
     return replace(policy, ingress=(*policy.ingress, _EVERYTHING), egress=(*policy.egress, _EVERYTHING))
 
@@ -111,6 +153,17 @@ _RULES: dict[Misreading, Callable[[PolicyRule, Direction], list[PolicyRule]]] = 
     "named-port-none": lambda rule, _: [] if rule.destination.ports.names else [rule],
     "egress-udp-any-port": lambda rule, direction: [_any_port(rule) if _is_egress_udp(rule, direction) else rule],
     "no-egress-udp": lambda rule, direction: [] if _is_egress_udp(rule, direction) else [rule],
+    "negations-enforced": lambda rule, _: _negations_enforced(rule),
+    "no-negations": lambda rule, _: [_without_negations(rule)],
+    "numbers-beside-names": lambda rule, _: [_numbers_beside_names(rule)],
+    "numbers-beside-names-open": lambda rule, _: [_numbers_beside_names(rule, open=True)],
+    "icmp-any-type": lambda rule, _: [replace(rule, icmp=None, not_icmp=None)],
+    "icmp-open": lambda rule, _: [
+        replace(rule, icmp=None, not_icmp=None, source=Peer()) if rule.icmp or rule.not_icmp else rule
+    ],
+    "log-denies": lambda rule, _: [replace(rule, action="deny") if rule.action == "log" else rule],
+    "ipv6-as-ipv4": lambda rule, _: [_as_ipv4(rule)],
+    "http-left-out": lambda rule, _: [] if rule.written.get("http") else [rule],
     "allow-denies": lambda rule, _: [replace(rule, action="deny") if rule.action == "allow" else rule],
 }
 """Misreadings of a rule, to what is read in its place."""
@@ -124,5 +177,5 @@ _TIERS: dict[Misreading, Callable[[TierPolicies], TierPolicies]] = {
 }
 """Misreadings of a tier's policies for an endpoint."""
 
-MISREADINGS: tuple[Misreading, ...] = (*_RULES, *_TIERS, "namesakes")
+MISREADINGS: tuple[Misreading, ...] = (*_RULES, *_TIERS, "namesakes", "last-4000-members")
 """What rules and policies are taken for; docs/lab.md says it of each."""

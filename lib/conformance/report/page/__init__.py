@@ -75,6 +75,8 @@ def render(
         "half": "",
         "applies": "",
         "inapplicable_parts": {},
+        "known_issues": [],
+        "danger": "",
     }  # later than the oldest reports
     claims: Sequence[Mapping[str, Any]] = [{**since, **claim} for claim in plain["claims"]]
     builds = sorted({build for claim in claims for decision in _decisions(claim) for build in decision.about})

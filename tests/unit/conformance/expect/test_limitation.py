@@ -8,10 +8,11 @@ import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
 from conformance.expect.context import Context
-from conformance.expect.limitation import Paths
+from conformance.expect.limitation import Case, Paths
 from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt
 from conformance.model.decision import Decision
-from conformance.model.observation import Verdict
+from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
 
@@ -94,3 +95,73 @@ def test_a_probe_that_broke_decides_nothing() -> None:
 def test_what_could_not_tell_the_ends_apart_is_refused(lifted: Paths, witness: Paths) -> None:
     with pytest.raises(UsageProblem, match="name a witness"):
         after(UP).judge(CLOSED, lifted, witness)
+
+
+OTHER = target("192.168.0.10")
+
+
+def cases() -> list[Case]:
+    """Two, each about a server of its own."""
+    witness = {(BESIDE, BYSTANDER): True, (FRIEND, BYSTANDER): True, (FOE, BYSTANDER): True}
+    return [
+        Case(claim="XPOL-1", part="one", as_documented={(FRIEND, SERVER): False}, both={(FOE, SERVER): False},
+             witness={**witness, (BESIDE, SERVER): True}),
+        Case(claim="XPOL-2", part="two", as_documented={(FRIEND, OTHER): False}, both={(FOE, OTHER): False},
+             witness={**witness, (BESIDE, OTHER): True}),
+    ]  # fmt: skip
+
+
+def together(**answers: Answer) -> tuple[set[tuple[str, str, str]], BaseException | None]:
+    """Claim, part and verdict of each decision, and what was raised, where these answer so at the first server."""
+
+    def at_first(verdict: Answer, otherwise: Answer) -> Answer:
+        def answer(attempt: Attempt, round_: int) -> Observation:
+            told = verdict if attempt.target == SERVER else otherwise
+            told = UP if attempt.target == BYSTANDER else told
+            assert isinstance(told, Verdict)
+            return Observation(attempt=attempt, verdict=told, seconds=0.1, at=0.0)
+
+        return answer
+
+    usual: dict[str, Answer] = {"friend": DROPPED, "foe": DROPPED, "beside": UP}
+    script = Script({name: [at_first(answers.get(name, told), told)] for name, told in usual.items()})
+    expect = Expect(
+        script.prober, load_timings(), Context(claims=("XPOL-1",), keep=script.kept.extend), script.prober.clock
+    )
+    raised: BaseException | None = None
+    try:
+        expect.limitations(script, cases=cases(), because="it is skipped")
+    except (Nonconformance, ControlBroken) as error:
+        raised = error
+    return {(one.claim, one.part, str(one.verdict)) for one in script.kept}, raised
+
+
+def test_each_of_several_under_one_change_has_an_end_of_its_own() -> None:
+    assert together() == ({("XPOL-1", "one", "CONFIRMED"), ("XPOL-2", "two", "CONFIRMED")}, None)
+    told, raised = together(friend=UP)
+    assert told == {("XPOL-1", "one", "LIFTED"), ("XPOL-1", "one", "CONFIRMED"), ("XPOL-2", "two", "CONFIRMED")}
+    assert raised is None
+
+
+def test_what_is_wrong_with_one_leaves_the_others_as_they_are() -> None:
+    told, raised = together(foe=UP)
+    assert ("XPOL-1", "one", "VIOLATED") in told
+    assert {verdict for claim, _, verdict in told if claim == "XPOL-2"} == {"CONFIRMED"}
+    assert isinstance(raised, Nonconformance)
+
+
+def test_a_witness_that_is_lost_leaves_the_others_as_they_are() -> None:
+    told, raised = together(beside=DROPPED)
+    assert {verdict for claim, _, verdict in told if claim == "XPOL-1"} == {"INCONCLUSIVE"}
+    assert {verdict for claim, _, verdict in told if claim == "XPOL-2"} == {"CONFIRMED"}
+    assert isinstance(raised, ControlBroken)
+
+
+def test_a_denial_beside_a_path_that_is_gone_is_judged_where_that_path_is_no_control_of_it() -> None:
+    script = after(DROPPED, foe=DROPPED)
+    witness = {(BESIDE, BYSTANDER): True, (FRIEND, BYSTANDER): True, (FOE, BYSTANDER): True}
+    case = Case(as_documented={(FRIEND, SERVER): True}, both={(FOE, SERVER): False}, witness=witness)
+    context = Context(claims=("UNSUP-2",), keep=script.kept.extend)
+    expect = Expect(script.prober, load_timings(), context, script.prober.clock)
+    expect.limitations(script, cases=[case], because="it is read for all")
+    assert sorted(str(one.verdict) for one in script.kept) == ["CONFIRMED", "LIFTED"]

@@ -82,6 +82,16 @@ def test_an_unlimited_global_policy_is_refused_whatever_the_change_declares(spec
         check(policy(spec, cluster_scoped_or_foreign=flag), RUN)
 
 
+@pytest.mark.parametrize("field", ["applyOnForward", "preDNAT", "doNotTrack"])
+def test_a_policy_for_hosts_is_let_through_only_where_no_host_endpoint_can_match_it(field: str) -> None:
+    own = "projectcalico.org/namespace == 'calico-demo-r1-gw0' && app == 'windows-server'"
+    check(policy({"selector": own, field: True}), RUN)
+    by_namespace = {"namespaceSelector": "kubernetes.io/metadata.name == 'calico-demo-r1-gw0'"}
+    for spec in ({"selector": "all()"}, {}, by_namespace, {"selector": f"{own} || has(host)"}):
+        with pytest.raises(GuardRefused, match="makes it a policy for host endpoints, too"):
+            check(policy({**spec, field: True}), RUN)
+
+
 def test_the_refusal_says_what_to_write_instead() -> None:
     with pytest.raises(GuardRefused, match=r"add namespaceSelector: calico-conformance/run == 'r1'"):
         check(policy({"selector": "all()"}), RUN)

@@ -110,3 +110,11 @@ def test_applicability_is_asked_of_each_covered_node(claim: str, expected: set[s
     found = builds_of(catalog()[claim], mixed, Settings())
     assert set(found) == (expected or {NEW, f"{OLD} before .1432"})
     assert set(builds_of(catalog()["CONN-3"], mixed, Settings(cover=Cover(nodes=("b",))))) == {NEW}
+
+
+def test_what_is_decided_of_one_part_says_nothing_of_another_and_what_was_raised_neither() -> None:
+    one, other = way(OLD, claim="CONN-3", part="a part"), way(OLD, V.VIOLATED, claim="CONN-3", part="another")
+    raised = Finding(V.VIOLATED, "it leaks")
+    assert told("CONN-3", one, other, builds={}, raised=raised, in_body=True).verdict is V.CONFIRMED
+    assert told("CONN-3", other, builds={}, raised=raised, in_body=True).verdict is V.VIOLATED
+    assert told("CONN-3", one, builds={}, raised=Finding(V.INCONCLUSIVE, "clearing up")).verdict is V.INCONCLUSIVE

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hybridlab.policy.misreadings import MISREADINGS, misread
-from hybridlab.policy.policy import Policy, PolicyKey, PolicyRule, from_spec
+from hybridlab.policy.policy import Policy, PolicyKey, PolicyRule, Ports, from_spec
 from hybridlab.policy.render import TierPolicies
 
 SPEC = {
@@ -86,12 +86,66 @@ def test_a_policy_for_ingress_is_one_for_egress_too() -> None:
     assert read("egress-too").policies[0].types == {"ingress", "egress"}
 
 
-@pytest.mark.parametrize("way", [way for way in MISREADINGS if way != "namesakes"])
+OF_SETS = ("namesakes", "last-4000-members")
+OF_WINDOWS = [
+    {"action": "Allow", "protocol": "ICMP", "icmp": {"type": 8}, "source": {"nets": ["10.0.0.1/32"]}},
+    {"action": "Log"},
+    {"action": "Deny", "ipVersion": 6},
+    {"action": "Allow", "http": {"methods": ["PUT"]}},
+]
+"""Rules that Windows leaves out, and that the policy above has none of."""
+
+
+@pytest.mark.parametrize("way", [way for way in MISREADINGS if way not in OF_SETS])
 def test_each_way_changes_something_and_leaves_an_empty_tier_as_it_is(way: str) -> None:
-    sound = TierPolicies("default", "deny", (policy("a"), policy("b")))
+    more = from_spec(PolicyKey("c", "ns", "NetworkPolicy"), {"ingress": OF_WINDOWS}, frozenset({"ingress"}))
+    sound = TierPolicies("default", "deny", (policy("a"), policy("b"), more))
     assert read(way, *sound.policies) != sound
     assert misread((replace(sound, policies=()),), [way]) == (replace(sound, policies=()),)
 
 
-def test_namesakes_are_members_of_sets_and_leave_the_rules() -> None:
-    assert read("namesakes").policies == (policy(),)
+@pytest.mark.parametrize("way", OF_SETS)
+def test_what_is_in_members_of_sets_leaves_the_rules(way: str) -> None:
+    assert read(way).policies == (policy(),)
+
+
+NEGATED = {
+    "ingress": [
+        {"action": "Allow", "protocol": "TCP", "source": {"notNets": ["10.0.0.9/32"], "nets": ["10.0.0.0/8"]}},
+        {"action": "Deny", "source": {"notPorts": [1]}},
+        {"action": "Pass", "notProtocol": "UDP"},
+        {"action": "Log"},
+        {"action": "Deny", "ipVersion": 6, "source": {"nets": ["2001:db8::/32"]}},
+        {"action": "Allow", "http": {"methods": ["PUT"]}},
+        {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "destination": {"ports": ["web", 81]}},
+    ]
+}
+
+
+def misread_rules(way: str) -> tuple[PolicyRule, ...]:
+    one = from_spec(PolicyKey("p", "ns", "NetworkPolicy"), NEGATED, frozenset({"ingress"}))
+    return read(way, one).policies[0].ingress
+
+
+def test_who_is_left_out_is_decided_the_other_way_before_the_rest() -> None:
+    rules = misread_rules("negations-enforced")
+    assert [rule.action for rule in rules[:6]] == ["deny", "allow", "allow", "deny", "deny", "pass"]
+    assert rules[0].source.nets == ("10.0.0.9/32",)
+    assert rules[2].source.ports.ranges == ((1, 1),)
+    assert rules[4].protocol == "udp"
+    assert len(rules) == 10
+
+
+def test_rules_that_windows_has_no_words_for_are_misread_one_kind_at_a_time() -> None:
+    plain = misread_rules("namesakes")
+    assert all(not rule.source.not_nets and not rule.not_protocol for rule in misread_rules("no-negations"))
+    assert misread_rules("log-denies")[3].action == "deny"
+    assert (misread_rules("ipv6-as-ipv4")[4].ip_version, misread_rules("ipv6-as-ipv4")[4].source.nets) == (
+        None,
+        ("0.0.0.0/0",),
+    )
+    assert len(misread_rules("http-left-out")) == len(plain) - 1
+    opened, told = misread_rules("numbers-beside-names-open"), misread_rules("numbers-beside-names")
+    assert (opened[6].source.nets, opened[6].destination.ports) == ((), Ports(ranges=((81, 81),)))
+    assert (told[6].source.nets, told[6].destination.ports) == (("10.0.0.1/32",), Ports(ranges=((81, 81),)))
+    assert opened[:6] == told[:6] == plain[:6]

@@ -1,0 +1,103 @@
+"""What is known of releases (``known-issues.yaml``): it explains a VIOLATED claim, and changes no verdict."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import yaml
+
+from conformance.catalog.applicability import Applies, met
+from conformance.catalog.claims import Conditions
+from conformance.catalog.loading import CatalogError, catalog
+from conformance.catalog.versions import Range
+from conformance.model.decision import Decision, Symptom
+from conformance.model.endpoint import OS
+from conformance.model.facts import Facts
+
+DATA = Path(__file__).with_name("known-issues.yaml")
+Effect = Literal["opens", "closes", "opens or closes", "stops"]
+_TEXTS = ("name", "since", "what", "workaround", "heals", "source")
+_WORDS = {"modes", "ipam", "datastores", "installs"}
+_FIELDS = {*_TEXTS, *_WORDS, "claims", "effect", "symptoms", "at", "calico", "kubernetes", "windows_builds"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownIssue:
+    """A defect that somebody has shown in a release."""
+
+    name: str
+    claims: Mapping[str, tuple[str, ...]]
+    """Claim to its parts, with ``*`` for any text."""
+    applies: Conditions
+    """Clusters, versions and builds; of the nodes of a decision alone."""
+    since: str
+    """``since v3.30.0``: where it is known, in words."""
+    effect: Effect
+    symptoms: tuple[Symptom, ...]
+    """What is to be seen and what is seen, two regular expressions each."""
+    at: OS | None
+    """The system on whose node the policy is enforced; None: it is about no policy, and a Windows node is an end."""
+    what: str
+    workaround: str
+    heals: str
+    source: str
+
+    def __str__(self) -> str:
+        """The line under a VIOLATED claim."""
+        return (
+            f"may be known upstream {self.since}: {self.what}; workaround: {self.workaround}; heals: {self.heals} "
+            f"({self.source})"
+        )
+
+    def fits(self, decision: Decision, facts: Facts) -> bool:
+        """Whether claim, part, versions of the nodes and all that was seen are as of this issue."""
+        parts = self.claims.get(decision.claim, ())
+        if not decision.symptoms or not any(fnmatchcase(decision.part, part) for part in parts):
+            return False
+        seen = all(
+            any(all(map(re.fullmatch, symptom, told)) for symptom in self.symptoms) for told in decision.symptoms
+        )
+        ends = decision.enforced if self.at else (decision.source, decision.target)
+        nodes = tuple(node for node in facts.by_os(self.at or "windows") if node.name in ends)
+        return seen and any(isinstance(met(self.applies, facts, node), Applies) for node in nodes)
+
+
+@functools.cache
+def known_issues() -> tuple[KnownIssue, ...]:
+    """All of them.  Raises CatalogError for an entry that names no claim, or that cannot be read."""
+    return load(DATA.read_text(encoding="utf-8"))
+
+
+def load(text: str) -> tuple[KnownIssue, ...]:
+    """As :func:`known_issues`, from a text."""
+    return tuple(_issue(entry) for entry in yaml.safe_load(text))
+
+
+def _issue(entry: Mapping[str, Any]) -> KnownIssue:
+    name = entry.get("name", "an issue without a name")
+    if odd := sorted({*entry} - _FIELDS) or [
+        f"no {field}" for field in (*_TEXTS, "claims", "symptoms") if not entry.get(field)
+    ]:
+        raise CatalogError(f"known-issues.yaml: {name}: {', '.join(odd)}")
+    if unknown := [claim for claim in entry["claims"] if claim not in catalog()]:
+        raise CatalogError(f"known-issues.yaml: {name}: no claim {', '.join(unknown)}")
+    if entry.get("effect") not in get_args(Effect) or entry.get("at") not in (None, *get_args(OS)):
+        raise CatalogError(
+            f"known-issues.yaml: {name}: effect is {', '.join(get_args(Effect))}; at is linux or windows"
+        )
+    applies: dict[str, Any] = {field: tuple(entry[field]) for field in _WORDS & {*entry}}
+    applies |= {field: Range(entry[field]) for field in ("calico", "kubernetes", "windows_builds") if field in entry}
+    return KnownIssue(
+        **{field: " ".join(entry[field].split()) for field in _TEXTS},
+        claims={claim: tuple(parts) for claim, parts in entry["claims"].items()},
+        applies=Conditions(**applies),
+        effect=entry["effect"],
+        symptoms=tuple((told["expected"], told["observed"]) for told in entry["symptoms"]),
+        at=entry.get("at"),
+    )
