@@ -27,7 +27,7 @@ def test_claims_that_lack_the_same_thing_are_one_line_with_how_to_get_it() -> No
     found = list(groups.lines(catalog(), facts(calico_apis=CRD_ONLY), Settings(disruptive=True)))
     (line,) = [item for item in found if "it writes Calico policies" in item]
     assert line.startswith("not here: ")
-    assert "9 claims (Calico demo, Network policy, " in line
+    assert "10 claims (Calico demo, Network policy, " in line
     assert "projectcalico.org/v3 is not served" in line
     assert "--calicoctl=PATH" in line
 
