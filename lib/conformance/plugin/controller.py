@@ -44,6 +44,7 @@ from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_mis
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},
     "good": {"green": True},
+    "known": {"cyan": True},
     "warn": {"yellow": True},
     "bad": {"red": True, "bold": True},
 }
@@ -392,7 +393,9 @@ class Controller:
         if not self.report or not self.run.directory:
             return
         terminalreporter.section("claims", sep="=")
-        for line, tone in terminal.summary(to_json(self.report), _shown(self.state)):
+        for line, tone in terminal.summary(
+            to_json(self.report), _shown(self.state), figures=self.state.config.option.verbose > 0
+        ):
             terminalreporter.write_line(line, **_MARKUP[tone])
         if self.compared:
             terminalreporter.section("compared with the baseline", sep="=")

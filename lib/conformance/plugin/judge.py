@@ -23,7 +23,7 @@ from conformance.plugin.state import State
 from conformance.plugin.words import Words
 from conformance.report import allure_results, junit
 from conformance.report.diagnostics import Failure
-from conformance.run import plan
+from conformance.run import felix_first, plan
 from conformance.run.builds import builds_of
 from conformance.run.plan import PlannedTest, Prospect
 from conformance.verdicts import statement as verdicts
@@ -162,6 +162,7 @@ class Judge:
             self._inconclusive(item, broken, f"in set-up: {first_line(failure)}")
             raise broken.with_traceback(failure.__traceback__) from None
         except Exception as error:
+            self._blame(item, error)
             self._inconclusive(item, error, f"in set-up: {type(error).__name__}: {first_line(error)}")
             raise
 
@@ -196,6 +197,7 @@ class Judge:
         except MissingCapability as lack:
             raise _lacking(statement, lack) from None
         except Unmet as unmet:
+            self._blame(item, unmet)
             statement.say(verdicts.from_body(unmet))
             self.state.attachments.text("unmet", str(unmet))
             if any(verdicts.unmet_for(claim) is ClaimVerdict.VIOLATED for claim in self._applicable(item)):
@@ -203,6 +205,7 @@ class Judge:
                 raise
             return None
         except AssertionError as failure:
+            self._blame(item, failure)
             statement.say(verdicts.from_body(failure))
             self._fail(item, failure)
             raise
@@ -211,6 +214,7 @@ class Judge:
             self._inconclusive(item, broken, first_line(failure))
             raise broken.with_traceback(failure.__traceback__) from None
         except Exception as error:
+            self._blame(item, error)
             self._inconclusive(item, error, f"{type(error).__name__}: {first_line(error)}")
             raise
         finally:
@@ -289,6 +293,7 @@ class Judge:
             needs_windows=test.about_windows,
             figures=statement.figures.figures(),
             explanation=statement.explanation,
+            cause=statement.cause or (statement.explanation.cause if statement.explanation else ""),
         )
 
     def _results(self, item: pytest.Item, statement: Statement) -> tuple[ClaimResult, ...]:
@@ -344,6 +349,11 @@ class Judge:
     def _applicable(self, item: pytest.Item) -> list[Claim]:
         prospect, test = item.stash[PROSPECT], item.stash[PLANNED]
         return [self.catalog[ident] for ident in {part.claim for part in test.parts if not prospect.of(part)}]
+
+    def _blame(self, item: pytest.Item, error: BaseException) -> None:
+        """Say first what it fails of, where Felix does not run on a node that it is about."""
+        names = [node.name for node in self.run.facts.nodes] if self.run.facts else []
+        item.stash[STATEMENT].cause = felix_first.say_first(error, names, self.state.felix_down)
 
     def _inconclusive(self, item: pytest.Item, error: BaseException, reason: str) -> None:
         item.stash[STATEMENT].say(Finding(ClaimVerdict.INCONCLUSIVE, reason))

@@ -12,7 +12,8 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from conformance.model.claim import ClaimVerdict
-from conformance.report.run import RunReport, inapplicable
+from conformance.report import summed_up
+from conformance.report.run import RunReport, inapplicable, to_json
 from conformance.verdicts.claims import TestOutcome
 
 PROPERTY = "test"
@@ -107,6 +108,7 @@ def _properties(report: RunReport) -> Xml.Element:
             found[f"node {node.name}"] = f"Windows {node.revision or 'of unknown build'}{update}"
         found["container runtimes"] = ", ".join(sorted({node.container_runtime for node in report.facts.nodes}))
     found |= report.installed.versions
+    found |= {f"claims {word}": str(count) for word, count in summed_up.counts(to_json(report)["claims"]).items()}
     found |= {f"gate {gate.name} {gate.build}": gate.headline for gate in report.gates}
     properties = Xml.Element("properties")
     for name, value in found.items():

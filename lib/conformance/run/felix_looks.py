@@ -1,0 +1,50 @@
+"""Which Windows nodes have no Felix that runs, however Calico came there: by its pod, or by its process on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from conformance.errors import MissingCapability
+from conformance.facts.calico_workloads import NAMESPACES
+from conformance.facts.diagnostics_bundle import is_calico_node
+from conformance.facts.felix_state import felix_down
+from conformance.kube.client import Kube
+from conformance.kube.refused import ApiRefused
+
+
+@dataclass(frozen=True)
+class FelixLooks:
+    """Looks of one worker."""
+
+    kube: Kube
+    before: Mapping[str, int]
+    """Node to Felix' restarts in its pod there when the run began."""
+    processes: Callable[[str], set[int]] | None
+    """Ids of Felix' processes on a node's host; None: it runs in pods alone here."""
+
+    def down(self, nodes: Sequence[str]) -> dict[str, str]:
+        """Those of these nodes on which Felix does not run, each with what is there instead.
+
+        Raises MissingCapability where that cannot be read, ProbeBroken where a host's processes cannot be listed.
+        """
+        try:
+            pods = [pod for space in NAMESPACES for pod in self.kube.objects("v1", "Pod", space) if is_calico_node(pod)]
+        except ApiRefused as refusal:
+            raise MissingCapability(
+                f"pods of Calico could not be read: {refusal.message}", "give the run the right to list them"
+            ) from refusal
+        there = {(pod.get("spec") or {}).get("nodeName") for pod in pods}
+        found = felix_down(pods, [node for node in nodes if node in there], self.before)
+        for node in nodes:
+            if node not in there and (told := self._on_host(node)):
+                found[node] = told
+        return found
+
+    def _on_host(self, node: str) -> str:
+        if self.processes is None:
+            return "no pod of calico-node is there"
+        ids = self.processes(node)
+        if not ids:
+            return "no process of it is there"
+        return "" if ids & self.processes(node) else "its process is another one at each look"
