@@ -5,6 +5,7 @@ claim, the reports, and the exit code.
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 import shlex
 import time
@@ -87,7 +88,7 @@ class Controller:
         """Which cluster, why, and its facts."""
         if passive(config) or not self.run.connection:
             return []
-        return header.lines(self.run)
+        return header.lines(self.run, whole=config.option.verbose > 0)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -383,7 +384,8 @@ class Controller:
         return "the run ended before its tests were known" if self.interrupted and not tests else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """The summary of claims."""
+        """The summary of claims; pytest's own, which comes after it, has whole first lines."""
+        terminalreporter.short_test_summary = functools.partial(_short_summary, terminalreporter)
         for problem in self.problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
         if self.run.settings.dry_run:
@@ -416,6 +418,30 @@ _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
     ClaimVerdict.NOT_RUN: ("skipped", "n", ("NOT_RUN", {"yellow": True})),
     ClaimVerdict.NOT_APPLICABLE: ("skipped", "-", "NOT_APPLICABLE"),
 }
+
+
+_SUMMED_UP = {"f": ("failed", "VIOLATED"), "E": ("error", "INCONCLUSIVE")}
+"""Letter of ``-r`` to the reports that it asks for, and the word that they get."""
+
+
+def _short_summary(reporter: Any) -> None:
+    """As pytest's, which cuts a line to the terminal's width: a test's name leaves nothing of why it failed."""
+    told = [
+        f"{word} {report.nodeid} - {first_line_of(report)}"
+        for letter, (kind, word) in _SUMMED_UP.items()
+        for report in reporter.stats.get(kind, []) if letter in reporter.reportchars
+    ]  # fmt: skip
+    if told:
+        reporter.write_sep("=", "short test summary info", cyan=True, bold=True)
+        for line in told:
+            reporter.write_line(line)
+
+
+def first_line_of(report: Any) -> str:
+    """What a failed test's verdict says; of one without a verdict the last line of its text."""
+    outcome = next((value for name, value in getattr(report, "user_properties", ()) if name == OUTCOME), None)
+    reason = str(json.loads(outcome)["reason"]) if isinstance(outcome, str) else ""
+    return (reason or report.longreprtext.strip().rpartition("\n")[2]).partition("\n")[0]
 
 
 def _shown(state: State) -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -367,7 +368,7 @@ class Judge:
             return  # a session fixture's error, raised again for its next test
         failure = Failure(test=item.nodeid, claims=tuple(claims), error=error, seen=getattr(error, "seen", ()))
         if self.state.diagnostics.collect(failure, self.state.attachments):
-            error.add_note(f"  see       {self.state.attachments.folder}")
+            error.add_note(f"  see       {_from_here(self.state.attachments.folder)}")
         error.add_note(f"  again     {again}")
         told = error.explanation if isinstance(error, Nonconformance | SuiteError) else None
         if told and not item.stash[STATEMENT].explanation:
@@ -381,6 +382,11 @@ def recorder(item: pytest.Item) -> Recorder:
 
 class _Undecided(Exception):
     """A test's body returned, and did not decide all that it is there for."""
+
+
+def _from_here(path: Path) -> Path:
+    """A path from where the user stands, if it lies below: no file that is handed on names a machine's folders."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _lacking(statement: Statement, lack: MissingCapability) -> BaseException:

@@ -60,6 +60,14 @@ def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ..
     return tuple(sorted(made, key=lambda group: (-len(group.claims), group.reason)))
 
 
+def counted_line(claims: Catalog, facts: Facts, settings: Settings) -> str:
+    """How many claims are not about this cluster, and how many cannot be decided here, in one line."""
+    found = groups(claims, facts, settings)
+    elsewhere = sum(len(group.claims) for group in found if group.verdict is ClaimVerdict.NOT_APPLICABLE)
+    lacking = sum(len(group.claims) for group in found) - elsewhere
+    return f"claims: {elsewhere} not about this cluster, {lacking} that cannot be decided here; -v says which and why"
+
+
 def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:
     """A line for each of the largest groups of claims about this cluster, one for the rest, one for all others."""
     found = groups(claims, facts, settings)

@@ -11,11 +11,11 @@ from conformance.errors import EnvironmentBroken, Nonconformance, ProbeBroken
 from conformance.expect.explain import message
 from conformance.model.attempt import Attempt, Kind
 from conformance.run.felix_first import nodes_of, say_first
-from tests.unit.conformance.expect.network import workload
+from tests.unit.conformance.expect.stand_ins import workload
 
 NAMES = ["linux-1", "windows-1", "windows-10"]
-SERVER = workload("server", "windows", "windows-1")
-PATH = Attempt(source=workload("client", "linux", "linux-1"), target=SERVER.tcp(80), kind=Kind.TCP, give_up_after=1.0)
+SERVER = workload("server", "windows")
+PATH = Attempt(source=workload("client"), target=SERVER.tcp(80), kind=Kind.TCP, give_up_after=1.0)
 CAUSE = "Felix does not run on windows-1"
 
 
@@ -53,5 +53,5 @@ def test_nothing_is_said_of_other_nodes(text: str) -> None:
 
 def test_the_ends_of_wrong_paths_count_before_names_in_the_text() -> None:
     error = Nonconformance("windows-1 is well")
-    error.paths = [replace(PATH, target=workload("other", "windows", "windows-10").tcp(80))]
+    error.paths = [replace(PATH, target=replace(SERVER, node="windows-10").tcp(80))]
     assert nodes_of(error, NAMES) == ["linux-1", "windows-10"]
