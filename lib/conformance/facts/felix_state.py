@@ -63,7 +63,7 @@ def felix_seen(pods: Sequence[Obj]) -> dict[str, FelixSeen]:
         status = next((one for one in _statuses(pod) if one.get("name") in CONTAINERS), {})
         count = int(status.get("restartCount") or 0)
         runs = "running" in (status.get("state") or {}) and bool(status.get("ready", is_ready(pod)))
-        told = f"{'ready' if runs else _state(pod)}, {counted(count, 'restart')}"
+        told = f"{'ready' if runs else _state(pod).partition(': ')[0]}, {counted(count, 'restart')}"
         found[(pod.get("spec") or {}).get("nodeName") or ""] = FelixSeen(runs, told, count)
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.errors import MissingCapability
 from conformance.facts.calico_workloads import NAMESPACES
-from conformance.facts.diagnostics_bundle import is_calico_node
+from conformance.facts.diagnostics_bundle import calico_pods, is_calico_node
 from conformance.facts.felix_state import felix_down
 from conformance.kube.client import Kube
 from conformance.kube.refused import ApiRefused
@@ -20,11 +20,18 @@ class FelixLooks:
     kube: Kube
     before: Mapping[str, int]
     """Node to Felix' restarts in its pod there when the run began."""
-    processes: Callable[[str], set[int]] | None
+    processes: Callable[[str], set[int]] | None = None
     """Ids of Felix' processes on a node's host; None: it runs in pods alone here."""
 
+    def in_pods(self, nodes: Sequence[str]) -> dict[str, str]:
+        """Those of these nodes on which Felix has a pod and does not run, each with what it does instead.
+
+        Best effort: none where pods cannot be listed.
+        """
+        return felix_down(calico_pods(self.kube, nodes), nodes, self.before) if nodes else {}
+
     def down(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Those of these nodes on which Felix does not run, each with what is there instead.
+        """The same, and those without such a pod where nothing of it is on the host either.
 
         Raises MissingCapability where that cannot be read, ProbeBroken where a host's processes cannot be listed.
         """
@@ -35,11 +42,8 @@ class FelixLooks:
                 f"pods of Calico could not be read: {refusal.message}", "give the run the right to list them"
             ) from refusal
         there = {(pod.get("spec") or {}).get("nodeName") for pod in pods}
-        found = felix_down(pods, [node for node in nodes if node in there], self.before)
-        for node in nodes:
-            if node not in there and (told := self._on_host(node)):
-                found[node] = told
-        return found
+        without = {node: self._on_host(node) for node in nodes if node not in there}
+        return felix_down(pods, nodes, self.before) | {node: told for node, told in without.items() if told}
 
     def _on_host(self, node: str) -> str:
         if self.processes is None:
