@@ -39,7 +39,7 @@ def counts(claims: Sequence[Claim]) -> dict[str, int]:
 
 def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
     """What several claims fail of to those claims, the worst first; a cause of one claim alone is in none."""
-    by_test = {test["test"]: test.get("cause") or "" for test in plain["tests"]}
+    by_test = {test["test"]: test.get("cause") or "" for test in plain.get("tests") or ()}
     found: dict[str, list[Claim]] = {}
     for claim in sorted(plain["claims"], key=lambda claim: FALLEN.index(claim["verdict"]) if _fell(claim) else 0):
         told = [by_test.get(one["test"], "") for one in claim["results"] if one["verdict"] == claim["verdict"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -48,27 +49,26 @@ def test_a_cause_of_several_claims_is_said_once_with_the_worst_first() -> None:
 
 def report_of_one_cause() -> dict[str, Any]:
     """A kept report, whose violated claims all fail of one thing."""
-    plain: dict[str, Any] = stored("leak").plain
+    plain: dict[str, Any] = copy.deepcopy(dict(stored("leak").plain))
     for test in plain["tests"]:
         test["cause"] = FELIX
-    fallen = [one for one in plain["claims"] if one["verdict"] in summed_up.FALLEN]
-    if len(fallen) < 2:
-        other = next(one for one in plain["claims"] if one["results"] and one["verdict"] == "CONFIRMED")
-        other["verdict"] = other["results"][0]["verdict"] = "INCONCLUSIVE"
     return plain
 
 
 def test_every_output_has_it() -> None:
     plain = report_of_one_cause()
     lines = [line for line, _ in terminal.summary(plain, Path("x"))]
-    place = next(number for number, line in enumerate(lines) if line.startswith(f"{FELIX}: 2 claims fail of that"))
+    place = next(number for number, line in enumerate(lines) if line.startswith(f"{FELIX}: "))
+    assert lines[place].endswith("claims fail of that")
     assert lines[place + 1].startswith("  VIOLATED")
     assert f"<b>{FELIX}</b>" in render(plain)
     assert any(FELIX in line for line in markdown.lines(plain))
 
 
 def test_a_limitation_that_is_still_there_is_no_success() -> None:
-    plain = stored("healthy").plain
+    plain: dict[str, Any] = copy.deepcopy(dict(stored("healthy").plain))
+    one = next(claim for claim in plain["claims"] if claim["verdict"] == "CONFIRMED")
+    one["kind"] = "limitation"
     there = [line for line, tone in terminal.summary(plain, Path("x")) if tone == "known"]
     assert all("still there" in line for line in there if line.startswith("CONFIRMED"))
     assert there
