@@ -176,6 +176,8 @@ class Controller:
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Tell Ctrl-C from the interruption by which xdist carries out ``-x``."""
         by_software = issubclass(excinfo.type, KeyboardInterrupt) and excinfo.type is not KeyboardInterrupt
+        if not by_software and not self.by_user:
+            self.run.progress().tell("interrupted: what the run made is being removed")
         self.by_user = self.by_user or not by_software
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
