@@ -35,7 +35,7 @@ from conformance.qualify import again, gate, waivers
 from conformance.qualify.compare import as_json, as_markdown, as_text, compare
 from conformance.qualify.sets import sets
 from conformance.qualify.stored import StoredReport, read
-from conformance.report import markdown, page, terminal
+from conformance.report import page, terminal
 
 ROOT = product.root()
 RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
@@ -215,7 +215,9 @@ def _show(options: argparse.Namespace) -> int:
     if options.html:
         page.write(report.plain, options.html, folder=options.report if options.report.is_dir() else None)
     else:
-        lines = markdown.lines(report.plain) if options.format == "markdown" else _summary(report, options.verbose)
+        lines = _summary(report, options.verbose)
+        if options.format == "markdown":  # columns run together there but in a block of code
+            lines = [f"# {page.headline(report.plain)[0]}", "```", *lines, "```"]
         print("\n".join(lines))
     return 0
 

@@ -42,15 +42,15 @@ class FelixRuns:
     clock: Clock = SYSTEM_CLOCK
 
     def everywhere(self, *, because: str) -> None:
-        """It runs on every node, or does again in time.
+        """It runs on every node at two looks in a row, or does again in time.
 
         Raises Nonconformance where it does not; EnvironmentBroken where a node died, or this run's own restarts may be
         why.
         """
         names = [node.name for node in self.nodes]
         settled = until(
-            lambda: self.down(names), lambda down: not down, within=self.within, every=self.every, description=because,
-            clock=self.clock,
+            lambda: self.down(names), lambda down: not down, within=self.within, every=self.every, agree=2,
+            description=because, clock=self.clock,
         )  # fmt: skip
         down, tally = settled.last, Tally(self.context, "read")
         lost = self.lost(list(down)) if down else {}

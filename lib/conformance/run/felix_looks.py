@@ -20,8 +20,9 @@ class FelixLooks:
     kube: Kube
     before: Mapping[str, int]
     """Node to Felix' restarts in its pod there when the run began."""
-    processes: Callable[[str], set[int]] | None = None
-    """Ids of Felix' processes on a node's host; None: it runs in pods alone here."""
+    program: Callable[[str], tuple[str, str]] | None = None
+    """Path, and version, of what runs as Felix on a node's host, empty where nothing does; None: it runs in pods alone
+    here."""
 
     def in_pods(self, nodes: Sequence[str]) -> dict[str, str]:
         """Those of these nodes on which Felix has a pod and does not run, each with what it does instead.
@@ -33,7 +34,7 @@ class FelixLooks:
     def down(self, nodes: Sequence[str]) -> dict[str, str]:
         """The same, and those without such a pod where nothing of it is on the host either.
 
-        Raises MissingCapability where that cannot be read, ProbeBroken where a host's processes cannot be listed.
+        Raises MissingCapability where that cannot be read, ProbeBroken where a host cannot be asked.
         """
         try:
             pods = [pod for space in NAMESPACES for pod in self.kube.objects("v1", "Pod", space) if is_calico_node(pod)]
@@ -42,13 +43,6 @@ class FelixLooks:
                 f"pods of Calico could not be read: {refusal.message}", "give the run the right to list them"
             ) from refusal
         there = {(pod.get("spec") or {}).get("nodeName") for pod in pods}
-        without = {node: self._on_host(node) for node in nodes if node not in there}
-        return felix_down(pods, nodes, self.before) | {node: told for node, told in without.items() if told}
-
-    def _on_host(self, node: str) -> str:
-        if self.processes is None:
-            return "no pod of calico-node is there"
-        ids = self.processes(node)
-        if not ids:
-            return "no process of it is there"
-        return "" if ids & self.processes(node) else "its process is another one at each look"
+        gone = "no pod of calico-node is there" if self.program is None else "no process of it is there"
+        without = [node for node in nodes if node not in there and not (self.program and self.program(node)[0])]
+        return felix_down(pods, nodes, self.before) | dict.fromkeys(without, gone)
