@@ -88,7 +88,7 @@ class Controller:
         """Which cluster, why, and its facts."""
         if passive(config) or not self.run.connection:
             return []
-        return header.lines(self.run, whole=config.option.verbose > 0)
+        return header.lines(self.run, whole=config.option.verbose > 0 or config.option.plan)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
