@@ -52,7 +52,7 @@ def closed(attempts: Sequence[Attempt], seen: Sequence[Observation]) -> str:
         called = {one.target.at.node if one.target and one.target.at else "" for one in attempts}
         return f"NodePorts of {_named(called if '' not in called else targets)} do not lead to their pods"
     if first is not None and first.path in SERVICES:
-        return f"Services do not lead {clients} to their pods"
+        return f"Services do not lead {clients} to their pods{f' on {_named(targets)}' if targets else ''}"
     does = "are refused by" if last is Verdict.REFUSED else "do not reach"
     if not targets:
         return f"{clients} {does} {first.host if first else 'a server'}"
@@ -60,15 +60,16 @@ def closed(attempts: Sequence[Attempt], seen: Sequence[Observation]) -> str:
         return f"pods on {_named(sources)} {does} each other"
     if len(sources) == 1 or len(targets) == 1:
         return f"{clients} {does} pods on {_named(targets)}"
-    touched = [node for node in sources | targets if all(node in _ends(one) for one in attempts)]
-    if len(touched) == 1:
-        return f"pods on {touched[0]} and those on other nodes {does} each other"
+    if len(shared := _shared(attempts)) == 1:
+        return f"pods on {shared[0]} and those on other nodes {does} each other"
     return f"pods on {_named(sources | targets)} {does} each other"
 
 
 def _enforcing(attempts: Sequence[Attempt], side: Side) -> str:
     sources, targets = _sources(attempts), _targets(attempts)
     nodes = targets if side == "target" and targets else sources
+    if side == "both" and len(shared := _shared(attempts)) == 1:
+        return f"{shared[0]} does not enforce"
     if side == "both" and targets:
         alone = [nodes for nodes in (targets, sources) if len(nodes) == 1]
         if len(alone) == 2 and sources != targets:
@@ -85,8 +86,10 @@ def _targets(attempts: Iterable[Attempt]) -> set[str]:
     return {pod.node for attempt in attempts if attempt.target for pod in attempt.target.backends}
 
 
-def _ends(attempt: Attempt) -> set[str]:
-    return _sources([attempt]) | _targets([attempt])
+def _shared(attempts: Sequence[Attempt]) -> list[str]:
+    """The nodes that are an end of each path."""
+    ends = [_sources([attempt]) | _targets([attempt]) for attempt in attempts]
+    return sorted(set.intersection(*ends))
 
 
 def _named(nodes: Iterable[str]) -> str:

@@ -69,7 +69,7 @@ def only_the_service_is_closed(attempt: Attempt) -> Verdict:
 
 def test_a_policy_that_closes_the_backend_too_is_blamed_before_the_service() -> None:
     assert message(closed, COMPANY_WIDE) == [
-        "CONN-4: Services do not lead clients on linux-1 to their pods: expected CONNECTED, "
+        "CONN-4: Services do not lead clients on linux-1 to their pods on windows-2: expected CONNECTED, "
         f"observed TIMED_OUT, by the backend's own address too; policy {COMPANY_WIDE} may close it",
         "  because         Services lead to their pods",
         "  observed        TIMED_OUT after 5000 ms",
@@ -176,7 +176,9 @@ def test_within_one_node_no_overlay_is_read() -> None:
 
 def test_a_control_by_a_service_blames_the_policy_as_well() -> None:
     first, *_ = message(closed, COMPANY_WIDE, control=True)
-    assert first.startswith("CONN-4: Services do not lead clients on linux-1 to their pods: control failed: expected")
+    assert first.startswith(
+        "CONN-4: Services do not lead clients on linux-1 to their pods on windows-2: control failed: expected"
+    )
     assert first.endswith(f"by the backend's own address too; policy {COMPANY_WIDE} may close it")
 
 
