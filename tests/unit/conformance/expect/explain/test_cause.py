@@ -1,4 +1,4 @@
-"""What wrong paths have in common begins the first line and names the node on which it may be, however many they are."""
+"""What wrong paths share begins the first line and names the node on which it may be, however many they are."""
 
 from __future__ import annotations
 
