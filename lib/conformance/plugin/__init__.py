@@ -105,6 +105,8 @@ def pytest_configure(config: pytest.Config) -> None:
         worker,
     )
 
+    if config.option.tbstyle == "auto":  # the long one begins with the values of fixtures, pages of them
+        config.option.tbstyle = "short"
     run_state = state.of(config)
     areas = (run, worker, traffic, reading, table, streams, disruption)
     for area in areas:
