@@ -38,6 +38,8 @@ MARKERS = (
     "allure_label(value, label_type): label in Allure's results",
 )
 
+PYTESTS_MARKS = ("and", "or", "not", "parametrize", "skip", "skipif", "usefixtures", "xfail")
+"""Words of ``-m`` that pytest knows by itself."""
 ONE_BY_ONE = 1
 """Tests that xdist gives a worker at a time.  They take seconds each, and exclusive ones, which come last, wait for all
 that a worker was given before."""
@@ -228,10 +230,11 @@ def _demand_known(config: pytest.Config) -> None:
     for argument in config.args:
         if not (base / argument.partition("::")[0]).exists():
             raise pytest.UsageError(f"{argument}: there is no such file or folder")
-    marks = {re.split(r"[:(]", line)[0].strip() for line in config.getini("markers")}
+    own = {re.split(r"[:(]", line)[0] for line in MARKERS}
+    marks = own.union((re.split(r"[:(]", line)[0] for line in config.getini("markers")), PYTESTS_MARKS)
     for word in re.findall(r"\w+(?![\w(]*=)", config.option.markexpr or ""):
-        if word not in marks and word not in ("and", "or", "not"):
-            told = ", ".join(sorted({re.split(r"[:(]", line)[0] for line in MARKERS}))
+        if word not in marks:
+            told = ", ".join(sorted(own))
             raise pytest.UsageError(f"-m {config.option.markexpr!r}: no test has the mark {word}; there are {told}")
 
 

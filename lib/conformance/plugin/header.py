@@ -36,9 +36,10 @@ def lines(run: Run, *, whole: bool) -> list[str]:
     if told := load.busy():
         late = "the lab on it may be late" if run.shares_machine else "what the suite asks and hears may be late"
         text.append(f"note: this machine is busy ({told}): {late}, and budgets are stretched by what is measured")
-    workers = f"workers: {run.workers}" if run.workers else ""
-    reports = f"run: {run.settings.run_id}, reports in {run.directory.path}" if run.directory else ""
-    text += [line for line in ([workers, reports] if whole else ["; ".join(filter(None, [reports, workers]))]) if line]
+    if run.workers:
+        text.append(f"workers: {run.workers}")
+    if run.directory:
+        text.append(f"run: {run.settings.run_id}, reports in {run.directory.path}")
     return text
 
 

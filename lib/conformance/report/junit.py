@@ -84,7 +84,7 @@ def write_claims(report: RunReport, path: Path) -> None:
             child = Xml.SubElement(case, tag, message=_clean(told))
             child.text = _clean("\n".join(_told(outcome, report)))
         builds = f" {outcome.on_builds}" if outcome.on_builds else ""
-        lines = [claim.statement, f"{outcome.verdict}{builds}"]
+        lines = [f"{outcome.verdict}{builds}", claim.statement]
         lines += [
             f"part {part} is not about this cluster: {why}" for part, why in inapplicable(outcome, report).items()
         ]
