@@ -9,7 +9,7 @@ import functools
 import json
 import shlex
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -387,7 +387,8 @@ class Controller:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The summary of claims; pytest's own, which comes after it, has whole first lines."""
-        terminalreporter.short_test_summary = functools.partial(_short_summary, terminalreporter)
+        usual = terminalreporter.short_test_summary
+        terminalreporter.short_test_summary = functools.partial(_short_summary, terminalreporter, usual)
         for problem in self.problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
         if self.run.settings.dry_run:
@@ -426,10 +427,13 @@ _SUMMED_UP = {"f": ("failed", "VIOLATED"), "E": ("error", "INCONCLUSIVE")}
 """Letter of ``-r`` to the reports that it asks for, and the word that they get."""
 
 
-def _short_summary(reporter: Any) -> None:
-    """As pytest's, which cuts a line to the terminal's width: a test's name leaves nothing of why it failed."""
+def _short_summary(reporter: Any, usual: Callable[[], object]) -> None:
+    """As pytest's, which cuts a line to the terminal's width: a test's name leaves nothing of why it failed.
+
+    ``usual``: what prints all else that ``-r`` asks for.
+    """
     told = [
-        f"{word} {report.nodeid} - {first_line_of(report)}"
+        f"{word} {report.nodeid} - {_first_line_of(report)}"
         for letter, (kind, word) in _SUMMED_UP.items()
         for report in reporter.stats.get(kind, []) if letter in reporter.reportchars
     ]  # fmt: skip
@@ -437,9 +441,11 @@ def _short_summary(reporter: Any) -> None:
         reporter.write_sep("=", "short test summary info", cyan=True, bold=True)
         for line in told:
             reporter.write_line(line)
+    reporter.reportchars = "".join(letter for letter in reporter.reportchars if letter not in _SUMMED_UP)
+    usual()
 
 
-def first_line_of(report: Any) -> str:
+def _first_line_of(report: Any) -> str:
     """What a failed test's verdict says; of one without a verdict the last line of its text."""
     outcome = next((value for name, value in getattr(report, "user_properties", ()) if name == OUTCOME), None)
     reason = str(json.loads(outcome)["reason"]) if isinstance(outcome, str) else ""
