@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import difflib
 import itertools
 import os
+import re
 import shlex
 import stat
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from conformance import product
 from conformance.catalog import catalog, digest, kinds
@@ -44,9 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["run"]:  # its options are pytest's, which argparse would refuse
         return _run(given[1:])
-    options = _parser().parse_args(given)
     try:
+        options = _parser().parse_args(given)
         code: int = options.run(options)
+    except OSError as error:
+        print(f"ERROR: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        return 4
     except UsageProblem as problem:
         print(f"ERROR: {problem}", file=sys.stderr)
         return 4
@@ -56,10 +62,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+class _Parser(argparse.ArgumentParser):
+    """One whose errors are those of this program."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageProblem, with the command that was meant where another was given."""
+        given = re.search(r"invalid choice: '(\S+)' \(choose from (.*)\)", message)
+        words = re.findall(r"[\w-]+", given[2]) if given else []
+        near = difflib.get_close_matches(given[1], words, 1) if given else []
+        raise UsageProblem(f"{self.prog}: {message}{f'; meant {near[0]}?' if near else ''}")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="calico-conformance", description="Run the suite; read, judge and compare its reports."
-    )
+    parser = _Parser(prog="calico-conformance", description="Run the suite; read, judge and compare its reports.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     commands.add_parser("run", help="run the suite: every option is pytest's, and reports go to ./reports")
@@ -84,11 +99,14 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("old", type=Path, metavar="OLD", help="conformance.json, or the folder of a run")
     one.add_argument("new", type=Path, metavar="NEW")
     one.add_argument("--format", choices=FORMS, default="text")
+    one.add_argument("-v", "--verbose", action="store_true", help="a line for each part and build of a claim, too")
     one.set_defaults(run=_diff)
 
     one = commands.add_parser("show", help="the summary of a report, or its page")
     one.add_argument("report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run")
     one.add_argument("--html", type=Path, metavar="FILE", help="write the page of the report instead")
+    one.add_argument("--format", choices=("text", "markdown"), default="text")
+    one.add_argument("-v", "--verbose", action="store_true", help="with figures of the run")
     one.set_defaults(run=_show)
 
     one = commands.add_parser("gate", help="whether a report qualifies for sets of claims")
@@ -188,7 +206,7 @@ def _set_lines() -> list[str]:
 
 def _diff(options: argparse.Namespace) -> int:
     found = compare(read(options.old), read(options.new))
-    print(FORMS[options.format](found), end="")
+    print(FORMS[options.format](found, options.verbose), end="")
     return found.exit_code
 
 
@@ -197,14 +215,17 @@ def _show(options: argparse.Namespace) -> int:
     if options.html:
         page.write(report.plain, options.html, folder=options.report if options.report.is_dir() else None)
     else:
-        print("\n".join(_summary(report)))
+        lines = _summary(report, options.verbose)
+        if options.format == "markdown":  # columns run together there but in a block of code
+            lines = [f"# {page.headline(report.plain)[0]}", "```", *lines, "```"]
+        print("\n".join(lines))
     return 0
 
 
-def _summary(report: StoredReport) -> list[str]:
+def _summary(report: StoredReport, figures: bool) -> list[str]:
     """Which run it was, and what its end said."""
     run = report.run
-    told = (line for line, _ in terminal.summary(report.plain, Path(report.where)))
+    told = (line for line, _ in terminal.summary(report.plain, Path(report.where), figures=figures))
     return [f"run {run['id']} of {run['started']}: {run['command']}", *told]
 
 

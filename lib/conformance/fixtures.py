@@ -16,6 +16,7 @@ from conformance.expect.beyond import Beyond
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
 from conformance.expect.connections_during_change import ConnectionsDuringChange
+from conformance.expect.felix_runs import FelixRuns
 from conformance.expect.fragments import Fragments
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.limits import Limits
@@ -80,6 +81,7 @@ __all__ = [
     "Expect",
     "Fabric",
     "Felix",
+    "FelixRuns",
     "Fragments",
     "IpamFacts",
     "KnownIssue",

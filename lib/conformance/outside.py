@@ -8,6 +8,7 @@ and does nothing in any other run.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Generator
 
 import pytest
@@ -19,9 +20,11 @@ def pytest_load_initial_conftests(
 ) -> Generator[None]:
     """Raise UsageError for options of the suite that nobody has registered once the conftest.py files are loaded."""
     yield
-    unknown = [flag for flag in parser.parse_known_and_unknown_args(args)[1] if "=" not in flag]
-    if not unknown or early_config.pluginmanager.has_plugin("conformance.plugin"):
+    given = [flag for flag in parser.parse_known_and_unknown_args(args)[1] if flag.startswith("--")]
+    if early_config.pluginmanager.has_plugin("conformance.plugin"):
+        _suggest(parser, given)
         return
+    unknown = [flag for flag in given if "=" not in flag]
     from conformance.plugin.options import WITH_PATHS  # only where it is needed: this hook is called in every project
 
     for option in WITH_PATHS:
@@ -30,3 +33,11 @@ def pytest_load_initial_conftests(
                 f"{option} PATH: write {option}=PATH; apart from its option pytest takes the path for the place of the "
                 f"tests (rootdir is {early_config.rootpath}), where the suite is not"
             )
+
+
+def _suggest(parser: pytest.Parser, unknown: list[str]) -> None:
+    """Raise UsageError that names the option that was meant, where one of the unknown ones is nearly that."""
+    names = [name for group in parser._groups for option in group.options for name in option.names()]
+    for flag in unknown:
+        if near := difflib.get_close_matches(flag.partition("=")[0], names, 1, 0.8):
+            raise pytest.UsageError(f"{flag}: no such option; meant {near[0]}?")

@@ -32,11 +32,12 @@ that they decide.
 
 WORDS = """
 ## What a reason must say
-A row also asks for words: the first line of one of the claim's reasons has to contain the text below, so that a claim
-is not only red but says what is wrong and where. `…` stands for any text, a dot for any one character, and NODE for the
-node of the row. In a row about one node, the first line of every red reason names that node besides.
+A row also asks for words: the first line of one of the claim's reasons, or the path below it with what was seen there,
+has to contain the text below, so that a claim is not only red but says what is wrong and where. `…` stands for any
+text, a dot for any one character, and NODE for the node of the row. In a row about one node, the first line of every
+red reason names that node besides.
 
-| row | claim | the first line contains |
+| row | claim | what is said contains |
 | --- | --- | --- |
 """
 _ANY_TEXT = re.compile(r"(?:\.|\[[^]]+\])[*+]")

@@ -127,10 +127,22 @@ class Outcome:
         return found
 
     def first_lines(self, claim: str) -> list[str]:
-        """First lines of the reasons of a claim's results that are not CONFIRMED, and of the claim itself."""
+        """First lines of the reasons of a claim's results that are not CONFIRMED, and of the claim itself.
+
+        Where a first line says what is wrong where, the path that stands below it is a line, too, with what was seen.
+        """
         found = self.claim(claim)
-        worst = [result["reason"] for result in found["results"] if result["verdict"] != "CONFIRMED"]
-        return list(dict.fromkeys(text.partition("\n")[0] for text in [found["reason"], *worst]))
+        results = [result for result in found["results"] if result["verdict"] != "CONFIRMED"]
+        reasons = [found["reason"], *(result["reason"] for result in results)]
+        tests = {result["test"] for result in results}
+        told = [test["explanation"] for test in self.report["tests"] if test["test"] in tests and test["explanation"]]
+        paths = [
+            f"{', '.join(one['claims'])}  {one['prefix']}{one['path']}  expected {one['expected']}, observed "
+            f"{one['observed']} ({one['tries']} tries, {one['seconds']} s): {one['so']}"
+            for one in told
+            if one["cause"]
+        ]
+        return list(dict.fromkeys(text.partition("\n")[0] for text in [*reasons, *paths]))
 
     def red_pairs(self, claim: str) -> set[tuple[str, str]]:
         """The pairs of nodes between which a claim was violated; empty names where there is no pod."""

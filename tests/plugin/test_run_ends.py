@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import time
@@ -139,6 +140,32 @@ def test_x_leaves_the_rest_not_run_and_partial(project: Project, workers: str) -
     assert "NOT_RUN" in found.values()
     assert run.verdict("CONN-1") == "VIOLATED"
     assert_all_outputs_know(run, 8)
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_pytests_own_summary_has_whole_first_lines(project: Project, workers: str) -> None:
+    project.suite(MANY % 'raise Nonconformance("CONN-1: " + "w" * 200 + " is wrong")')
+    run = project.run("-n", workers)
+    assert re.search(r"^VIOLATED suites/test_it\.py::\S+ - CONN-1: w{200} is wrong$", run.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["suites/nope"], 4, "suites/nope: there is no such file or folder"),
+        (["-m", "nosuchmark"], 4, "no test has the mark nosuchmark; there are "),
+        (["--clam=CONN-1"], 4, "--clam=CONN-1: no such option; meant --claim?"),
+        (["--claim=CONN-1", "-k", "dns"], 5, "CONN-1 is not among -k 'dns'"),
+    ],
+)
+def test_what_does_not_exist_is_said_in_one_line_before_a_lab_is_started(
+    project: Project, arguments: list[str], code: int, told: str
+) -> None:
+    project.suite(MANY % "pass")
+    run = project.run(*arguments)
+    assert run.code == code
+    assert told in run.out
+    assert not (project.path / "cluster.log").exists()
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])

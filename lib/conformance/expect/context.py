@@ -55,6 +55,8 @@ class Context:
     """Policies that are not the suite's."""
     watches: Turns | None = None
     """Which denials are watched for longer than they need to be decided; None: none."""
+    progress: Callable[[str], object] = lambda line: None
+    """Tells the user what is waited for; what goes quickly is not told."""
     machine: Machine = field(default_factory=Machine)
     """What is known of how far behind the machine is that the suite runs on."""
     overlay: Callable[[Workload, Target], Blamed] = lambda source, target: Blamed()

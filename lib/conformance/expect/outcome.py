@@ -9,8 +9,9 @@ from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance,
 from conformance.expect.engine.answered import as_wanted, unexpected_backend, with_who
 from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Standing, Why, Wrong
 from conformance.expect.engine.names import UNSENT
-from conformance.expect.explain import advice, message
+from conformance.expect.explain import advice, cause, message
 from conformance.expect.explain.nearest import Nearest
+from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
@@ -183,6 +184,12 @@ def failure(
         claims, told.attempt, expected=expected, because=because, seen=seen, seconds=seconds,
         further=further, observed=observed, so=so,
     )  # fmt: skip
+    alike = [one for one in wrong if (one.rank, one.path.want) == (first.rank, first.path.want)]
+    text = replace(
+        text,
+        cause=_cause([one.path.attempt for one in alike], first, told, seen, enforced_at, removed=removed),
+        share=f"{len(alike)} of {len(outcomes)} paths" if len(outcomes) > 1 else "",
+    )
     if len(outcomes) > 1:
         shown = outcomes if len(outcomes) <= SHOWN else wrong[:SHOWN]
         more = f"\n({len(outcomes) - len(shown)} more: attachment)" if len(shown) < len(outcomes) else ""
@@ -191,6 +198,31 @@ def failure(
     if first.verdict is ClaimVerdict.VIOLATED:
         return Nonconformance(text, seen=flat)
     return ControlBroken(message.of_control(text), control=told.attempt.label, seen=flat)
+
+
+def _cause(
+    alike: Sequence[Attempt],
+    first: Outcome,
+    told: Path,
+    seen: Sequence[Observation],
+    side: advice.Side,
+    *,
+    removed: bool,
+) -> str:
+    """What is wrong where; ``alike``: the paths that are wrong as the first is, ``told``: what its first line is about.
+
+    Empty where all that is known is the path.
+    """
+    if told is not first.path:
+        return "" if seen and all(as_wanted(one, True) for one in seen) else cause.closed([told.attempt], seen)
+    if not first.path.want:
+        if {one.verdict for one in seen} == {Verdict.REFUSED}:
+            return cause.refuses(alike, side)
+        return cause.passes(alike, side) if first.passes_policy else ""
+    if any(map(unexpected_backend, seen)):
+        return ""
+    shut = bool(seen) and seen[-1].verdict in DENIED_VERDICTS
+    return cause.stays(alike, side) if removed and shut else cause.closed(alike, seen)
 
 
 def _lost_control(path: Path) -> Path | None:

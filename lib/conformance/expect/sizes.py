@@ -240,6 +240,17 @@ class Sizes:
             for size in sizes
         ]  # fmt: skip
 
+    def _vanishing(self, carried: Carried) -> str:
+        """Which sizes vanish and where: up to the MTU of the pod, which its own system refuses to exceed."""
+        source, target = carried.above.attempt.source, carried.above.attempt.target
+        nodes = f"{source.node} to {', '.join(pod.node for pod in target.backends)}" if target else source.node
+        try:
+            own = self._taken(source, target).mtu if target else 0
+        except SuiteError:
+            own = 0
+        sizes = f"{carried.mtu + 1} to {own} bytes" if own > carried.mtu else f"{carried.mtu + 1} bytes and more"
+        return f"packets of {sizes} vanish from {nodes}" + (f" (MTU of the pod {own})" if own > carried.mtu else "")
+
     def _black_hole(self, carried: Carried, again: Polled, because: str) -> Nonconformance:
         seen = [*carried.seen, *again.seen(0)]
         text = message.connectivity(
@@ -258,6 +269,7 @@ class Sizes:
             },
             observed=f"no answer from {carried.mtu + 1} bytes on",
         )
+        text = replace(text, cause=self._vanishing(carried))
         return Nonconformance(text, seen=seen)
 
     def _undecided(self, carried: Carried, again: Polled) -> Exception:

@@ -29,6 +29,7 @@ from conformance.expect.session import Session
 from conformance.expect.vet import pods_of
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.decision import Half
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation
@@ -359,7 +360,9 @@ class Expect(Session):
     def _ask(self, paths: Sequence[Path], *, about_denial: bool) -> list[Standing]:
         """Ask until each path is decided, every source at the cadence of its system."""
         sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
-        return ask(
+        ids = ", ".join(self.context.claims)
+        self.context.progress(f"{ids}: is asked")
+        standings = ask(
             self.prober.asking(),
             paths,
             cadence={uid: self.timings.of(system).poll_every for uid, system in sources.items()},
@@ -368,8 +371,16 @@ class Expect(Session):
             clock=self.clock,
             about_denial=about_denial,
             machine=self.context.machine,
-            lost=lambda several: vet.lost(self, several),
+            lost=self._still_wrong,
         )
+        self.context.progress(ids)
+        return standings
+
+    def _still_wrong(self, paths: Sequence[Path]) -> Sequence[Path]:
+        """Tell the user what is waited for, and return the paths whose ends are lost."""
+        told = f"{counted(len(paths), 'path is', 'paths are')} not yet as expected, the first {paths[0].attempt.label}"
+        self.context.progress(f"{', '.join(self.context.claims)}: {told}")
+        return vet.lost(self, paths)
 
     def _vet(self, outcomes: Sequence[Outcome], because: str) -> None:
         """Take back what changed pods, others' policies or names that lead elsewhere show; then say what is decided."""

@@ -92,12 +92,13 @@ def calico_pods(kube: Kube, nodes: Sequence[str]) -> list[Obj]:
             pods = kube.objects("v1", "Pod", namespace)
         except SuiteError:
             continue
-        found += [
-            pod
-            for pod in pods
-            if pod["metadata"]["name"].startswith("calico-node") and pod["spec"].get("nodeName") in nodes
-        ]
+        found += [pod for pod in pods if is_calico_node(pod) and pod["spec"].get("nodeName") in nodes]
     return found
+
+
+def is_calico_node(pod: Obj) -> bool:
+    """Whether it is one of calico-node, of either operating system."""
+    return str(pod["metadata"]["name"]).startswith("calico-node")
 
 
 def _ask(kube: Kube, where: tuple[str, str, str], commands: Sequence[Sequence[str]], within: float) -> str:

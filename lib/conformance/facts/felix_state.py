@@ -1,4 +1,4 @@
-"""How Felix fares on some nodes, in one line each, for messages about policy that is not in force as it should be.
+"""How Felix fares on some nodes: in one line each, for messages about what fails there, and whether it runs at all.
 
 Best effort, and no verdict: what cannot be read is said in its place.
 """
@@ -6,7 +6,8 @@ Best effort, and no verdict: what cannot be read is said in its place.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from conformance.errors import SuiteError, first_line
@@ -23,6 +24,8 @@ LOG_BYTES = 256 * 1024
 """bytes.  Of a log that are looked through."""
 LATELY = 300.0
 """s.  A restart this long ago, or longer, has nothing to do with what is seen now."""
+MANY = 2
+"""Restarts during a run that are more than an accident."""
 CONTAINERS = ("felix", "calico-node-felix", "calico-node")
 """Where Felix runs on Windows and on Linux."""
 
@@ -39,6 +42,42 @@ def felix_on(kube: Kube, nodes: Sequence[str], seconds: float, *, unwell_only: b
         f"{node}: {_told(kube, pods[node], seconds) if node in pods else 'no pod of calico-node is seen'}"
         for node in there
     ]
+
+
+@dataclass(frozen=True)
+class FelixSeen:
+    """Felix in its pod on one node."""
+
+    runs: bool
+    """Its container runs, and is ready."""
+    told: str
+    """``felix CrashLoopBackOff, 10 restarts``."""
+    restarts: int
+    """Of its container, since the pod was made."""
+
+
+def felix_seen(pods: Sequence[Obj]) -> dict[str, FelixSeen]:
+    """Node to its Felix, of these pods of calico-node; of several on one node the one that stays."""
+    found: dict[str, FelixSeen] = {}
+    for pod in sorted(pods, key=lambda pod: not pod["metadata"].get("deletionTimestamp")):
+        status = next((one for one in _statuses(pod) if one.get("name") in CONTAINERS), {})
+        count = int(status.get("restartCount") or 0)
+        runs = "running" in (status.get("state") or {}) and bool(status.get("ready", is_ready(pod)))
+        told = f"{'ready' if runs else _state(pod).partition(': ')[0]}, {counted(count, 'restart')}"
+        found[(pod.get("spec") or {}).get("nodeName") or ""] = FelixSeen(runs, told, count)
+    return found
+
+
+def felix_down(pods: Sequence[Obj], nodes: Sequence[str], before: Mapping[str, int]) -> dict[str, str]:
+    """Those of these nodes on which Felix has one of these pods and does not run, each with what it does instead.
+
+    ``before``: its restarts on them when the run began; one that has been started twice since does not run either.
+    """
+    return {
+        node: one.told
+        for node, one in felix_seen(pods).items()
+        if node in nodes and (not one.runs or one.restarts - before.get(node, one.restarts) >= MANY)
+    }
 
 
 def _is_unwell(pod: Obj) -> bool:
@@ -63,11 +102,15 @@ def _state(pod: Obj) -> str:
 
 def _started(pod: Obj) -> datetime | None:
     """When the container that Felix runs in was started last; None: it does not run."""
-    for status in (pod.get("status") or {}).get("containerStatuses") or []:
+    for status in _statuses(pod):
         begun = ((status.get("state") or {}).get("running") or {}).get("startedAt")
         if status.get("name") in CONTAINERS and begun:
             return datetime.fromisoformat(begun)
     return None
+
+
+def _statuses(pod: Obj) -> list[Obj]:
+    return list((pod.get("status") or {}).get("containerStatuses") or [])
 
 
 def _said(kube: Kube, pod: Obj, seconds: float) -> list[str]:

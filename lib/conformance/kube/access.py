@@ -51,6 +51,8 @@ def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) ->
     parts = [_read(path) for path in files]
     contexts, clusters, users = (_by_name(parts, files, kind) for kind in ("contexts", "clusters", "users"))
     chosen = context or next((part["current-context"] for part in parts if part.get("current-context")), None)
+    if not contexts:
+        raise UsageProblem(f"{name} is no kubeconfig: it has no contexts")
     if not chosen:
         raise UsageProblem(f"kubeconfig {name} has no current-context; choose one of {_names(contexts)} by --context")
     if chosen not in contexts:

@@ -24,6 +24,10 @@ class Explanation:
     ``policies``, ``Felix``, ``by node``, ``beside``, ``do`` and others."""
     prefix: str = ""
     """What the first line says between the claims and the path: that it is a control, or that a pod restarted."""
+    cause: str = ""
+    """What is wrong where, in words that several claims of a run may share: ``Felix does not run on windows-2019``."""
+    share: str = ""
+    """How many paths are so: ``11 of 67 paths``; empty: it is the only one."""
     so: str = ""
     """What follows from it, at the first line's end."""
     table: str = ""
@@ -33,12 +37,18 @@ class Explanation:
 
     @property
     def headline(self) -> str:
-        """``POL-1  ns/client (...) -> 10.0.0.9:80/tcp  expected TIMED_OUT, observed CONNECTED (3 tries, 1.2 s)``."""
+        """``POL-1  ns/client (...) -> 10.0.0.9:80/tcp  expected TIMED_OUT, observed CONNECTED (3 tries, 1.2 s)``.
+
+        Where the cause is known it stands in the path's place, and the path below.
+        """
         tried = f"{counted(self.tries, 'try', 'tries')}, {self.seconds:.1f} s"
-        line = f"{self.prefix}{self.path}  expected {self.expected}, observed {self.observed} ({tried})"
-        return f"{', '.join(self.claims) or 'no claim'}  {line}{f': {self.so}' if self.so else ''}"
+        begins = f": {self.cause}: {self.prefix}" if self.cause else f"  {self.prefix}{self.path}  "
+        share = f", {self.share}" if self.share and self.cause else ""
+        line = f"{begins}expected {self.expected}, observed {self.observed} ({tried}){share}"
+        return f"{', '.join(self.claims) or 'no claim'}{line}{f': {self.so}' if self.so else ''}"
 
     def __str__(self) -> str:
-        width = max(map(len, self.lines), default=0)
-        told = [f"  {key:{width}}  {text}" for key, text in self.lines.items()]
+        lines = ({"path": self.path} if self.cause else {}) | self.lines
+        width = max(map(len, lines), default=0)
+        told = [f"  {key:{width}}  {text}" for key, text in lines.items()]
         return "\n".join([self.headline, *told, *([self.table] if self.table else [])])

@@ -50,6 +50,8 @@ class NodeFacts:
     """Build and UBR, ``(20348, 2762)``; None on Linux."""
     boot: str = ""
     """Its boot id; empty: not told."""
+    felix_restarts: int | None = None
+    """Restarts of Felix in its pod there when the run began; None: it runs in no pod, or was not asked."""
     unready: str = ""
     """Why it is not Ready: status, reason and message of the condition, or a taint; empty: it is."""
     labels: dict[str, str] = field(default_factory=dict)

@@ -5,6 +5,7 @@ Dormant unless a run names something under ``suites/``.  ``conftest.py`` loads i
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ MARKERS = (
     "allure_label(value, label_type): label in Allure's results",
 )
 
+PYTESTS_MARKS = ("and", "or", "not", "parametrize", "skip", "skipif", "usefixtures", "xfail")
+"""Words of ``-m`` that pytest knows by itself."""
 ONE_BY_ONE = 1
 """Tests that xdist gives a worker at a time.  They take seconds each, and exclusive ones, which come last, wait for all
 that a worker was given before."""
@@ -104,6 +107,8 @@ def pytest_configure(config: pytest.Config) -> None:
         worker,
     )
 
+    if config.option.tbstyle == "auto":  # the long one begins with the values of fixtures, pages of them
+        config.option.tbstyle = "short"
     run_state = state.of(config)
     areas = (run, worker, traffic, reading, table, streams, disruption)
     for area in areas:
@@ -219,11 +224,29 @@ def _open(config: pytest.Config) -> int | None:
     return None
 
 
+def _demand_known(config: pytest.Config) -> None:
+    """Raises pytest.UsageError for tests that are not there and marks that no test has, before a lab is started."""
+    base = config.invocation_params.dir
+    for argument in config.args:
+        if not (base / argument.partition("::")[0]).exists():
+            raise pytest.UsageError(f"{argument}: there is no such file or folder")
+    own = {re.split(r"[:(]", line)[0] for line in MARKERS}
+    marks = own.union((re.split(r"[:(]", line)[0] for line in config.getini("markers")), PYTESTS_MARKS)
+    for word in re.findall(r"\w+(?![\w(]*=)", config.option.markexpr or ""):
+        if word not in marks:
+            told = ", ".join(sorted(own))
+            raise pytest.UsageError(f"-m {config.option.markexpr!r}: no test has the mark {word}; there are {told}")
+
+
 def _selects_nothing(config: pytest.Config) -> bool:
     """Say so, before a lab is started for nothing, of ``-k`` words that no test answers to."""
     expression, suites = config.option.keyword, config.rootpath / state.SUITES
-    if not expression or not selects_nothing(expression, suites, catalog()):
+    _demand_known(config)
+    if not expression or not selects_nothing(expression, suites, catalog(), config.option.claim):
         return False
+    if not selects_nothing(expression, suites, catalog()):
+        print(f"ERROR: {', '.join(config.option.claim)} is not among -k {expression!r}", file=sys.stderr)
+        return True
     if waiting := untested(expression, suites, catalog()):
         told = "; ".join(
             f"there is no test yet of what {word} is about: {', '.join(waiting[word])}" for word in waiting

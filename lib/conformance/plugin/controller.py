@@ -5,10 +5,11 @@ claim, the reports, and the exit code.
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 import shlex
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_mis
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},
     "good": {"green": True},
+    "known": {"cyan": True},
     "warn": {"yellow": True},
     "bad": {"red": True, "bold": True},
 }
@@ -86,7 +88,7 @@ class Controller:
         """Which cluster, why, and its facts."""
         if passive(config) or not self.run.connection:
             return []
-        return header.lines(self.run)
+        return header.lines(self.run, whole=config.option.verbose > 0 or config.option.plan)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -174,6 +176,8 @@ class Controller:
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Tell Ctrl-C from the interruption by which xdist carries out ``-x``."""
         by_software = issubclass(excinfo.type, KeyboardInterrupt) and excinfo.type is not KeyboardInterrupt
+        if not by_software and not self.by_user:
+            self.run.progress().tell("interrupted: what the run made is being removed")
         self.by_user = self.by_user or not by_software
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -382,7 +386,9 @@ class Controller:
         return "the run ended before its tests were known" if self.interrupted and not tests else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """The summary of claims."""
+        """The summary of claims; pytest's own, which comes after it, has whole first lines."""
+        usual = terminalreporter.short_test_summary
+        terminalreporter.short_test_summary = functools.partial(_short_summary, terminalreporter, usual)
         for problem in self.problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
         if self.run.settings.dry_run:
@@ -392,7 +398,9 @@ class Controller:
         if not self.report or not self.run.directory:
             return
         terminalreporter.section("claims", sep="=")
-        for line, tone in terminal.summary(to_json(self.report), _shown(self.state)):
+        for line, tone in terminal.summary(
+            to_json(self.report), _shown(self.state), figures=self.state.config.option.verbose > 0
+        ):
             terminalreporter.write_line(line, **_MARKUP[tone])
         if self.compared:
             terminalreporter.section("compared with the baseline", sep="=")
@@ -413,6 +421,35 @@ _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
     ClaimVerdict.NOT_RUN: ("skipped", "n", ("NOT_RUN", {"yellow": True})),
     ClaimVerdict.NOT_APPLICABLE: ("skipped", "-", "NOT_APPLICABLE"),
 }
+
+
+_SUMMED_UP = {"f": ("failed", "VIOLATED"), "E": ("error", "INCONCLUSIVE")}
+"""Letter of ``-r`` to the reports that it asks for, and the word that they get."""
+
+
+def _short_summary(reporter: Any, usual: Callable[[], object]) -> None:
+    """As pytest's, which cuts a line to the terminal's width: a test's name leaves nothing of why it failed.
+
+    ``usual``: what prints all else that ``-r`` asks for.
+    """
+    told = [
+        f"{word} {report.nodeid} - {_first_line_of(report)}"
+        for letter, (kind, word) in _SUMMED_UP.items()
+        for report in reporter.stats.get(kind, []) if letter in reporter.reportchars
+    ]  # fmt: skip
+    if told:
+        reporter.write_sep("=", "short test summary info", cyan=True, bold=True)
+        for line in told:
+            reporter.write_line(line)
+    reporter.reportchars = "".join(letter for letter in reporter.reportchars if letter not in _SUMMED_UP)
+    usual()
+
+
+def _first_line_of(report: Any) -> str:
+    """What a failed test's verdict says; of one without a verdict the last line of its text."""
+    outcome = next((value for name, value in getattr(report, "user_properties", ()) if name == OUTCOME), None)
+    reason = str(json.loads(outcome)["reason"]) if isinstance(outcome, str) else ""
+    return (reason or report.longreprtext.strip().rpartition("\n")[2]).partition("\n")[0]
 
 
 def _shown(state: State) -> Path:

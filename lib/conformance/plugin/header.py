@@ -19,15 +19,18 @@ SHOWN = 3
 """Kinds of nodes that are named where they are left out; the rest is counted."""
 
 
-def lines(run: Run) -> list[str]:
-    """For pytest's header."""
+def lines(run: Run, *, whole: bool) -> list[str]:
+    """For pytest's header: six lines, and notes.  ``whole``: also which nodes are covered and which claims left out."""
     label = run.connection.label if run.connection else "none"
     text = [f"cluster: {label} (chosen by {run.choice.why})"]
     if run.facts:
-        text += facts_lines(run.facts)
-        text += coverage_lines(run.facts, run.settings)
-        text += groups.lines(catalog(), run.facts, run.settings)
-        text += parts_elsewhere(run.facts)
+        covered_nodes = coverage_lines(run.facts, run.settings)
+        text += facts_lines(run.facts, whole=whole)
+        if whole:
+            text += [*covered_nodes, *groups.lines(catalog(), run.facts, run.settings), *parts_elsewhere(run.facts)]
+        else:
+            text += [groups.counted_line(catalog(), run.facts, run.settings)]
+            text += [line for line in covered_nodes if line.startswith("note: ")]
         text += [f"note: {line}" for line in assumptions(run.facts)]
         text += [f"note: {line}" for line in (run.inspection.policies.lines if run.inspection else [])]
     if told := load.busy():
@@ -40,8 +43,8 @@ def lines(run: Run) -> list[str]:
     return text
 
 
-def facts_lines(facts: Facts) -> list[str]:
-    """Nodes, and every other fact in its own words."""
+def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:
+    """Nodes, and every other fact in its own words; what Calico's operator says unless all is well, or ``whole``."""
     told: list[tuple[str, Fact[str]]] = [
         ("Calico", facts.calico_version),
         ("mode", facts.mode),  # type: ignore[list-item]
@@ -53,13 +56,14 @@ def facts_lines(facts: Facts) -> list[str]:
         ("Kubernetes", facts.kubernetes_version),
         ("kube-proxy", facts.kube_proxy_mode),
     ]
+    status = facts.tigera_status.value
     values = ", ".join(
         [*(f"{name} {_value(fact)}" for name, fact in told), f"plane {planes(facts)}", f"DSR on Windows {dsr(facts)}"]
     )
     return [
         f"facts: {nodes(facts, 'linux')}; {nodes(facts, 'windows')}; evidence: {facts.evidence}",
         f"       {values}",
-        *([f"       TigeraStatus: {facts.tigera_status.value}"] if facts.tigera_status.known else []),
+        *([f"       TigeraStatus: {status}"] if status and (whole or not status.startswith("all ")) else []),
     ]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ from conformance.plugin.state import State
 from conformance.plugin.words import Words
 from conformance.report import allure_results, junit
 from conformance.report.diagnostics import Failure
-from conformance.run import plan
+from conformance.run import felix_first, plan
 from conformance.run.builds import builds_of
 from conformance.run.plan import PlannedTest, Prospect
 from conformance.verdicts import statement as verdicts
@@ -162,6 +163,7 @@ class Judge:
             self._inconclusive(item, broken, f"in set-up: {first_line(failure)}")
             raise broken.with_traceback(failure.__traceback__) from None
         except Exception as error:
+            self._blame(item, error)
             self._inconclusive(item, error, f"in set-up: {type(error).__name__}: {first_line(error)}")
             raise
 
@@ -196,6 +198,7 @@ class Judge:
         except MissingCapability as lack:
             raise _lacking(statement, lack) from None
         except Unmet as unmet:
+            self._blame(item, unmet)
             statement.say(verdicts.from_body(unmet))
             self.state.attachments.text("unmet", str(unmet))
             if any(verdicts.unmet_for(claim) is ClaimVerdict.VIOLATED for claim in self._applicable(item)):
@@ -203,6 +206,7 @@ class Judge:
                 raise
             return None
         except AssertionError as failure:
+            self._blame(item, failure)
             statement.say(verdicts.from_body(failure))
             self._fail(item, failure)
             raise
@@ -211,6 +215,7 @@ class Judge:
             self._inconclusive(item, broken, first_line(failure))
             raise broken.with_traceback(failure.__traceback__) from None
         except Exception as error:
+            self._blame(item, error)
             self._inconclusive(item, error, f"{type(error).__name__}: {first_line(error)}")
             raise
         finally:
@@ -289,6 +294,7 @@ class Judge:
             needs_windows=test.about_windows,
             figures=statement.figures.figures(),
             explanation=statement.explanation,
+            cause=statement.cause or (statement.explanation.cause if statement.explanation else ""),
         )
 
     def _results(self, item: pytest.Item, statement: Statement) -> tuple[ClaimResult, ...]:
@@ -345,6 +351,11 @@ class Judge:
         prospect, test = item.stash[PROSPECT], item.stash[PLANNED]
         return [self.catalog[ident] for ident in {part.claim for part in test.parts if not prospect.of(part)}]
 
+    def _blame(self, item: pytest.Item, error: BaseException) -> None:
+        """Say first what it fails of, where Felix does not run on a node that it is about."""
+        names = [node.name for node in self.run.facts.nodes] if self.run.facts else []
+        item.stash[STATEMENT].cause = felix_first.say_first(error, names, self.state.felix_down)
+
     def _inconclusive(self, item: pytest.Item, error: BaseException, reason: str) -> None:
         item.stash[STATEMENT].say(Finding(ClaimVerdict.INCONCLUSIVE, reason))
         self._fail(item, error)
@@ -357,7 +368,7 @@ class Judge:
             return  # a session fixture's error, raised again for its next test
         failure = Failure(test=item.nodeid, claims=tuple(claims), error=error, seen=getattr(error, "seen", ()))
         if self.state.diagnostics.collect(failure, self.state.attachments):
-            error.add_note(f"  see       {self.state.attachments.folder}")
+            error.add_note(f"  see       {_from_here(self.state.attachments.folder)}")
         error.add_note(f"  again     {again}")
         told = error.explanation if isinstance(error, Nonconformance | SuiteError) else None
         if told and not item.stash[STATEMENT].explanation:
@@ -371,6 +382,11 @@ def recorder(item: pytest.Item) -> Recorder:
 
 class _Undecided(Exception):
     """A test's body returned, and did not decide all that it is there for."""
+
+
+def _from_here(path: Path) -> Path:
+    """A path from where the user stands, if it lies below: no file that is handed on names a machine's folders."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _lacking(statement: Statement, lack: MissingCapability) -> BaseException:

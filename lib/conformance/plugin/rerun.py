@@ -125,6 +125,7 @@ class Rerun:
             ran=plain["ran"],
             figures=from_plain(Figures, plain["figures"]),
             explanation=_explanation(plain.get("explanation")),
+            cause=str(plain.get("cause") or ""),
         )
 
 

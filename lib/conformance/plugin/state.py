@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -39,6 +39,8 @@ class State:
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     background: list[Callable[[], Iterable[Future[Any]]]] = field(default_factory=list)
     """Whoever starts work that outlives the test it was started for: asked for what has not ended."""
+    felix_down: Callable[[Sequence[str]], Mapping[str, str]] = field(default=lambda nodes: {})
+    """Which of some nodes have no Felix that runs, not by this run's own hand; told by the worker's fixtures."""
     interruption: Interruption = field(default_factory=Interruption)
     restoration: Restoration = field(init=False)
 

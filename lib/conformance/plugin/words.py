@@ -11,7 +11,7 @@ import ast
 import functools
 import itertools
 import re
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,13 +64,16 @@ def _subject(word: str, catalog: Catalog) -> str:
     return word if word in subjects(catalog) else word.upper() if word.upper() in catalog else ""
 
 
-def selects_nothing(expression: str, suites: Path, catalog: Catalog) -> bool:
-    """Whether an expression can select no test, by what the files say: known before anything is started."""
+def selects_nothing(expression: str, suites: Path, catalog: Catalog, claims: Collection[str] = ()) -> bool:
+    """Whether an expression can select no test, by what the files say: known before anything is started.
+
+    ``claims``: only tests of these count; empty: all do.
+    """
     words = {word.lower(): _subject(word, catalog) for word in _words(expression)}
     tests = _tests(suites)
     open_words = [word for word, subject in words.items() if not subject and _may_be_an_id(word, suites, tests)]
     cases = list(itertools.product((True, False), repeat=len(open_words)))
-    for test in tests:
+    for test in (test for test in tests if not claims or test.claims.intersection(claims)):
         about = test.about(catalog)
         texts = [text.lower() for text in (*test.names, *test.claims)]
         told = {

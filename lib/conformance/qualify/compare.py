@@ -9,6 +9,7 @@ from typing import Any
 
 from conformance.model.claim import ClaimResult
 from conformance.model.codec import from_plain, to_plain
+from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimVerdict, precedence
@@ -25,6 +26,8 @@ CHANGES = 3
 to the 95th percentile."""
 
 
+NAMED = 3
+"""Parts and builds of a claim that its line names; of more their number is said."""
 RECOVERY = "seconds to a new connection"
 """Name of the figure that tests of disturbed connections keep (:mod:`conformance.expect.connections_during_change`)."""
 
@@ -317,11 +320,12 @@ SECTIONS: Sequence[tuple[Turn, str]] = (
 )
 
 
-def _sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
+def _sections(found: Comparison, whole: bool) -> Iterator[tuple[str, Sequence[str]]]:
+    lines = _each if whole else _by_claim
     for which, title in SECTIONS:
-        yield title, [str(turned) for turned in found.of(which)]
+        yield title, lines(found.of(which))
         if which == "worse":
-            yield "Worse, waived", [str(turned) for turned in found.waived]
+            yield "Worse, waived", lines(found.waived)
     yield "FLAKY now", found.flaky
     yield "New claims", found.appeared
     yield "Claims that are gone", found.disappeared
@@ -330,26 +334,43 @@ def _sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
     yield "Convergence times that moved", found.times
 
 
-def as_text(found: Comparison) -> str:
-    """For a terminal."""
+def _each(turned: Sequence[Turned]) -> list[str]:
+    return [str(one) for one in turned]
+
+
+def _by_claim(turned: Sequence[Turned]) -> list[str]:
+    """A line for each claim, with the parts and builds of it that turned in the same way."""
+    found: dict[str, list[Turned]] = {}
+    for one in turned:
+        found.setdefault(one.claim, []).append(one)
+    lines = []
+    for first, *others in found.values():
+        places = counted(len(others), "part", "parts and builds") if len(others) > NAMED else None
+        more = places or ", ".join(one.where for one in others)
+        lines.append(f"{first}; {more}" if more else str(first))
+    return lines
+
+
+def as_text(found: Comparison, whole: bool = False) -> str:
+    """For a terminal.  ``whole``: a line for each part and build of a claim, too."""
     lines = [f"old  {found.old}", f"new  {found.new}"]
-    for title, several in _sections(found):
+    for title, several in _sections(found, whole):
         if several:
             lines += ["", f"{title} ({len(several)})", *(f"  {line}" for line in several)]
     return "\n".join(lines if len(lines) > 2 else [*lines, "", "They agree."]) + "\n"
 
 
-def as_markdown(found: Comparison) -> str:
-    """For a release page."""
+def as_markdown(found: Comparison, whole: bool = False) -> str:
+    """For a release page.  ``whole`` as in :func:`as_text`."""
     lines = ["| | report |", "| --- | --- |", f"| old | {_cell(found.old)} |", f"| new | {_cell(found.new)} |"]
-    for title, several in _sections(found):
+    for title, several in _sections(found, whole):
         if several:
             lines += ["", f"## {title} ({len(several)})", *(f"- {_cell(line)}" for line in several)]
     return "\n".join(lines if len(lines) > 4 else [*lines, "", "They agree."]) + "\n"
 
 
-def as_json(found: Comparison) -> str:
-    """For programs: the fields of :class:`Comparison`."""
+def as_json(found: Comparison, whole: bool = True) -> str:
+    """For programs, always whole: the fields of :class:`Comparison`."""
     return json.dumps(to_plain(found), indent=1, ensure_ascii=False) + "\n"
 
 

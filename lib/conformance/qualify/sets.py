@@ -77,7 +77,7 @@ class Sets(Mapping[str, GateSet]):
     def named(self, words: str) -> tuple[GateSet, ...]:
         """The sets of ``core,policy``.  Raises UsageProblem with the known names."""
         found = []
-        for word in filter(None, (part.strip() for part in words.split(","))):
+        for word in (part.strip() for part in words.split(",")):
             if word not in self.by_name:
                 raise UsageProblem(f"--require {words}: there is no set {word!r}; there are {', '.join(self.by_name)}")
             found.append(self.by_name[word])

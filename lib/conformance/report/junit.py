@@ -7,13 +7,14 @@ Tests that the plan had and nobody heard of again are added, so that their absen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from conformance.model.claim import ClaimVerdict
-from conformance.report.run import RunReport, inapplicable
-from conformance.verdicts.claims import TestOutcome
+from conformance.report import summed_up
+from conformance.report.run import RunReport, inapplicable, to_json
+from conformance.verdicts.claims import ClaimOutcome, TestOutcome
 
 PROPERTY = "test"
 """Name of the property that holds a test's node id."""
@@ -77,23 +78,31 @@ def write_claims(report: RunReport, path: Path) -> None:
             continue
         claim = outcome.claim
         took = sum(seconds.get(name, 0.0) for name in {result.test for result in outcome.results})
-        case = Xml.SubElement(
-            suite, "testcase", classname=claim.area, name=f"{claim.id} {claim.statement}", time=f"{took:.3f}"
-        )
+        case = Xml.SubElement(suite, "testcase", classname=claim.area, name=claim.id, time=f"{took:.3f}")
         waiver = report.waived.get(claim.id)
         tag = "skipped" if waiver or outcome.verdict is ClaimVerdict.UNMET else _TAGS.get(outcome.verdict)
         if tag:
             told = f"{outcome.verdict}: {outcome.reason}" + (f" (waived: {waiver})" if waiver else "")
             child = Xml.SubElement(case, tag, message=_clean(told))
-            child.text = _clean("\n".join([outcome.remedy, *map(str, outcome.known)]).strip())
+            child.text = _clean("\n".join([*_told(outcome, report), *map(str, outcome.known)]).strip())
         builds = f" {outcome.on_builds}" if outcome.on_builds else ""
-        lines = [f"{outcome.verdict}{builds}"]
+        lines = [f"{outcome.verdict}{builds}", claim.statement]
         lines += [
             f"part {part} is not about this cluster: {why}" for part, why in inapplicable(outcome, report).items()
         ]
         Xml.SubElement(case, "system-out").text = _clean("\n".join(lines))
     _count(suite)
     Xml.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _told(outcome: ClaimOutcome, report: RunReport) -> Iterator[str]:
+    """All that the tests which made a claim's verdict say, and what to do."""
+    tests = {result.test for result in outcome.results if result.verdict is outcome.verdict}
+    for test in report.tests:
+        if test.test in tests:
+            yield from (test.test, str(test.explanation or test.reason))
+            yield from ([f"  again     {test.explanation.again}"] if test.explanation else [])
+    yield outcome.remedy
 
 
 def _properties(report: RunReport) -> Xml.Element:
@@ -109,6 +118,7 @@ def _properties(report: RunReport) -> Xml.Element:
             found[f"node {node.name}"] = f"Windows {node.revision or 'of unknown build'}{update}"
         found["container runtimes"] = ", ".join(sorted({node.container_runtime for node in report.facts.nodes}))
     found |= report.installed.versions
+    found |= {f"claims {word}": str(count) for word, count in summed_up.counts(to_json(report)["claims"]).items()}
     found |= {f"gate {gate.name} {gate.build}": gate.headline for gate in report.gates}
     properties = Xml.Element("properties")
     for name, value in found.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +11,13 @@ from typing import Any
 from conformance.catalog import NotApplicable, applicability
 from conformance.catalog.known_issues import KnownIssue
 from conformance.model import SCHEMA_VERSION
-from conformance.model.claim import PRECEDENCE, ClaimVerdict
+from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import to_plain
 from conformance.model.explanation import Explanation
 from conformance.model.facts import Facts
 from conformance.model.images import RanImage
 from conformance.model.installed import Installed
+from conformance.report import summed_up
 from conformance.report.matrix import Matrix, direction_matrix
 from conformance.report.probing import ProbingCost, cost
 from conformance.report.statistics import Statistics, statistics
@@ -109,13 +109,6 @@ class RunReport:
         """The statistics of all tests."""
         return statistics(test.figures for test in self.tests)
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """Claims by verdict, in order of severity; ``not selected`` last."""
-        found = Counter(claim.word for claim in self.claims)
-        order = [*(str(verdict) for verdict in PRECEDENCE), "not selected"]
-        return {word: found[word] for word in order if found[word]}
-
     def known_of(self, test: TestOutcome) -> list[str]:
         """What may explain that a test is VIOLATED, a line each."""
         guilty = {result.claim for result in test.results if result.verdict is ClaimVerdict.VIOLATED}
@@ -131,6 +124,7 @@ class RunReport:
 
 def to_json(report: RunReport) -> dict[str, Any]:
     """As docs/schema/conformance.schema.json describes it."""
+    claims = [_claim(outcome, report) for outcome in report.claims]
     return {
         "schema_version": SCHEMA_VERSION,
         "run": {
@@ -154,14 +148,14 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "facts": to_plain(report.facts),
         "installed": to_plain(report.installed),
         "covered": dict(report.covered),
-        "counts": report.counts,
+        "counts": summed_up.counts(claims),
         "matrix": {
             path: {direction: str(verdict) for direction, verdict in row.items()} for path, row in report.matrix.items()
         },
         "statistics": to_plain(report.statistics),
         "images": [to_plain(image) | {"digest": image.digest or None} for image in report.images],
         "probing": to_plain(report.probing),
-        "claims": [_claim(outcome, report) for outcome in report.claims],
+        "claims": claims,
         "tests": [{**_test(test), "attachments": list(report.attachments.get(test.test, ()))} for test in report.tests],
     }
 
@@ -261,6 +255,7 @@ def _test(test: TestOutcome) -> dict[str, Any]:
         "ran": test.ran,
         "figures": to_plain(test.figures),
         "explanation": _explanation(test.explanation),
+        "cause": test.cause,
     }
 
 

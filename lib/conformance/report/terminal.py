@@ -8,13 +8,15 @@ from typing import Any, Literal
 
 from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.model.codec import from_plain
-from conformance.report import probing
+from conformance.model.counted import counted
+from conformance.report import probing, summed_up
 from conformance.report.matrix import render
 from conformance.report.probing import ProbingCost
 from conformance.report.statistics import PolicyEffect, Statistics, Tried, lines
-from conformance.verdicts.claims import NO_TEST, on_builds, underlay
+from conformance.verdicts.claims import on_builds, underlay
 
-Tone = Literal["plain", "good", "warn", "bad"]
+Tone = Literal["plain", "good", "known", "warn", "bad"]
+"""``known``: as documented, and no success: a limitation that is still there."""
 
 TONES: dict[ClaimVerdict, Tone] = {
     ClaimVerdict.CONFIRMED: "good",
@@ -52,22 +54,31 @@ _TOLD = (
 _WITH_REASON = frozenset(_TOLD) - {ClaimVerdict.CONFIRMED}
 
 
-def summary(plain: Mapping[str, Any], where: Path) -> Iterator[tuple[str, Tone]]:
+def summary(plain: Mapping[str, Any], where: Path, *, figures: bool = False) -> Iterator[tuple[str, Tone]]:
     """Lines with their tone: verdict per decided claim, the matrix, counts, evidence, exit code, place.
 
     ``plain``: conformance.json, so that any report can be summed up again; ``where``: its folder or file.
+    ``figures``: what the run asked and how long policies took, too.
     """
     run = plain["run"]
     for claim in plain["claims"]:
         if claim.get("danger"):
             yield f"{'danger':12} {claim['id']:9} {claim['danger']}", "warn"
+    grouped = summed_up.causes(plain)
+    for cause, fallen in grouped.items():
+        yield f"{cause}: {counted(len(fallen), 'claim fails', 'claims fail')} of that", "bad"
+        for claim in fallen:
+            yield from ((f"  {line}", tone) for line, tone in _claim(claim, ClaimVerdict(claim["verdict"])))
+    under = {claim["id"] for fallen in grouped.values() for claim in fallen}
     for verdict in _TOLD:
         for claim in sorted(plain["claims"], key=lambda one: not one.get("opens")):  # what is open comes first
+            if claim["id"] in under:
+                continue
             told = claim.get("inapplicable_parts") if verdict is ClaimVerdict.NOT_APPLICABLE else claim["results"]
             if told and claim["verdict"] == verdict:
                 yield from _claim(claim, verdict)
-    figures = [*lines(_statistics(plain)), *probing.lines(_probing(plain))]
-    for several in (render(plain.get("matrix") or {}), figures):
+    told_figures = [*lines(_statistics(plain)), *probing.lines(_probing(plain))] if figures else []
+    for several in (render(plain.get("matrix") or {}), told_figures):
         if several:
             yield "", "plain"
             yield from ((line, "plain") for line in several)
@@ -124,11 +135,13 @@ def _meaning(plain: Mapping[str, Any]) -> str:
 
 
 def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict) -> Iterator[tuple[str, Tone]]:
-    tone, ident = TONES[verdict], claim["id"]
-    first = (claim["reason"].splitlines() or [""])[0].removeprefix(f"{ident}  ")
+    there = summed_up.word(claim) == summed_up.THERE
+    tone, ident = "known" if there else TONES[verdict], claim["id"]
+    first = (claim["reason"].splitlines() or [""])[0].removeprefix(f"{ident}  ").removeprefix(f"{ident}: ")
     text = first if verdict in _WITH_REASON and first else claim["statement"]
     builds = {build: ClaimVerdict(said) for build, said in (claim.get("builds") or {}).items()}
     where = on_builds(ClaimKind(claim["kind"]), verdict, builds)
+    where = ", ".join(filter(None, [f"{claim['kind']}, {summed_up.THERE}" if there else "", where]))
     yield f"{verdict:12} {ident:9} {where}{': ' if where else ''}{text}", tone
     yield from ((f"{'':22} {issue['text']}", tone) for issue in claim.get("known_issues") or ())
     if claim["missing_parts"]:
@@ -145,9 +158,7 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict) -> Iterator[tuple[st
 
 
 def _counts(plain: Mapping[str, Any]) -> str:
-    words = ", ".join(f"{count} {word}" for word, count in plain["counts"].items())
-    untested = sum(1 for claim in plain["claims"] if not claim["results"] and claim["reason"] == NO_TEST)
-    return f"{words} ({untested} of them have no test yet)" if untested else words
+    return ", ".join(f"{count} {word}" for word, count in summed_up.counts(plain["claims"]).items())
 
 
 def _evidence(plain: Mapping[str, Any]) -> str:

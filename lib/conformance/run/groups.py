@@ -15,8 +15,6 @@ from conformance.settings import Settings
 
 NAMED = 6
 """Groups of at most so many claims name them; larger ones say how many of which areas."""
-SHOWN = 8
-"""Groups that are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +58,19 @@ def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ..
     return tuple(sorted(made, key=lambda group: (-len(group.claims), group.reason)))
 
 
+def counted_line(claims: Catalog, facts: Facts, settings: Settings) -> str:
+    """How many claims are not about this cluster, and how many cannot be decided here, in one line."""
+    found = groups(claims, facts, settings)
+    elsewhere = sum(len(group.claims) for group in found if group.verdict is ClaimVerdict.NOT_APPLICABLE)
+    lacking = sum(len(group.claims) for group in found) - elsewhere
+    return f"claims: {elsewhere} not about this cluster, {lacking} that cannot be decided here; -v says which and why"
+
+
 def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:
-    """A line for each of the largest groups of claims about this cluster, one for the rest, one for all others."""
+    """A line for each group of claims about this cluster, and one for all others."""
     found = groups(claims, facts, settings)
     lacking = [group for group in found if group.verdict is not ClaimVerdict.NOT_APPLICABLE]
-    yield from (f"not here: {group}" for group in lacking[:SHOWN])
-    if rest := lacking[SHOWN:]:
-        count = sum(len(group.claims) for group in rest)
-        yield f"not here: {count} more claims for {len(rest)} more reasons; --plan says all"
+    yield from (f"not here: {group}" for group in lacking)
     others = [group for group in found if group.verdict is ClaimVerdict.NOT_APPLICABLE]
     if others:
         count = sum(len(group.claims) for group in others)

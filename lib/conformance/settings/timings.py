@@ -178,6 +178,10 @@ class RunTimings:
     capture: float
     """s.  Packets of a failing pair are captured for so long on each node, once that has begun there: long enough for
     a Windows pod to try again, which takes up to ``tcp_give_up``."""
+    felix_down: float
+    """s.  Felix may be away from a node for so long: its readiness probe on Windows is asked every 10 s and has to fail
+    three times before it counts (tigera/operator, pkg/render/windows.go), and its kubelet starts it again after 10 s
+    and 20 s, the first times."""
     progress_every: float
     """s.  Between two lines that say what a long step waits for."""
 

@@ -18,6 +18,7 @@ _OPEN = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
 SEEN = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
 """Halves of a decision that was confirmed, as readers are told what was seen."""
 NO_TEST = "there is no test for it yet"
+BY_HAND = "no program can decide it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,8 @@ class TestOutcome:
     figures: Figures = field(default_factory=Figures)
     explanation: Explanation | None = None
     """Why it failed, where an expectation about an attempt did."""
+    cause: str = ""
+    """What it fails of, in words that it shares with others that fail of the same; empty: not known."""
 
     @property
     def flaky(self) -> bool:
@@ -203,9 +206,7 @@ def _untested(claim: Claim, facts: Facts | None, *, whole: bool) -> ClaimOutcome
         if isinstance(applies, NotApplicable):
             return ClaimOutcome(claim=claim, verdict=ClaimVerdict.NOT_APPLICABLE, reason=str(applies))
     if claim.isolation.kind is IsolationKind.MANUAL:
-        return ClaimOutcome(
-            claim=claim, verdict=ClaimVerdict.NOT_RUN, reason="no program can decide it", remedy=claim.verify
-        )
+        return ClaimOutcome(claim=claim, verdict=ClaimVerdict.NOT_RUN, reason=BY_HAND, remedy=claim.verify)
     return ClaimOutcome(claim=claim, verdict=ClaimVerdict.NOT_RUN, reason=NO_TEST, remedy="write one")
 
 

@@ -36,6 +36,8 @@ class Statement:
 
     explanation: Explanation | None = None
     """What the failure that counts was made of."""
+    cause: str = ""
+    """What it fails of, as :attr:`Explanation.cause`."""
     results: tuple[ClaimResult, ...] | None = None
     """What it says of each of its claims; None: not known yet, or something was said since."""
 

@@ -194,7 +194,7 @@ def _faults_inject(options: argparse.Namespace) -> int:
 
 
 def _faults_heal(options: argparse.Namespace) -> int:
-    _ask(options, {"op": "heal", "id": options.id} if options.id else {"op": "heal-all"})
+    _ask(options, {"op": "heal", "id": options.id} if options.id not in (None, "all") else {"op": "heal-all"})
     return OK
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import socket
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,7 +52,7 @@ def run(
     path = (kubeconfig_path or directory.kubeconfig).absolute()  # others ask for it from elsewhere
     setting = Setting(profile=profile, listener=listener, labd=labd, directory=directory, kubeconfig=path, begun=begun)
     try:
-        return asyncio.run(run_until_signal(setting, lambda line: _say_ready(line, ready_fd), end))
+        return asyncio.run(run_until_signal(setting, lambda line: _say_ready(line, ready_fd, setting.kubeconfig), end))
     except LabdFailed as error:
         raise Stop(ENVIRONMENT, _lacks(error)) from error
     finally:
@@ -96,10 +97,13 @@ def _lacks(error: LabdFailed) -> str:
     return "\n".join(["this machine cannot run a lab:", *(f"  {lack}" for lack in error.lacks)])
 
 
-def _say_ready(line: str, ready_fd: int | None) -> None:
+def _say_ready(line: str, ready_fd: int | None, kubeconfig: Path) -> None:
     gc.freeze()
     gc.enable()
     print(line, flush=True)
+    if sys.stdout.isatty():
+        told = f"export KUBECONFIG={kubeconfig}; kubectl get nodes"
+        print(f"  in another terminal: {told}\n  Ctrl-C ends it", flush=True)
     if ready_fd is not None:
         os.write(ready_fd, f"{line}\n".encode())
         os.close(ready_fd)

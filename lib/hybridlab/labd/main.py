@@ -91,7 +91,7 @@ async def _serve(control: int, settings: LabdSettings) -> None:
         serve_streams(runtime, channel)
     channel.emit(READY)
     reason = await channel.wait_closed()
-    logging.getLogger(__name__).info("ends: %s", reason)
+    logging.getLogger(__name__).debug("ends: %s", reason)
     dataplane.close()
 
 

@@ -148,3 +148,35 @@ def test_a_report_from_before_a_fact_was_asked_for_is_still_read() -> None:
     facts = parse(whole, "an older report").facts
     assert facts is not None
     assert not facts.kube_proxy_mode.known
+
+
+def test_wrong_commands_and_files_end_with_4_and_say_what_was_meant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}))
+    for arguments, told in (
+        (["shwo", one], "meant show?"),
+        ([], "the following arguments are required"),
+        (["show", one, "--html=/none/x.html"], "/none/x.html: No such file or directory"),
+    ):
+        assert main(arguments) == 4
+        assert told in capsys.readouterr().err
+
+
+def test_markdown_begins_with_the_answer_and_keeps_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}))
+    assert main(["show", one, "--format", "markdown"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["# 1 claim is violated", "```"]
+    assert lines[-1] == "```"
+
+
+def test_diff_has_a_line_for_each_claim_and_says_more_where_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = written(tmp_path / "old.json", decided("DEMO-7", {NEW: "CONFIRMED"}))
+    new = written(tmp_path / "new.json", decided("DEMO-7", {NEW: "VIOLATED"}))
+    main(["diff", old, new])
+    assert capsys.readouterr().out.count("CONFIRMED -> VIOLATED") == 1
+    main(["diff", "-v", old, new])
+    assert capsys.readouterr().out.count("CONFIRMED -> VIOLATED") == 2

@@ -30,7 +30,12 @@ def felix(attempt: Attempt, side: Side) -> str:
     nodes = {end.node: "target" if end in backends else "source" for end in ends}
     told = " and ".join(f"node {node} ({role})" for node, role in nodes.items())
     shown = dict.fromkeys(PROGRAMMED[end.os] for end in ends)
-    return "; ".join([f"read Felix' log on {told}", *shown])
+    return "; ".join([f"read Felix' log on {told}", *shown, pods_on(*nodes)])
+
+
+def pods_on(*nodes: str) -> str:
+    """A command that names the pods that serve nodes: calico-node's and kube-proxy's."""
+    return " ; ".join(f"kubectl get pods -A -o wide --field-selector=spec.nodeName={node}" for node in nodes)
 
 
 def open_path(attempt: Attempt, seen: Sequence[Observation]) -> str:
@@ -48,13 +53,21 @@ def open_path(attempt: Attempt, seen: Sequence[Observation]) -> str:
             else (f"compare {target.host} with kubectl get pods -A -o wide: another pod has the address")
         )
     by_verdict = {
-        Verdict.REFUSED: f"nothing listens at {target.label}: look at the server's pod and its log",
+        Verdict.REFUSED: _refused(attempt.source, target),
         Verdict.UNREACHABLE: "see VXLAN-2: a route is missing on one of the nodes",
         Verdict.PROHIBITED: f"look for a firewall on node {attempt.source.node}",
         Verdict.TIMED_OUT: f"see CONN-3, then look for policies, firewalls and packet loss {nodes}",
     }
     lossy = f"look for packet loss {nodes}, and at the server's log"
     return by_verdict.get(last.verdict, lossy) if len({one.verdict for one in seen}) == 1 else lossy
+
+
+def _refused(source: Workload, target: Target) -> str:
+    """Of a pod's own address nobody listens there; of any other kube-proxy may not know the way."""
+    if target.path in SERVICES:
+        return kube_proxy(source, target)
+    logs = "".join(f": kubectl logs -n {pod.namespace} {pod.pod}" for pod in target.backends[:1])
+    return f"nothing listens at {target.label}: look at the server's pod and its log{logs}"
 
 
 def kube_proxy(source: Workload, target: Target) -> str:
@@ -70,7 +83,7 @@ def kube_proxy(source: Workload, target: Target) -> str:
             )
         node, system = called.node, called.os
     rules = "Get-HnsPolicyList and kube-proxy's log" if system == "windows" else "kube-proxy's rules"
-    return f"compare {rules} on node {node} with the Service's EndpointSlices"
+    return f"compare {rules} on node {node} with the Service's EndpointSlices: {pods_on(node)}"
 
 
 def between(source: Workload, target: Target | None) -> str:

@@ -130,7 +130,7 @@ def explained(text: str, by: str) -> str: ...
 def explained(text: str | Explanation, by: str) -> str | Explanation:
     """A message about what was seen, with what explains it: ``POL-1  pod ns/a restarted, while this was seen: ...``."""
     if isinstance(text, Explanation):
-        return replace(text, prefix=f"{by}, while this was seen: {text.prefix}")
+        return replace(text, prefix=f"{by}, while this was seen: {text.prefix}", cause="")
     ids, rest = _ids(text)
     return f"{ids}{by}, while this was seen: {rest}"
 

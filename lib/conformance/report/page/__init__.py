@@ -17,6 +17,7 @@ from conformance.model.codec import from_plain
 from conformance.model.counted import counted
 from conformance.model.decision import Decision
 from conformance.model.verdict import PRECEDENCE
+from conformance.report import summed_up
 from conformance.report.page.drawing import effect_chart, recovery_chart
 from conformance.verdicts.claims import SEEN
 from conformance.verdicts.decisions import by_build
@@ -26,8 +27,6 @@ LINUX = "Linux and cluster"
 """Column of decisions that are about no Windows build."""
 RECOVERY = "seconds to a new connection"
 """Name of the figure that tests of disturbed connections keep."""
-OPEN = "no test"
-"""In counts: claims that no test decides yet."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Area:
 
     name: str
     counts: Mapping[str, int]
-    """Verdict, ``no test`` or ``not selected`` to how many claims."""
+    """What claims are counted as (:func:`summed_up.word`) to how many."""
     total: int
 
 
@@ -98,17 +97,14 @@ def render(
             gates=plain.get("gates") or [],
             waived=plain.get("waived") or {},
             timings=plain.get("timings") or {},
-            counts=plain["counts"],
+            counts=summed_up.counts(claims),
             areas=areas,
-            words=[
-                word
-                for word in (*map(str, PRECEDENCE), OPEN, "not selected")
-                if any(word in area.counts for area in areas)
-            ],
+            causes=summed_up.causes(plain),
+            words=[word for word in summed_up.WORDS if any(word in area.counts for area in areas)],
             columns=[*([LINUX] if builds else []), *builds],
             table={claim["id"]: _cells(claim) for claim in claims},
             claims=claims,
-            word=_word,
+            word=summed_up.word,
             seen=_seen,
             matrix=plain["matrix"],
             directions=("linux->linux", "linux->windows", "windows->linux", "windows->windows"),
@@ -118,7 +114,7 @@ def render(
             turns=[line for line in difference if re.fullmatch(r"\S.* \(\d+\)", line)],
             style=(FOLDER / "page.css").read_text(encoding="utf-8"),
             script=(FOLDER / "page.js").read_text(encoding="utf-8"),
-            headline=_headline(plain),
+            headline=headline(plain),
         )
     )
 
@@ -140,9 +136,9 @@ def _template() -> Any:
     return environment.get_template("page.html.j2")
 
 
-def _headline(plain: Mapping[str, Any]) -> tuple[str, str]:
+def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
     """The page's first line and its tone: ``good``, ``bad`` or ``warn``."""
-    run, gates, counts = plain["run"], plain.get("gates") or [], plain["counts"]
+    run, gates, counts = plain["run"], plain.get("gates") or [], summed_up.counts(plain["claims"])
     if run.get("cut_short"):
         return "Cut short: this run says nothing about what it did not reach", "warn"
     if gates:
@@ -152,10 +148,13 @@ def _headline(plain: Mapping[str, Any]) -> tuple[str, str]:
         return f"{counted(violated, 'claim is', 'claims are')} violated", "bad"
     if open_:
         return f"{counted(open_, 'claim is', 'claims are')} inconclusive", "warn"
-    undecided = counts.get("NOT_RUN", 0) + counts.get("not selected", 0)
-    return (
-        "Nothing violated" + (f"; {counted(undecided, 'claim')} not decided" if undecided else "")
-    ), "warn" if undecided else "good"
+    undecided = counts.get("NOT_RUN", 0) + counts.get(summed_up.UNSELECTED, 0)
+    told = [
+        *([f"{counted(undecided, 'claim')} not decided"] if undecided else []),
+        *([f"{untested} have no test yet"] if (untested := counts.get(summed_up.UNTESTED)) else []),
+        *([f"{hand} need a person"] if (hand := counts.get(summed_up.HAND)) else []),
+    ]
+    return "; ".join(["Nothing violated", *told]), "warn" if undecided else "good"
 
 
 def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
@@ -187,12 +186,6 @@ def _recoveries(claims: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     }
 
 
-def _word(claim: Mapping[str, Any]) -> str:
-    if claim["verdict"] is None:
-        return "not selected"
-    return OPEN if claim["verdict"] == "NOT_RUN" and not claim["results"] else str(claim["verdict"])
-
-
 def _seen(decision: Mapping[str, Any]) -> str:
     """What was seen, in words; empty: the reason tells what was seen instead."""
     if decision["verdict"] != "CONFIRMED":
@@ -203,8 +196,8 @@ def _seen(decision: Mapping[str, Any]) -> str:
 def _areas(claims: Sequence[Mapping[str, Any]]) -> list[Area]:
     found: dict[str, dict[str, int]] = {}
     for claim in claims:
-        counts = found.setdefault(claim["area"], {})
-        counts[_word(claim)] = counts.get(_word(claim), 0) + 1
+        counts, word = found.setdefault(claim["area"], {}), summed_up.word(claim)
+        counts[word] = counts.get(word, 0) + 1
     return [Area(name, counts, sum(counts.values())) for name, counts in found.items()]
 
 

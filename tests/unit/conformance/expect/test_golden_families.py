@@ -13,8 +13,9 @@ COUNTED = r"\([^()]*\b\d+ (?:try|tries)\b[^()]*\b[\dN.]+ s\b[^()]*\)"
 READ = r"\(read (?:once|\d+ times?, [\d.]+ s)\)"
 WAITED = r"\(waited \d+ s\)"
 FORM = re.compile(
-    r"[A-Z]+-\d+  (?:control [^:]*failed: |pod .*, while this was seen: )?\S.*  expected .+, observed .+ "
-    rf"(?:{COUNTED}|{READ}|{WAITED})(?:: .+)?"
+    r"[A-Z]+-\d+(?:: [^:]+: (?:control [^:]*failed: )?"
+    r"|  (?:control [^:]*failed: |pod .*, while this was seen: )?\S.*  )"
+    rf"expected .+, observed .+ (?:{COUNTED}|{READ}|{WAITED})(?:, \d+ of \d+ paths)?(?:: .+)?"
 )
 
 
@@ -27,8 +28,9 @@ def test_a_failure_of_each_family_reads_letter_by_letter_as_written(family: str)
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_first_line_says_claim_ends_expected_observed_tries_and_seconds(family: str) -> None:
-    _, first, *_ = text_of(family).splitlines()
+    _, first, second, *_ = text_of(family).splitlines()
     assert FORM.fullmatch(first), first
+    assert "  expected" in first or second.split()[0] == "path", "what is wrong where, then the path"
 
 
 @pytest.mark.parametrize("family", FAMILIES)

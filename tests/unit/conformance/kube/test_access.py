@@ -46,7 +46,7 @@ def test_importing_the_package_does_not_import_the_kubernetes_client() -> None:
         ("[1]", None, "is not a mapping"),
         ("a: [1\nb: }", None, "line 2 is not YAML"),
         ("clusters: 5", None, "clusters is not a list"),
-        ("{}", None, "has no current-context; choose one of none"),
+        ("{}", None, "is no kubeconfig: it has no contexts"),
     ],
 )
 def test_a_damaged_kubeconfig_is_named_with_what_is_wrong(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.report.page import bundles, render
+from conformance.verdicts.claims import NO_TEST
 from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, report
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -37,8 +38,14 @@ LEAK = decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"})
 
 def test_the_first_line_says_what_the_run_found() -> None:
     assert "<h1>1 claim is violated</h1>" in render(plain(LEAK))
-    assert "<h1>Nothing violated</h1>" in render(plain(LEAK) | {"counts": {"CONFIRMED": 140}})
-    assert "<h1>Nothing violated; 58 claims not decided</h1>" in render(plain(LEAK) | {"counts": {"NOT_RUN": 58}})
+    whole = plain(decided("DEMO-7", {NEW: "CONFIRMED"}))
+    good = [claim for claim in whole["claims"] if claim["results"]]
+    assert "<h1>Nothing violated</h1>" in render(whole | {"claims": good})
+    asked, no_test = (
+        {**claim, "verdict": "NOT_RUN", "results": [], "reason": why} for claim in good for why in ("x", NO_TEST)
+    )
+    told = "Nothing violated; 1 claim not decided; 1 have no test yet"
+    assert f"<h1>{told}</h1>" in render(whole | {"claims": [*good, asked, no_test]})
 
 
 def test_a_gate_decides_the_first_line_and_a_lab_never_qualifies() -> None:

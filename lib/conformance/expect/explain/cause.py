@@ -1,0 +1,100 @@
+"""What wrong paths have in common, in words that begin a first line: ``windows-2019 does not enforce the policy``.
+
+It names nodes and no pods, so that claims that fail of the same say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from conformance.expect.engine.names import UNSENT
+from conformance.expect.explain.advice import SERVICES, Side
+from conformance.model.attempt import Attempt
+from conformance.model.endpoint import Addressing
+from conformance.model.observation import Observation, Verdict
+
+NAMED = 3
+"""Nodes that are named; of more their number is said."""
+
+
+def passes(attempts: Sequence[Attempt], side: Side) -> str:
+    """Of paths that a policy is to close and that are open: whose node does not enforce it.
+
+    ``side``: whose node has to; where both have to, the one end that all of them share, else either.
+    """
+    return f"{_enforcing(attempts, side)} the policy"
+
+
+def refuses(attempts: Sequence[Attempt], side: Side) -> str:
+    """Of paths that a policy is to close silently and that are refused: where."""
+    nodes = _sources(attempts) if side == "source" else _targets(attempts) or _sources(attempts)
+    return (
+        f"connections to pods on {_named(nodes)} are refused, not dropped"
+        if side != "source"
+        else (f"connections of clients on {_named(nodes)} are refused, not dropped")
+    )
+
+
+def stays(attempts: Sequence[Attempt], side: Side) -> str:
+    """Of paths that policies closed which are gone: whose node enforces them still."""
+    who = _enforcing(attempts, side)
+    return f"{who.replace('does not enforce', 'enforces').replace('do not enforce', 'enforce')} a policy that is gone"
+
+
+def closed(attempts: Sequence[Attempt], seen: Sequence[Observation]) -> str:
+    """Of paths that are to be open and are not.  ``seen``: what the attempts of the one that is told first showed."""
+    first, last = attempts[0].target, seen[-1].verdict if seen else None
+    sources, targets = _sources(attempts), _targets(attempts)
+    clients = f"clients on {_named(sources)}"
+    if last in UNSENT:
+        return f"names do not resolve on {_named(sources)}"
+    if first is not None and first.path is Addressing.NODE_PORT:
+        called = {one.target.at.node if one.target and one.target.at else "" for one in attempts}
+        return f"NodePorts of {_named(called if '' not in called else targets)} do not lead to their pods"
+    if first is not None and first.path in SERVICES:
+        return f"Services do not lead {clients} to their pods{f' on {_named(targets)}' if targets else ''}"
+    does = "are refused by" if last is Verdict.REFUSED else "do not reach"
+    if not targets:
+        return f"{clients} {does} {first.host if first else 'a server'}"
+    if sources == targets and len(sources) == 1:
+        return f"pods on {_named(sources)} {does} each other"
+    if len(sources) == 1 or len(targets) == 1:
+        return f"{clients} {does} pods on {_named(targets)}"
+    if len(shared := _shared(attempts)) == 1:
+        return f"pods on {shared[0]} and those on other nodes {does} each other"
+    return f"pods on {_named(sources | targets)} {does} each other"
+
+
+def _enforcing(attempts: Sequence[Attempt], side: Side) -> str:
+    sources, targets = _sources(attempts), _targets(attempts)
+    nodes = targets if side == "target" and targets else sources
+    if side == "both" and len(shared := _shared(attempts)) == 1:
+        return f"{shared[0]} does not enforce"
+    if side == "both" and targets:
+        alone = [nodes for nodes in (targets, sources) if len(nodes) == 1]
+        if len(alone) == 2 and sources != targets:
+            return f"{_named(sources)} or {_named(targets)} does not enforce"
+        nodes = alone[0] if alone else targets
+    return f"{_named(nodes)} {'does' if len(nodes) == 1 else 'do'} not enforce"
+
+
+def _sources(attempts: Iterable[Attempt]) -> set[str]:
+    return {attempt.source.node for attempt in attempts}
+
+
+def _targets(attempts: Iterable[Attempt]) -> set[str]:
+    return {pod.node for attempt in attempts if attempt.target for pod in attempt.target.backends}
+
+
+def _shared(attempts: Sequence[Attempt]) -> list[str]:
+    """The nodes that are an end of each path."""
+    ends = [_sources([attempt]) | _targets([attempt]) for attempt in attempts]
+    return sorted(set.intersection(*ends))
+
+
+def _named(nodes: Iterable[str]) -> str:
+    """``a``, ``a and b``, or ``5 nodes``."""
+    names = sorted(nodes)
+    if len(names) > NAMED:
+        return f"{len(names)} nodes"
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

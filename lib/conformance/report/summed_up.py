@@ -1,0 +1,52 @@
+"""How a report's claims are counted and grouped, for every output alike.  Reads ``conformance.json``, of any age."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conformance.model.verdict import PRECEDENCE
+from conformance.verdicts.claims import BY_HAND, NO_TEST
+
+Claim = Mapping[str, Any]
+UNTESTED, HAND, THERE, UNSELECTED = "no test", "by hand", "still there", "not selected"
+"""Words of claims beside their verdicts: ``still there`` is a documented limitation, or a known issue, that was
+CONFIRMED; ``by hand`` one that no program can decide."""
+_BESIDE = {"CONFIRMED": [THERE], "NOT_RUN": [UNTESTED, HAND]}
+WORDS = (*(word for verdict in map(str, PRECEDENCE) for word in (verdict, *_BESIDE.get(verdict, ()))), UNSELECTED)
+"""All of them, in the order in which they are counted."""
+DEFECTS = ("limitation", "known issue")
+FALLEN = ("VIOLATED", "INCONCLUSIVE", "UNMET")
+"""Verdicts that have a cause."""
+
+
+def word(claim: Claim) -> str:
+    """What a claim is counted as."""
+    verdict = claim["verdict"]
+    if verdict is None:
+        return UNSELECTED
+    if verdict == "NOT_RUN" and not claim["results"]:
+        return {NO_TEST: UNTESTED, BY_HAND: HAND}.get(claim["reason"], str(verdict))
+    return THERE if verdict == "CONFIRMED" and claim["kind"] in DEFECTS else str(verdict)
+
+
+def counts(claims: Sequence[Claim]) -> dict[str, int]:
+    """Word to how many claims, in order of severity."""
+    found = Counter(map(word, claims))
+    return {one: found[one] for one in WORDS if found[one]}
+
+
+def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
+    """What several claims fail of to those claims, the worst first; a cause of one claim alone is in none."""
+    by_test = {test["test"]: test.get("cause") or "" for test in plain.get("tests") or ()}
+    found: dict[str, list[Claim]] = {}
+    for claim in sorted(plain["claims"], key=lambda claim: FALLEN.index(claim["verdict"]) if _fell(claim) else 0):
+        told = [by_test.get(one["test"], "") for one in claim["results"] if one["verdict"] == claim["verdict"]]
+        if _fell(claim) and (cause := next(filter(None, told), "")):
+            found.setdefault(cause, []).append(claim)
+    return {cause: claims for cause, claims in found.items() if len(claims) > 1}
+
+
+def _fell(claim: Claim) -> bool:
+    return claim["verdict"] in FALLEN

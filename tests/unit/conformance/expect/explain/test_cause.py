@@ -1,0 +1,76 @@
+"""What wrong paths share begins the first line and names the node on which it may be, however many they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.expect.explain import cause
+from conformance.expect.explain.advice import Side
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Addressing, Target
+from conformance.model.observation import Observation, Verdict
+from tests.unit.conformance.expect.stand_ins import observation, workload
+
+
+def path(source: str, target: str, **of_target: object) -> Attempt:
+    client, server = replace(workload("client"), node=source), replace(workload("server"), node=target)
+    goal: Target = replace(server.tcp(80), **of_target)  # type: ignore[arg-type]
+    return Attempt(source=client, target=goal, kind=Kind.TCP, give_up_after=1.0)
+
+
+def seen(attempt: Attempt, verdict: Verdict = Verdict.TIMED_OUT) -> list[Observation]:
+    return [observation(attempt, verdict)]
+
+
+MANY = [*(path("w", other) for other in "abcd"), *(path(other, "w") for other in "abcd")]
+"""All that begins or ends on one node."""
+
+
+@pytest.mark.parametrize(
+    ("paths", "side", "told"),
+    [
+        ([path("a", "w"), path("b", "w")], "target", "w does not enforce the policy"),
+        ([path("w", "a"), path("w", "b")], "source", "w does not enforce the policy"),
+        ([path("a", "w")], "both", "a or w does not enforce the policy"),
+        (MANY, "both", "w does not enforce the policy"),
+        ([path("a", "w"), path("b", "x")], "target", "w and x do not enforce the policy"),
+        ([path("a", node) for node in "bcde"], "target", "4 nodes do not enforce the policy"),
+    ],
+)
+def test_who_does_not_enforce_a_policy(paths: list[Attempt], side: Side, told: str) -> None:
+    assert cause.passes(paths, side) == told
+
+
+def test_a_policy_that_stays_and_one_that_refuses_name_the_node_too() -> None:
+    assert cause.stays([path("a", "w"), path("b", "w")], "target") == "w enforces a policy that is gone"
+    assert cause.refuses([path("a", "w")], "target") == "connections to pods on w are refused, not dropped"
+
+
+@pytest.mark.parametrize(
+    ("paths", "told"),
+    [
+        ([path("a", "w")], "clients on a do not reach pods on w"),
+        ([path("a", "w"), path("b", "w")], "clients on a and b do not reach pods on w"),
+        ([path("w", "w")], "pods on w do not reach each other"),
+        (MANY, "pods on w and those on other nodes do not reach each other"),
+        ([path("a", "b"), path("c", "d")], "pods on 4 nodes do not reach each other"),
+        ([path("a", "w", backends=())], "clients on a do not reach 192.168.0.5"),
+        ([path("a", "w", path=Addressing.CLUSTER_IP)], "Services do not lead clients on a to their pods on w"),
+        ([path("a", "w", path=Addressing.NODE_PORT)], "NodePorts of w do not lead to their pods"),
+    ],
+)
+def test_who_does_not_reach_whom(paths: list[Attempt], told: str) -> None:
+    assert cause.closed(paths, seen(paths[0])) == told
+
+
+def test_what_is_refused_and_what_does_not_resolve_is_said_so() -> None:
+    one = path("a", "w")
+    assert cause.closed([one], seen(one, Verdict.REFUSED)) == "clients on a are refused by pods on w"
+    assert cause.closed([one], seen(one, Verdict.DNS_FAILED)) == "names do not resolve on a"
+
+
+def test_of_a_node_port_the_node_counts_that_was_called() -> None:
+    called = path("a", "w", path=Addressing.NODE_PORT, at=replace(workload("there"), node="x"))
+    assert cause.closed([called], seen(called)) == "NodePorts of x do not lead to their pods"

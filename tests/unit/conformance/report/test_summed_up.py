@@ -1,0 +1,74 @@
+"""Claims are counted by the same words in every output, and one cause behind several claims is said once."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+from conformance.report import summed_up, terminal
+from conformance.report.page import render
+from conformance.verdicts.claims import BY_HAND, NO_TEST
+from tests.golden.reports.texts import stored
+
+FELIX = "Felix does not run on windows-2019"
+
+
+def claim(ident: str, verdict: str | None, *, kind: str = "capability", reason: str = "", tests: int = 1) -> Any:
+    results = [{"test": ident, "verdict": verdict}] * tests
+    return {"id": ident, "verdict": verdict, "kind": kind, "reason": reason, "results": results}
+
+
+def test_words_tell_what_verdicts_do_not() -> None:
+    several = [
+        claim("A", "CONFIRMED"),
+        claim("B", "CONFIRMED", kind="limitation"),
+        claim("C", "NOT_RUN", reason=NO_TEST, tests=0),
+        claim("D", "NOT_RUN", reason=BY_HAND, tests=0),
+        claim("E", "NOT_RUN", reason="it needs two nodes"),
+        claim("F", None),
+    ]
+    assert summed_up.counts(several) == {
+        "NOT_RUN": 1, "no test": 1, "by hand": 1, "CONFIRMED": 1, "still there": 1, "not selected": 1
+    }  # fmt: skip
+
+
+def test_a_cause_of_several_claims_is_said_once_with_the_worst_first() -> None:
+    plain = {
+        "claims": [claim("DEMO-5", "INCONCLUSIVE"), claim("PLAT-14", "VIOLATED"), claim("CONN-3", "VIOLATED")],
+        "tests": [
+            {"test": "DEMO-5", "cause": FELIX},
+            {"test": "PLAT-14", "cause": FELIX},
+            {"test": "CONN-3", "cause": "other"},
+        ],
+    }
+    assert {cause: [one["id"] for one in found] for cause, found in summed_up.causes(plain).items()} == {
+        FELIX: ["PLAT-14", "DEMO-5"]
+    }
+
+
+def report_of_one_cause() -> dict[str, Any]:
+    """A kept report, whose violated claims all fail of one thing."""
+    plain: dict[str, Any] = copy.deepcopy(dict(stored("leak").plain))
+    for test in plain["tests"]:
+        test["cause"] = FELIX
+    return plain
+
+
+def test_every_output_has_it() -> None:
+    plain = report_of_one_cause()
+    lines = [line for line, _ in terminal.summary(plain, Path("x"))]
+    place = next(number for number, line in enumerate(lines) if line.startswith(f"{FELIX}: "))
+    assert lines[place].endswith("claims fail of that")
+    assert lines[place + 1].startswith("  VIOLATED")
+    assert f"<b>{FELIX}</b>" in render(plain)
+
+
+def test_a_limitation_that_is_still_there_is_no_success() -> None:
+    plain: dict[str, Any] = copy.deepcopy(dict(stored("healthy").plain))
+    one = next(claim for claim in plain["claims"] if claim["verdict"] == "CONFIRMED")
+    one["kind"] = "limitation"
+    there = [line for line, tone in terminal.summary(plain, Path("x")) if tone == "known"]
+    assert all("still there" in line for line in there if line.startswith("CONFIRMED"))
+    assert there
+    assert "v-still-there" in render(plain)
