@@ -34,6 +34,7 @@ from conformance.expect.traffic import Expect
 from conformance.expect.underlay import Underlay
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.expect.witnesses import AclLists
+from conformance.expect.worlds import InWorld
 from conformance.facts.cluster_wide import ClusterWide
 from conformance.facts.ipam import IpamFacts
 from conformance.facts.linux_routes import LinuxRoutes
@@ -77,6 +78,7 @@ __all__ = [
     "Expect",
     "Felix",
     "Fragments",
+    "InWorld",
     "IpamFacts",
     "KnownIssue",
     "KubeProxy",

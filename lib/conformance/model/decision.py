@@ -43,7 +43,8 @@ class Decision:
     """Which sorts of expectations speak, each once and sorted."""
 
     claim: str = ""
-    """Empty: an expectation's own decision, which counts for every claim of its test."""
+    """Empty: an expectation's own decision, which counts for every claim of its test; one that names a claim counts
+    for that alone."""
     part: str = ""
     """The claim's part that the test decides (an operating system's direction, a path), stable from run to run."""
     test: str = ""

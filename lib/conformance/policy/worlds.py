@@ -24,6 +24,8 @@ from conformance.policy.oracle.world import Pod
 from conformance.policy.oracle.world import World as Pods
 from conformance.policy.placeholders import Obj, fill
 
+CALICO = "projectcalico.org/"
+"""Group of Calico's kinds."""
 SPACES = ("a", "b")
 SYSTEMS = ("linux", "windows")
 NAMESPACE_LABELS = {"a": {"team": "a"}, "b": {"team": "b"}}
@@ -33,7 +35,9 @@ SEAT_LABELS = {
     ("b", "linux"): {"x": "2", "y": "1"},
     ("b", "windows"): {"x": "13"},
 }
-"""Beside these, ``os`` and ``app: seat``."""
+"""Beside these, ``os`` and those of ``SEAT``."""
+SEAT = {"seat": "yes"}
+"""Labels of every seat."""
 ACCOUNT = "teller"
 ACCOUNT_LABELS = {"a": {"may": "pay"}, "b": {"may": "look"}}
 SEATS_OF_ACCOUNT = (("a", "linux"), ("b", "windows"))
@@ -69,6 +73,8 @@ class World:
     ``{labels: {a.windows: {x: "1"}}}`` of seats or namespaces.  Empty: there is none."""
     relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Seats and namespaces that an edit gave other labels."""
+    beside: tuple[str, ...] = ()
+    """Claims of the cells where they do not."""
 
     def edited(self) -> World:
         """As it is after its edit."""
@@ -77,7 +83,7 @@ class World:
         there = [put if put and fields.label(obj) == label else obj for obj in self.objects if _stays(obj, gone)]
         if put and put not in there:
             there.append(put)
-        return World(self.name, self.claim, tuple(there), {}, self.then.get("labels") or {})
+        return World(self.name, self.claim, tuple(there), {}, self.then.get("labels") or {}, self.beside)
 
     def filled(self, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
         """Its objects for these seats, whose namespaces have these names.  Raises UsageProblem."""
@@ -110,12 +116,12 @@ def _stays(obj: Obj, gone: str | None) -> bool:
 
 def read(name: str, given: Any) -> World:
     """A world from its file's parsed YAML.  Raises UsageProblem."""
-    said = fields.mapping(given, f"world {name}", {"claim", "shows", "objects", "then"})
+    said = fields.mapping(given, f"world {name}", {"claim", "beside", "shows", "objects", "then"})
     then = fields.mapping(said.get("then"), f"world {name} then", {"put", "gone", "labels"})
     objects = tuple(dict(obj) for obj in fields.sequence(said.get("objects"), f"world {name} objects"))
     if not said.get("claim") or not objects:
         raise UsageProblem(f"world {name}: a claim and objects are expected")
-    return World(name, str(said["claim"]), objects, dict(then))
+    return World(name, str(said["claim"]), objects, dict(then), beside=tuple(said.get("beside") or ()))
 
 
 def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
@@ -133,7 +139,7 @@ def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, s
 
 def _labels(world: World, seat: Seat) -> dict[str, str]:
     given = world.relabelled.get(f"{seat.space}.{seat.os}", SEAT_LABELS[seat.space, seat.os])
-    return {"app": "seat", "os": seat.os, **given}
+    return {**SEAT, "os": seat.os, **given}
 
 
 def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:

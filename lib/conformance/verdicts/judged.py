@@ -25,6 +25,8 @@ def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Map
     """
     decisions = _decisions(claim, part, test, statement, builds)
     raised = statement.raised
+    if raised and raised.verdict is ClaimVerdict.VIOLATED and any(seen.claim for seen in statement.seen):
+        raised = None  # its expectations have told of which claim, and what was raised is the worst of it
     about = [decision for decision in decisions if decides(decision, claim)]
     if raised is None and not about:
         found, decisions = Finding(ClaimVerdict.NOT_RUN, NOTHING, REMEDY), ()
@@ -68,7 +70,7 @@ def _decisions(
     """One for each pair of nodes, about builds that the claim is about."""
     special = statement.special.get(claim.id) or statement.special.get("")
     found = []
-    for seen in folded(statement.seen):
+    for seen in folded([seen for seen in statement.seen if seen.claim in ("", claim.id)]):
         verdict, reason = seen.verdict, seen.reason
         if verdict is ClaimVerdict.UNMET:
             verdict = unmet_for(claim)

@@ -33,12 +33,12 @@ class Recorder:
         return self._statement.figures
 
     def decided(self, *seen: Decision) -> None:
-        """Keep what an expectation decided: it counts for each claim and part of the test.
+        """Keep what an expectation decided: it counts for each claim and part of the test, or for the one it names.
 
         Nothing is CONFIRMED before the test's body runs, or after it.
         """
         for item in seen:
-            for claim in self._claims.values():
+            for claim in self._meant(item.claim):
                 self._may_be(item.verdict, claim)
         late = () if self._statement.calling else (ClaimVerdict.CONFIRMED,)
         self._statement.keep(item for item in seen if item.verdict not in late)

@@ -1,0 +1,33 @@
+"""Tests of worlds of policies: one for each world that ships, or for the file that ``--world`` names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from conformance.errors import UsageProblem
+from conformance.marks import verifies
+from conformance.plugin import state
+from conformance.run.worlds import OnFile, on_file, shipped
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test that is marked with ``each_world`` its worlds, with the claims of each."""
+    mark = metafunc.definition.get_closest_marker("each_world")
+    if mark is None or not state.awake(metafunc.config):
+        return
+    edits, named = mark.kwargs["edits"], metafunc.config.option.world
+    try:
+        found = [one for one in [on_file(Path(named).resolve())] if bool(one.world.then) is edits] if named else None
+        several = shipped(edits=edits) if found is None else found
+        metafunc.parametrize("world", [_parameter(one) for one in several], indirect=True)
+    except UsageProblem as problem:
+        raise pytest.UsageError(str(problem)) from None
+
+
+def _parameter(one: OnFile) -> ParameterSet:
+    claims = (one.world.claim, *one.world.beside)
+    marks = [verifies(claim, part=one.part, provisional=True) for claim in claims]
+    return pytest.param(one, marks=marks, id=one.world.name)
