@@ -1,9 +1,10 @@
-"""Worlds of policies, cell by cell: what the oracle expects of every pair of seats, and what was seen.
+"""Worlds of policies, cell by cell: what the oracle expects of pairs of seats, and what was seen.
 
-Each world begins and ends at rest, with every pair open.  An agreement counts from a barrier on: a change has been seen
-wherever it is to be seen, closed paths are decided, and twice the longest time has passed that a policy has taken here
-to close one.  A bystander on the node of each end, which no world selects, connects beside each time-out: worlds may
-close pods altogether.  A difference is agreed over the whole budget and then looked for again from rest.
+Each world begins and ends at rest: every pair is open before it, and what it closed is open again after it.  An
+agreement counts from a barrier on: a change has been seen wherever it is to be seen, closed paths are decided, and
+twice the longest time has passed that a policy has taken here to close one.  A bystander on the node of each end, which
+no world selects, connects beside each time-out: worlds may close pods altogether.  A difference is agreed over the
+whole budget, and then looked for again from rest.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ AGREED = 3
 """Newest tries that agree on a difference."""
 NAMED = 4
 """Other cells that a message names."""
+OPEN = 2
+"""Tries in a row that decide an open path after the barrier."""
 UNSURE = "it is neither as expected nor surely otherwise"
 NOT_HONOURED = "an edit is not honoured: from rest the same policies give what is expected"
 
@@ -129,13 +132,14 @@ class InWorld(Session):
         stages = [self.world, self.world.edited()] if self.world.then else [self.world]
         self._at_rest(self._cells(self.world), "before the world")
         asked: list[Asked] = []
+        past: list[Asked] = []
         try:
             before: dict[Key, Verdict] = {}
             for stage in stages:
                 asked = self._stage(stage, before, decides=stage is stages[-1])
                 if not all(one.outcome.held for one in asked):
                     break
-                before = {_key(one.cell): one.cell.expected for one in asked}
+                past, before = asked, {_key(one.cell): one.cell.expected for one in asked}
             different = [one for one in asked if differs(one.outcome)]
             if different:
                 self.ground.clear()
@@ -143,21 +147,28 @@ class InWorld(Session):
                 self._again(stage, different)
         finally:
             self.ground.clear()
-        closed = {(one.cell.source.node, one.cell.destination.node): one.cell for one in asked if not one.outcome.path.want}
+        closed = {_nodes(one.cell): one.cell for one in asked if one.cell.expected is Verdict.DENIED}
         self._at_rest([one.cell for one in asked] if different else list(closed.values()), "after the world")
-        self._say(asked, because, edited=stage is not self.world)
+        opened = {_key(one.cell) for one in asked if one.outcome.held and one.outcome.path.want}
+        closed_once = [
+            one for one in past if past is not asked and not one.outcome.path.want and _key(one.cell) in opened
+        ]
+        self._say([*asked, *closed_once], because, edited=stage is not self.world)
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
     def _cells(self, world: World) -> list[Cell]:
-        """Those that a document says something of."""
+        """Those that are somebody's."""
+        claims = (world.claim, *world.beside)
         seats, spaces = self.ground.seats.seats, self.ground.seats.namespaces
         objects = [*worlds.surroundings(world, seats, spaces), *world.filled(seats, spaces)]
-        return [cell for cell in worlds.cells(objects, seats, world.claim) if cell.claim]
+        return [cell for cell in worlds.cells(objects, seats, world.claim) if cell.claim in claims]
 
     def _at_rest(self, cells: Sequence[Cell], when: str) -> None:
         """Raises ControlBroken where a pair is not open without policies."""
-        outcomes = self._ask([self._path(cell, self._rule(cell, agree=1), want=True) for cell in cells])
+        outcomes = (
+            self._ask([self._path(cell, self._rule(cell, agree=1), want=True) for cell in cells]) if cells else []
+        )
         wrong = [one for one in outcomes if not one.held]
         if wrong and isinstance(wrong[0].standing, Broken):
             raise wrong[0].standing.error
@@ -170,7 +181,10 @@ class InWorld(Session):
             raise ControlBroken(message.of_control(told, f"{when} {self.world.name}"), attempt.label, seen)
 
     def _stage(self, world: World, before: Mapping[Key, Verdict], *, decides: bool) -> list[Asked]:
-        """Bring it into force and ask every cell.  ``before``: what was so before an edit; ``decides``: it is the last."""
+        """Bring it into force and ask every cell.
+
+        ``before``: what was so before an edit; ``decides``: it is the last, and no control.
+        """
         cells, seats = self._cells(world), self.ground.seats
         self._show(world)
         changed = [cell for cell in cells if before.get(_key(cell), cell.expected) is not cell.expected]
@@ -179,14 +193,16 @@ class InWorld(Session):
             if unseen:
                 return unseen
         began = self.clock.monotonic() - self.ground.at
-        closed = self._asked([cell for cell in cells if cell.expected is Verdict.DENIED], held=decides)
+        agree = 0 if decides else 1
+        closed = self._asked([cell for cell in cells if cell.expected is Verdict.DENIED], agree=agree)
         if not before:
             rows = [one.outcome.standing.row for one in closed if isinstance(one.outcome.standing, Held)]
             seats.latency = max([seats.latency, *(began + row[0].at for row in rows)])
         rest = 2 * seats.latency - (self.clock.monotonic() - self.ground.at)
         if rest > 0:
             hold(lambda: True, bool, seconds=rest, every=rest, description="policies take effect", clock=self.clock)
-        return [*closed, *self._asked([cell for cell in cells if cell.expected is Verdict.ALLOWED])]
+        opened = [cell for cell in cells if cell.expected is Verdict.ALLOWED]
+        return [*closed, *self._asked(opened, agree=agree or OPEN)]
 
     def _again(self, world: World, different: Sequence[Asked]) -> None:
         """Ask cells that differ once more, from rest."""
@@ -216,7 +232,7 @@ class InWorld(Session):
         lost = {id(one.path) for one in outcomes[len(paths) :] if not one.held}
         for cell, outcome in zip(cells, outcomes, strict=False):
             beside = {id(ring[cell.source.node][0]), id(ring[cell.destination.node][1])}
-            if isinstance(outcome.standing, Wrong) and outcome.path.want and beside & lost:
+            if isinstance(outcome.standing, Wrong) and beside & lost:
                 outcome.standing = BrokenControl(outcome.standing.why)
         return [Asked(cell, outcome) for cell, outcome in zip(cells, outcomes, strict=False)]
 
@@ -262,7 +278,7 @@ class InWorld(Session):
         rule = self._between(source, target)
         if agree:
             return replace(rule, agree=agree, agree_span=0.0, hold=0.0)
-        if not held:
+        if not held:  # bystanders on both nodes stand beside each time-out, so that no outage looks like a denial
             return replace(rule, hold=0.0)
         udp = cell.protocol == "UDP"
         return rule.for_single_packets(self.timings.of(source.os).tcp_give_up) if udp else rule
@@ -324,9 +340,8 @@ class InWorld(Session):
 
     def _nonconformance(self, wrong: Sequence[Asked], reason: str, because: str) -> Nonconformance:
         so = f"{NOT_HONOURED}; " if reason == NOT_HONOURED else ""
-        error = Nonconformance(
-            self._told(wrong[0], f"{so}{wrong[0].by}", because, wrong[1:]), [seen for one in wrong for seen in one.outcome.seen]
-        )
+        seen = [seen for one in wrong for seen in one.outcome.seen]
+        error = Nonconformance(self._told(wrong[0], f"{so}{wrong[0].by}", because, wrong[1:]), seen)
         error.paths = [one.outcome.path.attempt for one in wrong]
         return error
 
@@ -341,7 +356,9 @@ class InWorld(Session):
             named = "; ".join(f"{each.outcome.label} expected {each.outcome.expected}" for each in also[:NAMED])
             further["also"] = f"{counted(len(also), 'other cell', 'other cells')}: {named}{more}"
         further["beside"] = "pods on both nodes that no policy selects connected all the while"
-        further["do"] = advice.open_path(attempt, outcome.seen) if outcome.path.want else advice.felix(attempt, one.side)
+        further["do"] = (
+            advice.open_path(attempt, outcome.seen) if outcome.path.want else advice.felix(attempt, one.side)
+        )
         further["replay"] = self.replay
         return message.connectivity(
             [one.cell.claim], attempt, expected=outcome.expected, because=f"{because}: {one.by}", seen=outcome.seen,
@@ -354,6 +371,10 @@ def differs(outcome: Outcome) -> bool:
     newest = outcome.seen[-AGREED:]
     agreed = len(newest) == AGREED and all(as_wanted(seen, not outcome.path.want) for seen in newest)
     return isinstance(outcome.standing, Wrong) and agreed
+
+
+def _nodes(cell: Cell) -> tuple[str, str]:
+    return cell.source.node, cell.destination.node
 
 
 def _key(cell: Cell) -> Key:

@@ -95,6 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     if not state.awake(config) or config.option.help:
         return
+    from conformance.plugin import worlds as each_world  # not for tests of the library
     from conformance.plugin.fixtures import (  # not for tests of the library
         disruption,
         reading,
@@ -105,7 +106,6 @@ def pytest_configure(config: pytest.Config) -> None:
         worker,
         worlds,
     )
-    from conformance.plugin import worlds as each_world  # not for tests of the library
 
     run_state = state.of(config)
     areas = (run, worker, traffic, worlds, reading, table, streams, disruption)

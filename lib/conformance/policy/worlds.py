@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformance.errors import UsageProblem
@@ -74,7 +74,7 @@ class World:
     relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Seats and namespaces that an edit gave other labels."""
     beside: tuple[str, ...] = ()
-    """Claims of the cells where they do not."""
+    """Claims of cells where they do not, wherever the seats are; other such cells are nobody's."""
 
     def edited(self) -> World:
         """As it is after its edit."""
@@ -170,10 +170,13 @@ def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator
 
 
 def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
-    """Every pair of seats at everything that is asked of it."""
+    """Everything that is asked: each seat with the first of each kind, which worlds speak of, in both directions."""
+    firsts: dict[tuple[str, str], Seat] = {}
+    for seat in seats:
+        firsts.setdefault((seat.space, seat.os), seat)
     for source in seats:
         for destination in seats:
-            if source is not destination:
+            if source is not destination and any(one in (source, destination) for one in firsts.values()):
                 yield from ((source, destination, at) for at in PORTS)
 
 
@@ -194,12 +197,21 @@ def _cell(oracle: Oracle, source: Seat, destination: Seat, at: tuple[str, int], 
         (pod,) = (one for one in oracle.world.at(address) if isinstance(one, Pod))
         switches = WINDOWS if seat.os == "windows" else PROMISE
         promised.append(oracle.explain(pod, way, sent))
-        documented.append(oracle.explain(pod, way, sent, switches))
+        documented.append(_named(oracle, pod, way, oracle.explain(pod, way, sent, switches)))
         departures |= oracle.departures(pod, way, sent, switches)
     both = of_way(promised), of_way(documented)
     whose = claim if both[0] is both[1] else min(switch.claim for switch in departures)
     whose = "" if Verdict.NOT_SAID in both else whose
     return Cell(source, destination, *at, *both, whose, (documented[0], documented[1]))
+
+
+def _named(oracle: Oracle, pod: Pod, way: Direction, decision: Decision) -> Decision:
+    """The decision; of the end of a tier with the policies that have no rule for it."""
+    if decision.policy or not decision.tier:
+        return decision
+    tier = next(one for one in oracle.in_force(pod, way) if one.tier.name == decision.tier)
+    said = f"no rule of {', '.join(policy.label for group in tier.groups for policy in group)} is about it"
+    return replace(decision, why="; ".join(filter(None, [said, decision.why])))
 
 
 def _pod(seat: Seat, namespace: str, labels: Mapping[str, str]) -> Obj:

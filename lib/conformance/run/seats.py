@@ -1,4 +1,4 @@
-"""The pods that worlds of policies are about, and bystanders that no world selects: one worker's, made when first asked.
+"""The pods that worlds of policies are about, and bystanders that no world selects: a worker's, made when first asked.
 
 One seat on each covered node in each of two namespaces that exist for it, and one bystander on each in a third.
 """
@@ -96,7 +96,9 @@ class Seats:
             account = worlds.ACCOUNT if (space, node.os) in worlds.SEATS_OF_ACCOUNT else ""
             wishes.append(Wish(role=f"{node.os}-seat", node=node, name=f"{space}-{node.os}-{number}", labels=own,
                                namespace=self.namespaces[space], account=account))  # fmt: skip
-        self._wishes.update(((space, node.name), wish) for space, wish in zip((*SPACES, BYSTANDERS), wishes, strict=True))
+        self._wishes.update(
+            ((space, node.name), wish) for space, wish in zip((*SPACES, BYSTANDERS), wishes, strict=True)
+        )
         try:
             there = self._deployer.deploy(wishes)
         except SuiteError as error:

@@ -1,4 +1,4 @@
-"""Worlds of policies: those that ship, or one that the user names, and what brings one into force at a worker's seats."""
+"""Worlds of policies: those that ship, or one that the user names, and what brings one into force at seats."""
 
 from __future__ import annotations
 

@@ -110,3 +110,12 @@ def test_applicability_is_asked_of_each_covered_node(claim: str, expected: set[s
     found = builds_of(catalog()[claim], mixed, Settings())
     assert set(found) == (expected or {NEW, f"{OLD} before .1432"})
     assert set(builds_of(catalog()["CONN-3"], mixed, Settings(cover=Cover(nodes=("b",))))) == {NEW}
+
+
+def test_a_decision_that_names_its_claim_counts_for_that_alone() -> None:
+    seen = [way(OLD, V.VIOLATED, claim="POL-1"), way(NEW, half="closed", claim="POL-1"), way(OLD, claim="XPOL-1")]
+    seen += [way(NEW, V.LIFTED, claim="XPOL-1")]
+    raised = Finding(V.VIOLATED, "it leaks")
+    assert told("POL-1", *seen, raised=raised).verdict is V.VIOLATED
+    assert told("XPOL-1", *seen, raised=raised).verdict is V.CONFIRMED
+    assert told("XPOL-1", *seen, raised=Finding(V.INCONCLUSIVE, "no pod")).verdict is V.INCONCLUSIVE
