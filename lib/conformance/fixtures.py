@@ -34,7 +34,6 @@ from conformance.expect.traffic import Expect
 from conformance.expect.underlay import Underlay
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.expect.witnesses import AclLists
-from conformance.expect.worlds import InWorld
 from conformance.facts.cluster_wide import ClusterWide
 from conformance.facts.ipam import IpamFacts
 from conformance.facts.linux_routes import LinuxRoutes
@@ -58,6 +57,7 @@ from conformance.pods.temporary_namespace import TemporaryNamespace
 from conformance.pods.unready import UnreadyServers
 from conformance.pods.webserver import WebServer
 from conformance.pods.worker_pods import Place, WorkerPods
+from conformance.run.in_world import InWorld
 from conformance.run.policies import Policy
 
 SourceOf = Callable[[PodPairs], ServiceSource]

@@ -207,6 +207,8 @@ def test_each_seat_is_asked_with_the_first_of_each_kind() -> None:
     firsts = {"a-linux-1", "b-linux-1", "a-windows-1", "b-windows-1"}
     pods = {seat.pod for seat in MANY}
     assert ways == {(one, other) for one in pods for other in pods if one != other and firsts & {one, other}}
+    asked = {(seat.pod, at) for source, destination, at in worlds.ways(MANY) for seat in (source, destination)}
+    assert asked == {(pod, at) for pod in pods for at in worlds.PORTS}
 
 
 def test_every_claim_of_worlds_has_one() -> None:

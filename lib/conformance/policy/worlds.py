@@ -12,6 +12,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 from conformance.errors import UsageProblem
@@ -19,7 +20,7 @@ from conformance.policy.oracle import fields
 from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
 from conformance.policy.oracle.policies import Direction
 from conformance.policy.oracle.rules import Packet
-from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switch
+from conformance.policy.oracle.switches import PROMISE, WINDOWS
 from conformance.policy.oracle.world import Pod
 from conformance.policy.oracle.world import World as Pods
 from conformance.policy.placeholders import Obj, fill
@@ -170,14 +171,17 @@ def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator
 
 
 def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
-    """Everything that is asked: each seat with the first of each kind, which worlds speak of, in both directions."""
+    """What is asked: everything between the first seats of each kind, which worlds speak of, and one port of each in
+    turn between them and the seats of other nodes, in both directions."""
     firsts: dict[tuple[str, str], Seat] = {}
     for seat in seats:
         firsts.setdefault((seat.space, seat.os), seat)
-    for source in seats:
-        for destination in seats:
-            if source is not destination and any(one in (source, destination) for one in firsts.values()):
-                yield from ((source, destination, at) for at in PORTS)
+    known = list(firsts.values())
+    pairs = [pair for pair in product(seats, repeat=2) if pair[0] is not pair[1] and any(one in known for one in pair)]
+    for number, (source, destination) in enumerate(pairs):
+        turn = number % len(PORTS)
+        both = source in known and destination in known
+        yield from ((source, destination, at) for at in (PORTS if both else PORTS[turn : turn + 1]))
 
 
 def packet(source: Seat, destination: Seat, protocol: str, port: int) -> Packet:
@@ -192,16 +196,18 @@ def _cell(oracle: Oracle, source: Seat, destination: Seat, at: tuple[str, int], 
         (source, sent.source, "egress"),
         (destination, sent.destination, "ingress"),
     )
-    promised, documented, departures = [], [], set[Switch]()
+    promised, documented, departing = [], [], []
     for seat, address, way in ends:
         (pod,) = (one for one in oracle.world.at(address) if isinstance(one, Pod))
         switches = WINDOWS if seat.os == "windows" else PROMISE
         promised.append(oracle.explain(pod, way, sent))
-        documented.append(_named(oracle, pod, way, oracle.explain(pod, way, sent, switches)))
-        departures |= oracle.departures(pod, way, sent, switches)
+        found = oracle.explain(pod, way, sent, switches) if switches else promised[-1]
+        documented.append(_named(oracle, pod, way, found))
+        departing.append((pod, way, sent, switches))
     both = of_way(promised), of_way(documented)
-    whose = claim if both[0] is both[1] else min(switch.claim for switch in departures)
-    whose = "" if Verdict.NOT_SAID in both else whose
+    if both[0] is not both[1]:
+        claim = min(switch.claim for end in departing for switch in oracle.departures(*end))
+    whose = "" if Verdict.NOT_SAID in both else claim
     return Cell(source, destination, *at, *both, whose, (documented[0], documented[1]))
 
 

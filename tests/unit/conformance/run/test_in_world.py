@@ -10,7 +10,6 @@ import pytest
 
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect.context import Context
-from conformance.expect.worlds import NOT_HONOURED, InWorld
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
@@ -18,6 +17,7 @@ from conformance.model.observation import Verdict as Seen
 from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.worlds import Seat, World
+from conformance.run.in_world import NOT_HONOURED, InWorld
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.network import ROUND_TRIP, Network
 from tests.unit.conformance.expect.stand_ins import workload
@@ -156,11 +156,16 @@ def test_what_is_not_so_again_from_rest_decides_nothing() -> None:
         judged(CLOSED, reads=lambda rig: rig.now if rig.clears else None)
 
 
-@pytest.mark.parametrize("reads", [lambda rig: None, lambda rig: rig.now], ids=["wrong", "right"])
-def test_where_a_bystander_is_dead_no_denial_is_believed(reads: Callable[[Rig], World | None]) -> None:
-    with pytest.raises(ControlBroken) as caught:
-        judged(CLOSED, reads=reads, dead=["c-linux"])
-    assert ("POL-1", "VIOLATED") not in verdicts(caught.value.rig)  # type: ignore[attr-defined]
+def test_where_a_bystander_is_dead_no_denial_is_believed() -> None:
+    with pytest.raises(ControlBroken):
+        judged(CLOSED, dead=["c-linux"])
+
+
+def test_nor_is_a_difference_beside_it() -> None:
+    with pytest.raises(Nonconformance) as caught:
+        judged(CLOSED, reads=lambda rig: None, dead=["c-linux"])
+    kept = caught.value.rig.kept  # type: ignore[attr-defined]
+    assert {str(one.verdict) for one in kept if one.source == "linux-1" and "closed" in one.halves} == {"INCONCLUSIVE"}
 
 
 def test_a_pair_that_is_not_open_at_rest_decides_nothing() -> None:

@@ -9,9 +9,8 @@ whole budget, and then looked for again from rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from conformance.catalog import catalog
 from conformance.errors import ControlBroken, Nonconformance
@@ -25,13 +24,14 @@ from conformance.expect.session import Session
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.decision import Decision, Half, Side, decisions_about
+from conformance.model.decision import Half, Side, decisions_about
 from conformance.model.endpoint import Target, Workload
 from conformance.model.explanation import Explanation
 from conformance.pods.roles import ECHO_PORT
 from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Verdict
-from conformance.policy.worlds import Cell, Seat, World
+from conformance.policy.worlds import Cell, World
+from conformance.run.worlds import Ground
 from conformance.timing import hold
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -43,51 +43,8 @@ NAMED = 4
 """Other cells that a message names."""
 OPEN = 2
 """Tries in a row that decide an open path after the barrier."""
-UNSURE = "it is neither as expected nor surely otherwise"
+UNSURE = "it is neither as expected nor surely otherwise, and from rest, too"
 NOT_HONOURED = "an edit is not honoured: from rest the same policies give what is expected"
-
-
-class Seats(Protocol):
-    """The pods that worlds are about."""
-
-    latency: float
-    """s.  The longest that a world's policies took to close a path; kept from world to world."""
-
-    @property
-    def namespaces(self) -> Mapping[str, str]:
-        """Space to the name of its namespace."""
-
-    @property
-    def seats(self) -> Sequence[Seat]: ...
-
-    @property
-    def bystanders(self) -> Mapping[str, Workload]:
-        """Node to the pod there that no world selects."""
-
-    def pod(self, seat: Seat) -> Workload:
-        """The pod that sits there."""
-
-    def taken(self) -> Iterable[Decision]:
-        """Let every seat have its pod; what is to be said of nodes that have none."""
-
-
-class Ground(Protocol):
-    """Brings worlds into force."""
-
-    at: float
-    """When the newest change was accepted (``time.monotonic``)."""
-
-    @property
-    def seats(self) -> Seats: ...
-
-    def show(self, world: World) -> str:
-        """Let exactly these objects be there; they are returned as YAML."""
-
-    def clear(self) -> None:
-        """Back to rest."""
-
-    def in_force(self) -> Sequence[str]:
-        """Names of what is there."""
 
 
 @dataclass(eq=False)
@@ -128,7 +85,7 @@ class InWorld(Session):
         Raises Nonconformance with the cell, what is expected of it by which rule, and what was seen; ControlBroken
         where pairs are not open at rest, or a difference was not there again; what probing and applying raise.
         """
-        self.context.keep(list(self.ground.seats.taken()))
+        self.context.keep(self.ground.seats.taken())
         stages = [self.world, self.world.edited()] if self.world.then else [self.world]
         self._at_rest(self._cells(self.world), "before the world")
         asked: list[Asked] = []
@@ -147,13 +104,15 @@ class InWorld(Session):
                 self._again(stage, different)
         finally:
             self.ground.clear()
-        closed = {_nodes(one.cell): one.cell for one in asked if one.cell.expected is Verdict.DENIED}
+        closed = {
+            (one.cell.source.node, one.cell.destination.node): one.cell
+            for one in asked
+            if one.cell.expected is Verdict.DENIED
+        }
         self._at_rest([one.cell for one in asked] if different else list(closed.values()), "after the world")
         opened = {_key(one.cell) for one in asked if one.outcome.held and one.outcome.path.want}
-        closed_once = [
-            one for one in past if past is not asked and not one.outcome.path.want and _key(one.cell) in opened
-        ]
-        self._say([*asked, *closed_once], because, edited=stage is not self.world)
+        past = [one for one in past if not one.outcome.path.want and _key(one.cell) in opened]  # which its edit opened
+        self._say([*asked, *past], because, edited=stage is not self.world)
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
@@ -166,10 +125,8 @@ class InWorld(Session):
 
     def _at_rest(self, cells: Sequence[Cell], when: str) -> None:
         """Raises ControlBroken where a pair is not open without policies."""
-        outcomes = (
-            self._ask([self._path(cell, self._rule(cell, agree=1), want=True) for cell in cells]) if cells else []
-        )
-        wrong = [one for one in outcomes if not one.held]
+        paths = [self._path(cell, self._rule(cell, agree=1), want=True) for cell in cells]
+        wrong = [one for one in self._ask(paths) if not one.held]
         if wrong and isinstance(wrong[0].standing, Broken):
             raise wrong[0].standing.error
         if wrong:
@@ -238,6 +195,8 @@ class InWorld(Session):
 
     def _ask(self, paths: Sequence[Path]) -> list[Outcome]:
         """How each path ends, unless pods or policies of others explain it."""
+        if not paths:
+            return []
         wanted = [path.attempt for path in paths if path.want]
         others.demand_open(self.context.others, wanted, all_needed=False)
         began, sources = self.clock.monotonic(), {path.attempt.source.uid: path.attempt.source.os for path in paths}
@@ -327,10 +286,8 @@ class InWorld(Session):
         outcome, again = one.outcome, one.again
         if outcome.held:
             return ClaimVerdict.CONFIRMED, f"{because}: {one.by}"
-        if again is None or not (differs(again) or again.held):
+        if again is None or not (differs(again) or (again.held and edited)):
             return ClaimVerdict.INCONCLUSIVE, f"{UNSURE}: {outcome.reason(because)}"
-        if again.held and not edited:
-            return ClaimVerdict.INCONCLUSIVE, f"it was not so again from rest: {outcome.reason(because)}"
         kind = catalog()[one.cell.claim].kind
         if one.cell.promised is not one.cell.expected and kind is ClaimKind.LIMITATION:
             state = one.cell.promised.value
@@ -356,9 +313,7 @@ class InWorld(Session):
             named = "; ".join(f"{each.outcome.label} expected {each.outcome.expected}" for each in also[:NAMED])
             further["also"] = f"{counted(len(also), 'other cell', 'other cells')}: {named}{more}"
         further["beside"] = "pods on both nodes that no policy selects connected all the while"
-        further["do"] = (
-            advice.open_path(attempt, outcome.seen) if outcome.path.want else advice.felix(attempt, one.side)
-        )
+        further["do"] = advice.felix(attempt, one.side)
         further["replay"] = self.replay
         return message.connectivity(
             [one.cell.claim], attempt, expected=outcome.expected, because=f"{because}: {one.by}", seen=outcome.seen,
@@ -371,10 +326,6 @@ def differs(outcome: Outcome) -> bool:
     newest = outcome.seen[-AGREED:]
     agreed = len(newest) == AGREED and all(as_wanted(seen, not outcome.path.want) for seen in newest)
     return isinstance(outcome.standing, Wrong) and agreed
-
-
-def _nodes(cell: Cell) -> tuple[str, str]:
-    return cell.source.node, cell.destination.node
 
 
 def _key(cell: Cell) -> Key:
