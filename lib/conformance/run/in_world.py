@@ -10,7 +10,7 @@ whole budget, and then looked for again from rest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from conformance.catalog import catalog
 from conformance.errors import ControlBroken, Nonconformance
@@ -77,7 +77,6 @@ class InWorld(Session):
     world: World
     replay: str
     """The command that replays it."""
-    _shown: list[str] = field(default_factory=list)
 
     def holds(self, *, because: str) -> None:
         """Every pair of seats is open or closed as the oracle says, at rest and after the world's edit.
@@ -90,8 +89,8 @@ class InWorld(Session):
         self._at_rest(self._cells(self.world), "before the world")
         asked: list[Asked] = []
         past: list[Asked] = []
+        before: dict[Key, Verdict] = {}
         try:
-            before: dict[Key, Verdict] = {}
             for stage in stages:
                 asked = self._stage(stage, before, decides=stage is stages[-1])
                 if not all(one.outcome.held for one in asked):
@@ -170,20 +169,17 @@ class InWorld(Session):
 
     def _show(self, world: World) -> None:
         self.context.attach("policies in force", self.ground.show(world))
-        self._shown[:] = self.ground.in_force()
 
     def _asked(self, cells: Sequence[Cell], *, agree: int = 0, held: bool = False) -> list[Asked]:
         """Ask cells beside bystanders; ``agree``: tries that are enough, at once; ``held``: denials have to last."""
         if not cells:
             return []
-        paths = []
+        ring, paths = self._witnesses(), []
         for cell in cells:
             rule = self._rule(cell, agree=agree, held=held)
             paths.append(self._path(cell, rule, want=cell.expected is Verdict.ALLOWED))
-        ring = self._witnesses()
-        for cell, path in zip(cells, paths, strict=True):
-            if not path.want:
-                path.controls = ((ring[cell.source.node][0],), (ring[cell.destination.node][1],))
+            if not paths[-1].want:
+                paths[-1].controls = ((ring[cell.source.node][0],), (ring[cell.destination.node][1],))
         witnesses = list({id(path): path for pair in ring.values() for path in pair}.values())
         outcomes = self._ask([*paths, *witnesses])
         lost = {id(one.path) for one in outcomes[len(paths) :] if not one.held}
@@ -201,20 +197,14 @@ class InWorld(Session):
         others.demand_open(self.context.others, wanted, all_needed=False)
         began, sources = self.clock.monotonic(), {path.attempt.source.uid: path.attempt.source.os for path in paths}
         rows = {path.attempt.source.uid: path.rule.span for path in paths if not path.want}
+        patience = {uid: self.timings.of(system) for uid, system in sources.items()}
         standings = ask(
-            self.prober.asking(),
-            paths,
-            cadence={
-                uid: max(self.timings.of(system).poll_every, rows.get(uid, 0.0) / AGREED)
-                for uid, system in sources.items()
-            },
-            agreeing={uid: self.timings.of(system).agree_every for uid, system in sources.items()},
+            self.prober.asking(), paths, clock=self.clock, about_denial=True, machine=self.context.machine,
+            cadence={uid: max(one.poll_every, rows.get(uid, 0.0) / AGREED) for uid, one in patience.items()},
+            agreeing={uid: one.agree_every for uid, one in patience.items()},
             settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
-            clock=self.clock,
-            about_denial=True,
-            machine=self.context.machine,
             lost=lambda several: vet.lost(self, several),
-        )
+        )  # fmt: skip
         outcomes = [Outcome(path, standing, False) for path, standing in zip(paths, standings, strict=True)]
         late.excuse(self, outcomes, began)
         vet.look_after_pods(self, outcomes)
@@ -273,10 +263,14 @@ class InWorld(Session):
         if wrong or unsure:
             self.context.attach("matrix", table([one.outcome for one in asked]))
         if wrong:
-            raise self._nonconformance([one for one, _ in wrong], wrong[0][1], because)
-        for one in unsure:
-            if isinstance(one.outcome.standing, Broken):
-                raise one.outcome.standing.error
+            (first, reason), also = wrong[0], [one for one, _ in wrong[1:]]
+            so = f"{NOT_HONOURED}; {first.by}" if reason == NOT_HONOURED else first.by
+            every = [seen for one, _ in wrong for seen in one.outcome.seen]
+            error = Nonconformance(self._told(first, so, because, also), every)
+            error.paths = [one.outcome.path.attempt for one, _ in wrong]
+            raise error
+        for error in (one.outcome.standing.error for one in unsure if isinstance(one.outcome.standing, Broken)):
+            raise error
         if unsure:
             told = self._told(unsure[0], UNSURE, because)
             raise ControlBroken(told, unsure[0].outcome.label, unsure[0].outcome.seen)
@@ -295,17 +289,10 @@ class InWorld(Session):
             return verdict, f"{outcome.label} is {state}, as policies promise, although it is documented not to be"
         return ClaimVerdict.VIOLATED, NOT_HONOURED if again.held else f"{outcome.reason(because)}: {one.by}"
 
-    def _nonconformance(self, wrong: Sequence[Asked], reason: str, because: str) -> Nonconformance:
-        so = f"{NOT_HONOURED}; " if reason == NOT_HONOURED else ""
-        seen = [seen for one in wrong for seen in one.outcome.seen]
-        error = Nonconformance(self._told(wrong[0], f"{so}{wrong[0].by}", because, wrong[1:]), seen)
-        error.paths = [one.outcome.path.attempt for one in wrong]
-        return error
-
     def _told(self, one: Asked, so: str, because: str, also: Sequence[Asked] = ()) -> Explanation:
         """The whole message about one cell."""
         outcome, attempt = one.outcome, one.outcome.path.attempt
-        further = {"world": f"{self.world.name}: {', '.join(self._shown)}"}
+        further = {"world": f"{self.world.name} (its policies are attached)"}
         if one.again:
             further["from rest"] = message.summary(one.again.seen)
         if also:

@@ -35,9 +35,6 @@ class OnFile:
     world: World
     path: Path
 
-    def __str__(self) -> str:
-        return self.world.name
-
     @property
     def part(self) -> str:
         """The part of its claims that it decides: ``world: order of policies``."""
@@ -126,7 +123,7 @@ class Ground:
         return manifest.dump(filled)
 
     def clear(self) -> None:
-        """Back to rest.  Raises what came first, and leaves nothing that could go."""
+        """Back to rest.  Raises what came first, once everything is gone that could go."""
         errors: list[SuiteError] = []
         for target in sorted(self._there, key=lambda target: target.kind == LAST):
             try:
@@ -134,13 +131,8 @@ class Ground:
             except SuiteError as error:
                 errors.append(error)
         self._relabel(None)
-        self.at = time.monotonic()
         if errors:
             raise errors[0]
-
-    def in_force(self) -> list[str]:
-        """Names of what is there."""
-        return [target.label for target in self._there]
 
     def _apply(self, target: ObjectRef, obj: Obj) -> None:
         why = "a world's policy"
@@ -166,27 +158,15 @@ class Ground:
 
     def _relabel(self, world: World | None) -> None:
         """Give seats and namespaces the labels that the world gives them, and all others those at rest."""
-        said = world.relabelled if world else {}
-        for target, name, rest in self._labelled():
-            wanted, now = said.get(name, rest), self._labels.get(target, rest)
-            if wanted == now:
-                continue
-            self._labels[target] = wanted
-            patch = dict.fromkeys(now, None) | dict(wanted)
-            self.changes.patch(target, {"metadata": {"labels": patch}}, "a label that a world's policy selects")
-
-    def _labelled(self) -> list[tuple[ObjectRef, str, Mapping[str, str]]]:
-        """What a world may give other labels: with the name by which it calls that, and the labels at rest."""
-        spaces = [
-            (ObjectRef(api_version="v1", kind="Namespace", name=self.seats.namespaces[space]), space, rest)
-            for space, rest in worlds.NAMESPACE_LABELS.items()
-        ]
-        pods = [
-            (
-                ObjectRef(api_version="v1", kind="Pod", name=seat.pod, namespace=self.seats.namespaces[seat.space]),
-                f"{seat.space}.{seat.os}",
-                worlds.SEAT_LABELS[seat.space, seat.os],
-            )
-            for seat in self.seats.seats
-        ]
-        return [*spaces, *pods]
+        said, names = world.relabelled if world else {}, self.seats.namespaces
+        several = [("Namespace", names[space], None, space, rest) for space, rest in worlds.NAMESPACE_LABELS.items()]
+        for seat in self.seats.seats:
+            kind, rest = f"{seat.space}.{seat.os}", worlds.SEAT_LABELS[seat.space, seat.os]
+            several.append(("Pod", seat.pod, names[seat.space], kind, rest))
+        for kind, name, namespace, called, rest in several:
+            target = ObjectRef(api_version="v1", kind=kind, name=name, namespace=namespace)
+            wanted, now = said.get(called, rest), self._labels.get(target, rest)
+            if wanted != now:
+                self._labels[target] = wanted
+                patch = {"metadata": {"labels": dict.fromkeys(now) | dict(wanted)}}
+                self.changes.patch(target, patch, "a label that a world's policy selects")

@@ -84,9 +84,6 @@ class Rig(Network):
         self.clears += self.now is not None
         self.now, self.shown = None, []
 
-    def in_force(self) -> list[str]:
-        return [world.name for world in self.shown[-1:]]
-
     def outcome(self, attempt: Attempt, begun: float) -> tuple[float, Seen]:
         assert attempt.target is not None
         passes, world = attempt.source.pod not in self.dead, self.reads(self)
