@@ -114,7 +114,9 @@ def add_options(parser: pytest.Parser) -> None:
     claims.addoption(
         "--claim", metavar="ID", action="append", default=[], help="run only tests of this claim (repeatable)"
     )
-    claims.addoption("--world", metavar="FILE", help="run only this world of policies, or edit of one (docs/policy.md)")
+    claims.addoption(
+        "--world", metavar="FILE", help="run only this world of policies, or those of a folder (docs/policy.md)"
+    )
     claims.addoption(
         "--smoke", action="store_true", help="run only a quick check of every node: agent, exec, image pull, one path"
     )

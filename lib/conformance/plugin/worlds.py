@@ -1,4 +1,4 @@
-"""Tests of worlds of policies: one for each world that ships, or for the file that ``--world`` names."""
+"""Tests of worlds of policies: one for each world that ships, or for the file or folder that ``--world`` names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from _pytest.mark import ParameterSet
 from conformance.errors import UsageProblem
 from conformance.marks import verifies
 from conformance.plugin import state
-from conformance.run.worlds import OnFile, on_file, shipped
+from conformance.run.worlds import OnFile, in_folder, shipped
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -20,11 +20,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     edits, named = mark.kwargs["edits"], metafunc.config.option.world
     try:
-        found = [one for one in [on_file(Path(named).resolve())] if bool(one.world.then) is edits] if named else None
-        several = shipped(edits=edits) if found is None else found
-        metafunc.parametrize("world", [_parameter(one) for one in several], indirect=True)
+        several = in_folder(Path(named).resolve()) if named else shipped(edits=edits)
     except UsageProblem as problem:
         raise pytest.UsageError(str(problem)) from None
+    found = [_parameter(one) for one in several if bool(one.world.then) is edits]
+    metafunc.parametrize("world", found, indirect=True)
 
 
 def _parameter(one: OnFile) -> ParameterSet:

@@ -25,7 +25,7 @@ FOLDER = product.root() / "suites" / "policy" / "worlds"
 BY_NAME = ("kubernetes.io/metadata.name",)
 """The label of namespaces by which a cluster-scoped policy of a world has to name its own."""
 FIRST, LAST = ("Tier", "NetworkSet", "Service"), "Tier"
-"""Kinds that others refer to, and the one that goes when nothing refers to it any more."""
+"""Kinds that others refer to, and the one that goes last."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,12 @@ class OnFile:
 
 def shipped(*, edits: bool) -> list[OnFile]:
     """The worlds that the suite has, or its edits of worlds, by name."""
-    return [on_file(path) for path in sorted((FOLDER / "edits" if edits else FOLDER).glob("*.yaml"))]
+    return in_folder(FOLDER / "edits" if edits else FOLDER)
+
+
+def in_folder(path: Path) -> list[OnFile]:
+    """The worlds of a folder by name, or that of a file.  Raises UsageProblem."""
+    return [on_file(one) for one in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
 
 
 @cache
