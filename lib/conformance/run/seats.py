@@ -8,7 +8,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from conformance.errors import EnvironmentBroken, MissingCapability, SuiteError, first_line
+from conformance.errors import MissingCapability, SuiteError, first_line
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, decision_on
 from conformance.model.endpoint import Workload
@@ -20,6 +20,7 @@ from conformance.policy.worlds import SPACES, Seat
 
 BYSTANDERS = "c"
 """The space of pods that no world selects."""
+VERDICTS = (ClaimVerdict.INCONCLUSIVE, ClaimVerdict.NOT_RUN)
 
 
 class Seats:
@@ -75,7 +76,8 @@ class Seats:
                 raise next(error for node, error in self._failed.values() if node.os == os)
         self._again()
         return [
-            decision_on(node, _verdict(error), first_line(error), "behaviour") for node, error in self._failed.values()
+            decision_on(node, VERDICTS[isinstance(error, MissingCapability)], first_line(error), "behaviour")
+            for node, error in self._failed.values()
         ]
 
     def _prepare(self) -> None:
@@ -115,8 +117,3 @@ class Seats:
         for key, pod in self._pods.items():
             if pod.uid in wrong:
                 self._pods[key] = self._deployer.again(self._wishes[key], wrong[pod.uid])
-
-
-def _verdict(error: SuiteError) -> ClaimVerdict:
-    lacks = isinstance(error, MissingCapability) and not isinstance(error, EnvironmentBroken)
-    return ClaimVerdict.NOT_RUN if lacks else ClaimVerdict.INCONCLUSIVE
