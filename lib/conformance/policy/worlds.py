@@ -25,8 +25,6 @@ from conformance.policy.oracle.world import Pod
 from conformance.policy.oracle.world import World as Pods
 from conformance.policy.placeholders import Obj, fill
 
-CALICO = "projectcalico.org/"
-"""Group of Calico's kinds."""
 SPACES = ("a", "b")
 SYSTEMS = ("linux", "windows")
 NAMESPACE_LABELS = {"a": {"team": "a"}, "b": {"team": "b"}}

@@ -19,12 +19,13 @@ from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
 from conformance.policy import worlds
 from conformance.policy.worlds import World
+from conformance.run.policies import GROUP
 from conformance.run.seats import Seats
 
 FOLDER = product.root() / "suites" / "policy" / "worlds"
 BY_NAME = ("kubernetes.io/metadata.name",)
 """The label of namespaces by which a cluster-scoped policy of a world has to name its own."""
-FIRST, LAST = ("Tier", "NetworkSet", "Service"), "Tier"
+FIRST, LAST = (guard.TIER, "NetworkSet", "Service"), guard.TIER
 """Kinds that others refer to, and the one that goes last."""
 
 
@@ -140,19 +141,18 @@ class Ground:
             raise errors[0]
 
     def _apply(self, target: ObjectRef, obj: Obj) -> None:
-        why = "a world's policy"
         self._there[target] = obj  # before it is made: its answer may be lost
         try:
-            if target.api_version.startswith(worlds.CALICO):
-                self.calico().apply(obj, why, namespace=target.namespace)
+            if target.api_version.startswith(GROUP):
+                self.calico().apply(obj, "a world's policy", namespace=target.namespace)
             else:
-                self.changes.apply(obj, why, namespace=target.namespace)
+                self.changes.apply(obj, "a world's policy", namespace=target.namespace)
         except MissingCapability:
             del self._there[target]
             raise
 
     def _remove(self, target: ObjectRef) -> None:
-        if target.api_version.startswith(worlds.CALICO):
+        if target.api_version.startswith(GROUP):
             self.calico().delete(target, "its world is over")
         else:
             self.changes.delete(target, "its world is over")
