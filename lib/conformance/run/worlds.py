@@ -164,7 +164,8 @@ class Ground:
     def _relabel(self, world: World | None) -> None:
         """Give seats and namespaces the labels that the world gives them, and all others those at rest."""
         said, names = world.relabelled if world else {}, self.seats.namespaces
-        several = [("Namespace", names[space], None, space, rest) for space, rest in worlds.NAMESPACE_LABELS.items()]
+        several: list[tuple[str, str, str | None, str, Mapping[str, str]]] = []
+        several += [("Namespace", names[space], None, space, rest) for space, rest in worlds.NAMESPACE_LABELS.items()]
         for seat in self.seats.seats:
             kind, rest = f"{seat.space}.{seat.os}", worlds.SEAT_LABELS[seat.space, seat.os]
             several.append(("Pod", seat.pod, names[seat.space], kind, rest))
