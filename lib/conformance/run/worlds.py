@@ -167,8 +167,8 @@ class Ground:
         several: list[tuple[str, str, str | None, str, Mapping[str, str]]] = []
         several += [("Namespace", names[space], None, space, rest) for space, rest in worlds.NAMESPACE_LABELS.items()]
         for seat in self.seats.seats:
-            kind, rest = f"{seat.space}.{seat.os}", worlds.SEAT_LABELS[seat.space, seat.os]
-            several.append(("Pod", seat.pod, names[seat.space], kind, rest))
+            own = worlds.SEAT_LABELS[seat.space, seat.os]
+            several.append(("Pod", seat.pod, names[seat.space], f"{seat.space}.{seat.os}", own))
         for kind, name, namespace, called, rest in several:
             target = ObjectRef(api_version="v1", kind=kind, name=name, namespace=namespace)
             wanted, now = said.get(called, rest), self._labels.get(target, rest)
