@@ -60,6 +60,7 @@ from conformance.pods.temporary_namespace import TemporaryNamespace
 from conformance.pods.unready import UnreadyServers
 from conformance.pods.webserver import WebServer
 from conformance.pods.worker_pods import Place, WorkerPods
+from conformance.run.in_world import InWorld
 from conformance.run.policies import Policy
 
 SourceOf = Callable[[PodPairs], ServiceSource]
@@ -83,6 +84,7 @@ __all__ = [
     "Felix",
     "FelixRuns",
     "Fragments",
+    "InWorld",
     "IpamFacts",
     "KnownIssue",
     "KubeProxy",

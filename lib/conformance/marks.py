@@ -123,6 +123,14 @@ def begins_early() -> pytest.MarkDecorator:
     return pytest.mark.begins_early
 
 
+def each_world(*, edits: bool = False) -> pytest.MarkDecorator:
+    """The ``world`` fixture is each world of policies in turn that ships at rest, or each with an edit.
+
+    A world says which claims it decides, and its name is the part.
+    """
+    return pytest.mark.each_world(edits=edits)
+
+
 def directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
     """Parameters ``client_os`` and ``server_os`` in all four directions, with ids like ``linux-to-windows``.
 

@@ -109,6 +109,72 @@ def of_namesakes(policy: Any, spec: Written) -> Any:
     return replace(policy, selector=parse(spec["selector"])) if reaches else policy
 
 
+def rules(made: Callable[[Written], Iterable[Written]]) -> Callable[[Written, str], Written]:
+    """Each rule is taken for others, or for none."""
+    return lambda spec, _: _with_rules(spec, made)
+
+
+def peers(changed: Callable[[Written], Written]) -> Callable[[Written, str], Written]:
+    """Both ends of each rule are taken for others."""
+    return lambda spec, _: _with_peers(spec, changed)
+
+
+def _without(given: Written, *keys: str) -> Written:
+    return {key: value for key, value in given.items() if key not in keys}
+
+
+def listed(made: Callable[[list[Written]], list[Written]]) -> Callable[[Written, str], Written]:
+    """The rules of each direction, as a list, are taken for another."""
+    return lambda spec, _: {**spec, **{way: made(list(spec[way])) for way in ("ingress", "egress") if spec.get(way)}}
+
+
+def selectors(text: Callable[[str], str]) -> Callable[[Written, str], Written]:
+    """The texts of a policy's selectors, and of its rules', are taken for others."""
+
+    def of(given: Written) -> Written:
+        return {
+            key: text(value) if key.lower().endswith("selector") and value else value for key, value in given.items()
+        }
+
+    return lambda spec, _: _with_peers(of(spec), of)
+
+
+def egress_of_global_lost(spec: Written, namespace: str) -> Written:
+    """A policy without a namespace has no rules for egress."""
+    return spec if namespace else _without(spec, "egress")
+
+
+def orders_reversed(spec: Written, _: str) -> Written:
+    """The higher order goes first."""
+    return spec if spec.get("order") is None else {**spec, "order": -spec["order"]}
+
+
+WORDS: dict[str, Callable[[Written, str], Written]] = {
+    "log-allows": rules(lambda rule: [{**rule, "action": "Allow"} if rule["action"] == "Log" else rule]),
+    "nets-beside-selectors-ignored": peers(lambda peer: _without(peer, "nets") if peer.get("selector") else peer),
+    "sources-of-egress-ignored": lambda spec, _: {
+        **spec, "egress": [_without(rule, "source") for rule in spec.get("egress") or ()],
+    },
+    "either-means-both": selectors(lambda text: text.replace("||", "&&")),
+    "egress-of-global-policies-lost": egress_of_global_lost,
+    "orders-reversed": orders_reversed,
+    "pass-allows": rules(lambda rule: [{**rule, "action": "Allow"} if rule["action"] == "Pass" else rule]),
+    "first-net-only": peers(lambda peer: {**peer, "nets": peer["nets"][:1]} if peer.get("nets") else peer),
+    "starts-with-means-equals": selectors(lambda text: text.replace("starts with", "==")),
+    "source-ports-ignored": rules(
+        lambda rule: [{**rule, "source": _without(rule.get("source") or {}, "ports", "notPorts")}]
+    ),
+    "last-rule-first": listed(lambda several: several[::-1]),
+    "first-rule-only": listed(lambda several: several[:1]),
+    "selectors-of-accounts-ignored": lambda spec, _: _without(spec, "serviceAccountSelector"),
+    "numbers-of-protocols-mean-any": rules(
+        lambda rule: [_without(rule, "protocol") if isinstance(rule.get("protocol"), int) else rule]
+    ),
+    "contains-means-equals": selectors(lambda text: text.replace("contains", "==")),
+}  # fmt: skip
+"""Ways to misread what a policy says, each shown by a world of policies."""
+
+
 def updates(method: str, patched: Callable[..., None]) -> None:
     """Felix makes something else of an update: ``patched`` gets the true method, the graph and the update."""
     from hybridlab.policy.resolve import Graph
@@ -303,6 +369,7 @@ PATCHES: dict[str, Callable[[], None]] = {
     "written all-pods-nobody": partial(written, all_pods_nobody),
     "written untracked-at-pods": partial(written, untracked_at_pods),
     "written of-namesakes": partial(written, lambda spec, _: spec, of_namesakes),
+    **{f"written {name}": partial(written, way) for name, way in WORDS.items()},
     "updates namespace-labels-stay": partial(updates, "set_namespace", namespace_labels_stay),
     "updates namesakes-collide": partial(updates, "set_policy", namesakes_collide),
     "updates edits-ignored": partial(updates, "set_policy", edits_ignored),

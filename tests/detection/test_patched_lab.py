@@ -24,7 +24,7 @@ from hybridlab.policy.policy import Policy, from_calico
 from hybridlab.policy.release import Release
 from hybridlab.policy.resolve import Graph, PodFacts
 from hybridlab.policy.selectors import parse
-from tests.detection.patched_lab import PATCHES
+from tests.detection.patched_lab import PATCHES, WORDS
 
 CHANGES = {
     "written either-selector": "rules of a peer with two selectors",
@@ -34,6 +34,7 @@ CHANGES = {
     "written all-pods-nobody": "whether an empty selector selects a pod",
     "written untracked-at-pods": "whether an untracked policy is for pods",
     "written of-namesakes": "whether a policy selects a namesake",
+    **{f"written {name}": "what a global policy of many words says" for name in WORDS},
     "updates namespace-labels-stay": "whom a namespace's new label makes a member",
     "updates namesakes-collide": "policies of a pod when another namespace has one of its name",
     "updates edits-ignored": "rules of an edited policy",
@@ -51,6 +52,7 @@ CHANGES = {
 }
 """Patch to the answer that it changes."""
 AT_MOST = 12
+NET, OTHER = "192.0.2.0/25", "192.0.2.128/25"
 OURS, OTHERS = "calico-demo-a", "calico-demo-b"
 Answers = dict[str, Any]
 
@@ -78,7 +80,7 @@ def _answers_with(patch: str) -> Answers:
 
 def answers() -> Answers:
     """What the lab's own code makes of a small world."""
-    return _of_written() | _of_updates() | _of_nodes() | _of_clocks()
+    return _of_written() | _of_words() | _of_updates() | _of_nodes() | _of_clocks()
 
 
 def _of_clocks() -> Answers:
@@ -109,6 +111,27 @@ def _of_written() -> Answers:
         "whether another value matches what has none": parse("c not in {'b'}").matches({"a": "b"}),
         "what a negation matches": [parse(text).matches({"a": "b"}) for text in ("a not in {'b'}", "!has(a)")],
     }
+
+
+def _of_words() -> Answers:
+    """All of one policy, in which each word stands that a patch takes for another."""
+    first = {
+        "action": "Log",
+        "protocol": 17,
+        "source": {"selector": "y == 'a' || z contains 'b'", "nets": [NET, OTHER]},
+    }
+    then = {"action": "Pass", "protocol": "TCP", "source": {"selector": "y starts with 'a'", "ports": [1]}}
+    both = [first, then, {"action": "Allow"}]
+    spec = {"order": 3, "selector": "has(x)", "serviceAccountSelector": "has(may)", "types": ["Ingress", "Egress"]}
+    given = {
+        "kind": "GlobalNetworkPolicy",
+        "metadata": {"name": "p"},
+        "spec": {**spec, "ingress": both, "egress": both},
+    }
+    read = from_calico(given)
+    assert read is not None
+    bare = [[replace(rule, written={}) for rule in listed] for listed in (read.ingress, read.egress)]
+    return {"what a global policy of many words says": [read.order, str(read.selector), *map(str, bare)]}
 
 
 def _of_updates() -> Answers:

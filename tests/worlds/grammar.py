@@ -64,7 +64,7 @@ SERVICES = tuple(
         "metadata": {"name": "echo", "namespace": "${b}"},
         "spec": {"selector": chosen, "ports": [{"port": 8080, "protocol": protocol}]},
     }
-    for chosen in ({"y": "1"}, {"x": "13"}, {"app": "seat"})
+    for chosen in ({"y": "1"}, {"x": "13"}, {"seat": "yes"})
     for protocol in ("TCP", "UDP")
 )
 

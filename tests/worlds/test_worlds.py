@@ -16,11 +16,12 @@ import yaml
 
 from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Verdict
-from conformance.policy.worlds import World
+from conformance.policy.worlds import SPACES, SYSTEMS, Seat, World
+from conformance.run.worlds import unlimited
 from tests.worlds.choose import FEATURES, TWICE, edit_shown, objects_of, pairs, shown
 from tests.worlds.mutants import MUTANTS
 from tests.worlds.rules import edit_problems, problems
-from tests.worlds.seats import NAMESPACES, SEATS, around
+from tests.worlds.seats import NAMESPACES, RUN, SEATS, around
 from tests.worlds.staleness import STALE
 
 FOLDER = Path(__file__).parents[2] / "suites" / "policy" / "worlds"
@@ -141,6 +142,73 @@ def test_most_pairs_of_features_are_in_a_world() -> None:
     there = {pair for path in FILES.values() for pair in pairs(read(path)[0].objects)}
     missing = {pair for pair in combinations(sorted(FEATURES), 2) if pair not in there}
     assert len(missing) <= MISSING_PAIRS
+
+
+MANY = tuple(
+    Seat(space, system, f"{system}-{node}", f"{space}-{system}-{node}", f"10.{place}.{node}.{10 + number}")
+    for place, system in enumerate(SYSTEMS)
+    for node in (1, 2, 3)
+    for number, space in enumerate(SPACES)
+)
+"""The seats of a cluster with three nodes of each system."""
+WITHOUT_TESTS = {"XPOL-1", "XPOL-4"}
+"""Claims of limitations of which no test says anything yet."""
+
+
+@pytest.mark.parametrize("path", [*FILES.values(), *EDITS.values()], ids=lambda path: path.stem)
+def test_a_world_names_the_other_claims_of_its_cells_wherever_its_seats_are(path: Path) -> None:
+    world, _ = read(path)
+    per_node: list[set[str]] = []
+    for seats in (SEATS, MANY):
+        last = world.edited() if world.then else world
+        objects = [*worlds.surroundings(last, seats, NAMESPACES), *last.filled(seats, NAMESPACES)]
+        cells = list(worlds.cells(objects, seats, last.claim))
+        nodes = {seat.node for seat in seats if seat.os == "windows"}
+        per_node += [
+            {cell.claim for cell in cells if node in (cell.source.node, cell.destination.node)} for node in nodes
+        ]
+    assert set(world.beside) == set.intersection(*per_node) - {world.claim, ""} - WITHOUT_TESTS
+
+
+@pytest.mark.parametrize("path", [*FILES.values(), *EDITS.values()], ids=lambda path: path.stem)
+def test_a_world_is_about_its_own_seats_alone(path: Path) -> None:
+    world, _ = read(path)
+    for stage in (world, world.edited()):
+        assert [unlimited(obj, list(NAMESPACES.values())) for obj in stage.filled(SEATS, NAMESPACES)] == [""] * len(
+            stage.objects
+        )
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        f"calico-conformance/run == '{RUN}'",
+        f"kubernetes.io/metadata.name == 'calico-demo-{RUN}-gw1-world-a'",
+        f"kubernetes.io/metadata.name in {{'{NAMESPACES['a']}', 'calico-demo-{RUN}-main-c'}}",
+        f"projectcalico.org/name == '{NAMESPACES['a']}'",
+        "team == 'a'",
+        "",
+    ],
+)
+def test_a_global_policy_by_anything_but_the_names_of_its_own_namespaces_is_refused(selector: str) -> None:
+    policy = {"kind": "GlobalNetworkPolicy", "metadata": {"name": "p"}, "spec": {"namespaceSelector": selector}}
+    assert "does not name the world's own namespaces" in unlimited(policy, list(NAMESPACES.values()))
+
+
+def test_an_object_elsewhere_is_refused() -> None:
+    policy = {"kind": "NetworkPolicy", "metadata": {"name": "p", "namespace": "default"}, "spec": {}}
+    assert "none of the world's" in unlimited(policy, list(NAMESPACES.values()))
+    cluster_wide = {"kind": "GlobalNetworkSet", "metadata": {"name": "s"}, "spec": {}}
+    assert "nothing cluster-scoped" in unlimited(cluster_wide, list(NAMESPACES.values()))
+
+
+def test_each_seat_is_asked_with_the_first_of_each_kind() -> None:
+    ways = {(source.pod, destination.pod) for source, destination, _ in worlds.ways(MANY)}
+    firsts = {"a-linux-1", "b-linux-1", "a-windows-1", "b-windows-1"}
+    pods = {seat.pod for seat in MANY}
+    assert ways == {(one, other) for one in pods for other in pods if one != other and firsts & {one, other}}
+    asked = {(seat.pod, at) for source, destination, at in worlds.ways(MANY) for seat in (source, destination)}
+    assert asked == {(pod, at) for pod in pods for at in worlds.PORTS}
 
 
 def test_every_claim_of_worlds_has_one() -> None:

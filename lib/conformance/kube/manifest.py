@@ -17,18 +17,23 @@ _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 def load(path: Path) -> list[Obj]:
     """The objects of a YAML file, in order.  Raises UsageProblem with file and line."""
+    documents = read(path)
+    for document in documents:
+        if not isinstance(document, dict) or not {"apiVersion", "kind", "metadata"} <= document.keys():
+            raise UsageProblem(f"manifest {path}: a document is no Kubernetes object")
+    return documents
+
+
+def read(path: Path) -> list[Any]:
+    """The documents of a YAML file, in order, whatever they are.  Raises UsageProblem with file and line."""
     try:
-        documents = [item for item in yaml.load_all(path.read_text(), _LOADER) if item is not None]
+        return [item for item in yaml.load_all(path.read_text(), _LOADER) if item is not None]
     except OSError as error:
         raise UsageProblem(f"manifest {path} cannot be read: {error.strerror}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         raise UsageProblem(f"manifest {path}{line}: {getattr(error, 'problem', error)}") from None
-    for document in documents:
-        if not isinstance(document, dict) or not {"apiVersion", "kind", "metadata"} <= document.keys():
-            raise UsageProblem(f"manifest {path}: a document is no Kubernetes object")
-    return documents
 
 
 def dump(objects: list[Obj]) -> str:

@@ -32,6 +32,7 @@ MARKERS = (
     "needs(...): what the test needs of a cluster beyond its claims' needs",
     "manifest(path, otherwise): the YAML file under manifests/ that the test applies",
     "smoke: belongs to --smoke",
+    "each_world(edits): the worlds of policies that ship at rest, or with an edit",
     "begins_early: waits longer than others, and begins before them",
     "about(*words): subjects of -k that no claim is about alone",
     "disruptive: changes more than the run's own namespaces; given by the claim's isolation in the catalog",
@@ -97,6 +98,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     if not state.awake(config) or config.option.help:
         return
+    from conformance.plugin import worlds as each_world  # not for tests of the library
     from conformance.plugin.fixtures import (  # not for tests of the library
         disruption,
         reading,
@@ -105,14 +107,16 @@ def pytest_configure(config: pytest.Config) -> None:
         table,
         traffic,
         worker,
+        worlds,
     )
 
     if config.option.tbstyle == "auto":  # the long one begins with the values of fixtures, pages of them
         config.option.tbstyle = "short"
     run_state = state.of(config)
-    areas = (run, worker, traffic, reading, table, streams, disruption)
+    areas = (run, worker, traffic, worlds, reading, table, streams, disruption)
     for area in areas:
         config.pluginmanager.register(area, f"conformance-fixtures-{area.__name__.rpartition('.')[2]}")
+    config.pluginmanager.register(each_world, "conformance-each-world")
     judge = Judge(run_state, demanded(areas))
     config.pluginmanager.register(judge, "conformance-judge")
     config.pluginmanager.register(judge.words, "conformance-words")

@@ -91,6 +91,7 @@ class Judge:
         chosen = [
             item for item in items
             if self._chosen(item, wanted, config.option.smoke) and (again is None or item.nodeid in again)
+            and not (config.option.world and item.get_closest_marker("each_world") is None)
         ]  # fmt: skip
         if len(chosen) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])

@@ -93,5 +93,5 @@ def _uses(item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog) -> tu
     fixtures = set(getattr(item, "fixturenames", ()))
     kinds = {isolation.kind for isolation in isolation_of(parts, catalog)}
     disrupts = bool(kinds & CHANGING) or "journalled" in fixtures
-    found = {"pods": "deployer" in fixtures, "policies": "policy" in fixtures, "disruption": disrupts}
+    found = {"pods": "deployer" in fixtures, "policies": bool({"policy", "world"} & fixtures), "disruption": disrupts}
     return tuple(name for name, needed in found.items() if needed)

@@ -115,6 +115,9 @@ def add_options(parser: pytest.Parser) -> None:
         "--claim", metavar="ID", action="append", default=[], help="run only tests of this claim (repeatable)"
     )
     claims.addoption(
+        "--world", metavar="FILE", help="run only this world of policies, or those of a folder (docs/policy.md)"
+    )
+    claims.addoption(
         "--smoke", action="store_true", help="run only a quick check of every node: agent, exec, image pull, one path"
     )
     claims.addoption(
@@ -166,7 +169,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 WITH_PATHS = (
     "--kubeconfig", "--timings", "--calicoctl", "--report-dir", "--images", "--waivers", "--attest", "--baseline",
-    "--rerun-of",
+    "--rerun-of", "--world",
 )  # fmt: skip
 
 

@@ -48,6 +48,8 @@ class Wish:
     """Labels of the pod beside ``app``, ``os`` and its seat."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Annotations of the pod beside those of its manifest."""
+    account: str = ""
+    """Its service account; empty: the default one."""
     namespace: str = ""
     """"": the worker's namespace, or its host namespace for roles in a node's network."""
     never_ready: bool = False
@@ -171,6 +173,8 @@ class Pods:
             tolerations=tolerations(self.settings.tolerations), limits=self.settings.pod_limits,
         )  # fmt: skip
         made["spec"]["template"]["metadata"].setdefault("annotations", {}).update(wish.annotations)
+        if wish.account:
+            made["spec"]["template"]["spec"]["serviceAccountName"] = wish.account
         if wish.never_ready:
             made["spec"]["template"]["spec"]["readinessGates"] = [{"conditionType": NEVER}]
         return made

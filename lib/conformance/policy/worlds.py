@@ -11,7 +11,8 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 from conformance.errors import UsageProblem
@@ -19,7 +20,7 @@ from conformance.policy.oracle import fields
 from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
 from conformance.policy.oracle.policies import Direction
 from conformance.policy.oracle.rules import Packet
-from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switch
+from conformance.policy.oracle.switches import PROMISE, WINDOWS
 from conformance.policy.oracle.world import Pod
 from conformance.policy.oracle.world import World as Pods
 from conformance.policy.placeholders import Obj, fill
@@ -33,7 +34,9 @@ SEAT_LABELS = {
     ("b", "linux"): {"x": "2", "y": "1"},
     ("b", "windows"): {"x": "13"},
 }
-"""Beside these, ``os`` and ``app: seat``."""
+"""Beside these, ``os`` and those of ``SEAT``."""
+SEAT = {"seat": "yes"}
+"""Labels of every seat."""
 ACCOUNT = "teller"
 ACCOUNT_LABELS = {"a": {"may": "pay"}, "b": {"may": "look"}}
 SEATS_OF_ACCOUNT = (("a", "linux"), ("b", "windows"))
@@ -69,6 +72,8 @@ class World:
     ``{labels: {a.windows: {x: "1"}}}`` of seats or namespaces.  Empty: there is none."""
     relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Seats and namespaces that an edit gave other labels."""
+    beside: tuple[str, ...] = ()
+    """Claims of cells where they do not, wherever the seats are; other such cells are nobody's."""
 
     def edited(self) -> World:
         """As it is after its edit."""
@@ -77,7 +82,7 @@ class World:
         there = [put if put and fields.label(obj) == label else obj for obj in self.objects if _stays(obj, gone)]
         if put and put not in there:
             there.append(put)
-        return World(self.name, self.claim, tuple(there), {}, self.then.get("labels") or {})
+        return World(self.name, self.claim, tuple(there), {}, self.then.get("labels") or {}, self.beside)
 
     def filled(self, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
         """Its objects for these seats, whose namespaces have these names.  Raises UsageProblem."""
@@ -110,12 +115,12 @@ def _stays(obj: Obj, gone: str | None) -> bool:
 
 def read(name: str, given: Any) -> World:
     """A world from its file's parsed YAML.  Raises UsageProblem."""
-    said = fields.mapping(given, f"world {name}", {"claim", "shows", "objects", "then"})
+    said = fields.mapping(given, f"world {name}", {"claim", "beside", "shows", "objects", "then"})
     then = fields.mapping(said.get("then"), f"world {name} then", {"put", "gone", "labels"})
     objects = tuple(dict(obj) for obj in fields.sequence(said.get("objects"), f"world {name} objects"))
     if not said.get("claim") or not objects:
         raise UsageProblem(f"world {name}: a claim and objects are expected")
-    return World(name, str(said["claim"]), objects, dict(then))
+    return World(name, str(said["claim"]), objects, dict(then), beside=tuple(said.get("beside") or ()))
 
 
 def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
@@ -133,7 +138,7 @@ def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, s
 
 def _labels(world: World, seat: Seat) -> dict[str, str]:
     given = world.relabelled.get(f"{seat.space}.{seat.os}", SEAT_LABELS[seat.space, seat.os])
-    return {"app": "seat", "os": seat.os, **given}
+    return {**SEAT, "os": seat.os, **given}
 
 
 def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
@@ -164,11 +169,17 @@ def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator
 
 
 def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
-    """Every pair of seats at everything that is asked of it."""
-    for source in seats:
-        for destination in seats:
-            if source is not destination:
-                yield from ((source, destination, at) for at in PORTS)
+    """What is asked: everything between the first seats of each kind, which worlds speak of, and one port of each in
+    turn between them and the seats of other nodes, in both directions."""
+    firsts: dict[tuple[str, str], Seat] = {}
+    for seat in seats:
+        firsts.setdefault((seat.space, seat.os), seat)
+    known = list(firsts.values())
+    pairs = [pair for pair in product(seats, repeat=2) if pair[0] is not pair[1] and any(one in known for one in pair)]
+    for number, (source, destination) in enumerate(pairs):
+        turn = number % len(PORTS)
+        both = source in known and destination in known
+        yield from ((source, destination, at) for at in (PORTS if both else PORTS[turn : turn + 1]))
 
 
 def packet(source: Seat, destination: Seat, protocol: str, port: int) -> Packet:
@@ -183,17 +194,28 @@ def _cell(oracle: Oracle, source: Seat, destination: Seat, at: tuple[str, int], 
         (source, sent.source, "egress"),
         (destination, sent.destination, "ingress"),
     )
-    promised, documented, departures = [], [], set[Switch]()
+    promised, documented, departing = [], [], []
     for seat, address, way in ends:
         (pod,) = (one for one in oracle.world.at(address) if isinstance(one, Pod))
         switches = WINDOWS if seat.os == "windows" else PROMISE
         promised.append(oracle.explain(pod, way, sent))
-        documented.append(oracle.explain(pod, way, sent, switches))
-        departures |= oracle.departures(pod, way, sent, switches)
+        found = oracle.explain(pod, way, sent, switches) if switches else promised[-1]
+        documented.append(_named(oracle, pod, way, found))
+        departing.append((pod, way, sent, switches))
     both = of_way(promised), of_way(documented)
-    whose = claim if both[0] is both[1] else min(switch.claim for switch in departures)
-    whose = "" if Verdict.NOT_SAID in both else whose
+    if both[0] is not both[1]:
+        claim = min(switch.claim for end in departing for switch in oracle.departures(*end))
+    whose = "" if Verdict.NOT_SAID in both else claim
     return Cell(source, destination, *at, *both, whose, (documented[0], documented[1]))
+
+
+def _named(oracle: Oracle, pod: Pod, way: Direction, decision: Decision) -> Decision:
+    """The decision; of the end of a tier with the policies that have no rule for it."""
+    if decision.policy or not decision.tier:
+        return decision
+    tier = next(one for one in oracle.in_force(pod, way) if one.tier.name == decision.tier)
+    said = f"no rule of {', '.join(policy.label for group in tier.groups for policy in group)} is about it"
+    return replace(decision, why="; ".join(filter(None, [said, decision.why])))
 
 
 def _pod(seat: Seat, namespace: str, labels: Mapping[str, str]) -> Obj:

@@ -73,10 +73,10 @@ class Workers:
     """workers.  Every worker has its own pods; Kubernetes' netpol suite uses 3, Calico's Windows lanes 1."""
     per_windows_node: int = 2
     """workers.  At most 2 PowerShell starts at once per node (2 to 4 s and a core each, dotnet-framework-docker#25)."""
-    addresses: int = 6
-    """addresses on each covered Windows node: a client, a server, a client in the second namespace, a new pod, and the
-    two replicas of the web server."""
-    memory: int = 6 * 256
+    addresses: int = 9
+    """addresses on each covered Windows node: a client, a server, a client in the second namespace, a new pod, the two
+    replicas of the web server, and for worlds of policies two seats and a bystander."""
+    memory: int = 9 * 256
     """MiB on each covered Windows node: what those pods request."""
     agents_per_node: int = 4
     """agents on each covered node: those of three pods, and of a new pod on Windows or of the node itself on Linux."""

@@ -24,8 +24,11 @@ def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Map
     ``builds``: Windows builds that the part has to reach, with a node of each; what it did not reach is NOT_RUN.
     """
     decisions = _decisions(claim, part, test, statement, builds)
-    own = any((seen.claim, seen.part) == (claim.id, part) for seen in statement.seen)
+    of_claims = [seen for seen in statement.seen if seen.claim]
+    own = any(seen.claim == claim.id and seen.part in ("", part) for seen in of_claims)
     raised = None if own and statement.in_body else statement.raised  # it has been decided apart from the others
+    if raised and raised.verdict is ClaimVerdict.VIOLATED and any(not seen.part for seen in of_claims):
+        raised = None  # its expectations have told of which claim, and what was raised is the worst of it
     about = [decision for decision in decisions if decides(decision, claim)]
     if raised is None and not about:
         found, decisions = Finding(ClaimVerdict.NOT_RUN, NOTHING, REMEDY), ()
@@ -69,7 +72,7 @@ def _decisions(
     """One for each pair of nodes, about builds that the claim is about."""
     special = statement.special.get(claim.id) or statement.special.get("")
     found = []
-    for seen in folded(one for one in statement.seen if (one.claim, one.part) in (("", ""), (claim.id, part))):
+    for seen in folded(one for one in statement.seen if one.claim in ("", claim.id) and one.part in ("", part)):
         verdict, reason = seen.verdict, seen.reason
         if verdict is ClaimVerdict.UNMET:
             verdict = unmet_for(claim)

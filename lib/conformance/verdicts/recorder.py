@@ -33,7 +33,7 @@ class Recorder:
         return self._statement.figures
 
     def decided(self, *seen: Decision) -> None:
-        """Keep what an expectation decided: it counts for each claim and part of the test.
+        """Keep what an expectation decided: it counts for each claim and part of the test, or for the one it names.
 
         Nothing is CONFIRMED before the test's body runs, or after it.
         """

@@ -104,8 +104,8 @@ COVERAGE = [Covered(item, "x") for item in facts().nodes]
         (Workers(per_windows_node=9, at_most=3), {}, 3, "at most 3"),
         (Workers(agents=16), {}, 1, "16 agents, 16 a worker"),
         (Workers(agents=5), {}, 1, "5 agents, 16 a worker"),
-        (Workers(), {"win-1": Room(addresses=11, memory=None)}, 1, "11 free addresses on win-1, 6 a worker"),
-        (Workers(), {"win-0": Room(addresses=60, memory=2000)}, 1, "2000 MiB free on win-0, 1536 a worker"),
+        (Workers(), {"win-1": Room(addresses=11, memory=None)}, 1, "11 free addresses on win-1, 9 a worker"),
+        (Workers(), {"win-0": Room(addresses=90, memory=3000)}, 1, "3000 MiB free on win-0, 2304 a worker"),
     ],
 )
 def test_the_scarcest_thing_decides_how_many_workers_there_are_and_is_named(

@@ -118,3 +118,12 @@ def test_what_is_decided_of_one_part_says_nothing_of_another_and_what_was_raised
     assert told("CONN-3", one, other, builds={}, raised=raised, in_body=True).verdict is V.CONFIRMED
     assert told("CONN-3", other, builds={}, raised=raised, in_body=True).verdict is V.VIOLATED
     assert told("CONN-3", one, builds={}, raised=Finding(V.INCONCLUSIVE, "clearing up")).verdict is V.INCONCLUSIVE
+
+
+def test_a_decision_that_names_its_claim_counts_for_that_alone() -> None:
+    seen = [way(OLD, V.VIOLATED, claim="POL-1"), way(NEW, half="closed", claim="POL-1"), way(OLD, claim="XPOL-1")]
+    seen += [way(NEW, V.LIFTED, claim="XPOL-1")]
+    raised = Finding(V.VIOLATED, "it leaks")
+    assert told("POL-1", *seen, raised=raised).verdict is V.VIOLATED
+    assert told("XPOL-1", *seen, raised=raised).verdict is V.CONFIRMED
+    assert told("XPOL-1", *seen, raised=Finding(V.INCONCLUSIVE, "no pod")).verdict is V.INCONCLUSIVE

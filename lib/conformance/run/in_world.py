@@ -1,0 +1,320 @@
+"""Worlds of policies, cell by cell: what the oracle expects of pairs of seats, and what was seen.
+
+Each world begins and ends at rest: every pair is open before it, and what it closed is open again after it.  An
+agreement counts from a barrier on: a change has been seen wherever it is to be seen, closed paths are decided, and
+twice the longest time has passed that a policy has taken here to close one.  A bystander on the node of each end, which
+no world selects, connects beside each time-out: worlds may close pods altogether.  A difference is agreed over the
+whole budget, and then looked for again from rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from conformance.catalog import catalog
+from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect import late, others, vet
+from conformance.expect.engine.answered import as_wanted, default_kind
+from conformance.expect.engine.ask import ask
+from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Wrong
+from conformance.expect.explain import advice, message
+from conformance.expect.outcome import Outcome, table
+from conformance.expect.session import Session
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimKind, ClaimVerdict
+from conformance.model.counted import counted
+from conformance.model.decision import Half, Side, decisions_about
+from conformance.model.endpoint import Target, Workload
+from conformance.model.explanation import Explanation
+from conformance.pods.roles import ECHO_PORT
+from conformance.policy import worlds
+from conformance.policy.oracle.oracle import Verdict
+from conformance.policy.worlds import Cell, World
+from conformance.run.worlds import Ground
+from conformance.timing import hold
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+Key = tuple[str, str, str, int]
+AGREED = 3
+"""Newest tries that agree on a difference."""
+NAMED = 4
+"""Other cells that a message names."""
+OPEN = 2
+"""Tries in a row that decide an open path after the barrier."""
+UNSURE = "it is neither as expected nor surely otherwise, and from rest, too"
+NOT_HONOURED = "an edit is not honoured: from rest the same policies give what is expected"
+
+
+@dataclass(eq=False)
+class Asked:
+    """A cell, and how its path ended."""
+
+    cell: Cell
+    outcome: Outcome
+    again: Outcome | None = None
+    """The same from rest, where the first was a difference."""
+
+    @property
+    def by(self) -> str:
+        """What decided, as the oracle tells it."""
+        telling = [one for one in self.cell.decisions if one.verdict is self.cell.expected and (one.policy or one.tier)]
+        return str(telling[0] if telling else self.cell.decisions[0])
+
+    @property
+    def side(self) -> Side:
+        """The end that closes it, where it is one."""
+        closing = [one.verdict is Verdict.DENIED for one in self.cell.decisions]
+        return {(True, False): "source", (False, True): "target"}.get((closing[0], closing[1]), "both")  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InWorld(Session):
+    """One world, and what is expected in it."""
+
+    ground: Ground
+    world: World
+    replay: str
+    """The command that replays it."""
+
+    def holds(self, *, because: str) -> None:
+        """Every pair of seats is open or closed as the oracle says, at rest and after the world's edit.
+
+        Raises Nonconformance with the cell, what is expected of it by which rule, and what was seen; ControlBroken
+        where pairs are not open at rest, or a difference was not there again; what probing and applying raise.
+        """
+        self.context.keep(self.ground.seats.taken())
+        stages = [self.world, self.world.edited()] if self.world.then else [self.world]
+        self._at_rest(self._cells(self.world), "before the world")
+        asked: list[Asked] = []
+        past: list[Asked] = []
+        before: dict[Key, Verdict] = {}
+        try:
+            for stage in stages:
+                asked = self._stage(stage, before, decides=stage is stages[-1])
+                if not all(one.outcome.held for one in asked):
+                    break
+                past, before = asked, {_key(one.cell): one.cell.expected for one in asked}
+            different = [one for one in asked if differs(one.outcome)]
+            if different:
+                self.ground.clear()
+                self._at_rest(self._cells(stage), "before the difference is looked for again")
+                self._again(stage, different)
+        finally:
+            self.ground.clear()
+        closed = {
+            (one.cell.source.node, one.cell.destination.node): one.cell
+            for one in asked
+            if one.cell.expected is Verdict.DENIED
+        }
+        self._at_rest([one.cell for one in asked] if different else list(closed.values()), "after the world")
+        opened = {_key(one.cell) for one in asked if one.outcome.held and one.outcome.path.want}
+        past = [one for one in past if not one.outcome.path.want and _key(one.cell) in opened]  # which its edit opened
+        self._say([*asked, *past], because, edited=stage is not self.world)
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    def _cells(self, world: World) -> list[Cell]:
+        """Those that are somebody's."""
+        claims = (world.claim, *world.beside)
+        seats, spaces = self.ground.seats.seats, self.ground.seats.namespaces
+        objects = [*worlds.surroundings(world, seats, spaces), *world.filled(seats, spaces)]
+        return [cell for cell in worlds.cells(objects, seats, world.claim) if cell.claim in claims]
+
+    def _at_rest(self, cells: Sequence[Cell], when: str) -> None:
+        """Raises ControlBroken where a pair is not open without policies."""
+        paths = [self._path(cell, self._rule(cell, agree=1), want=True) for cell in cells]
+        wrong = [one for one in self._ask(paths) if not one.held]
+        if wrong and isinstance(wrong[0].standing, Broken):
+            raise wrong[0].standing.error
+        if wrong:
+            attempt, seen = wrong[0].path.attempt, wrong[0].seen
+            told = message.connectivity(
+                self.context.claims, attempt, expected="CONNECTED", because="no world's policies are there", seen=seen,
+                seconds=wrong[0].path.seconds, further={"do": advice.open_path(attempt, seen)},
+            )  # fmt: skip
+            raise ControlBroken(message.of_control(told, f"{when} {self.world.name}"), attempt.label, seen)
+
+    def _stage(self, world: World, before: Mapping[Key, Verdict], *, decides: bool) -> list[Asked]:
+        """Bring it into force and ask every cell.
+
+        ``before``: what was so before an edit; ``decides``: it is the last, and no control.
+        """
+        cells, seats = self._cells(world), self.ground.seats
+        self._show(world)
+        changed = [cell for cell in cells if before.get(_key(cell), cell.expected) is not cell.expected]
+        if changed:  # what agrees with the past says nothing before the change was seen
+            unseen = [one for one in self._asked(changed, agree=1) if not one.outcome.held]
+            if unseen:
+                return unseen
+        began = self.clock.monotonic() - self.ground.at
+        agree = 0 if decides else 1
+        closed = self._asked([cell for cell in cells if cell.expected is Verdict.DENIED], agree=agree)
+        if not before:
+            rows = [one.outcome.standing.row for one in closed if isinstance(one.outcome.standing, Held)]
+            seats.latency = max([seats.latency, *(began + row[0].at for row in rows)])
+        rest = 2 * seats.latency - (self.clock.monotonic() - self.ground.at)
+        if rest > 0:
+            hold(lambda: True, bool, seconds=rest, every=rest, description="policies take effect", clock=self.clock)
+        opened = [cell for cell in cells if cell.expected is Verdict.ALLOWED]
+        return [*closed, *self._asked(opened, agree=agree or OPEN)]
+
+    def _again(self, world: World, different: Sequence[Asked]) -> None:
+        """Ask cells that differ once more, from rest."""
+        self._show(world)
+        found = self._asked([one.cell for one in different], held=True)
+        for one, again in zip(different, found, strict=True):
+            one.again = again.outcome
+
+    def _show(self, world: World) -> None:
+        self.context.attach("policies in force", self.ground.show(world))
+
+    def _asked(self, cells: Sequence[Cell], *, agree: int = 0, held: bool = False) -> list[Asked]:
+        """Ask cells beside bystanders; ``agree``: tries that are enough, at once; ``held``: denials have to last."""
+        if not cells:
+            return []
+        ring, paths = self._witnesses(), []
+        for cell in cells:
+            rule = self._rule(cell, agree=agree, held=held)
+            paths.append(self._path(cell, rule, want=cell.expected is Verdict.ALLOWED))
+            if not paths[-1].want:
+                paths[-1].controls = ((ring[cell.source.node][0],), (ring[cell.destination.node][1],))
+        witnesses = list({id(path): path for pair in ring.values() for path in pair}.values())
+        outcomes = self._ask([*paths, *witnesses])
+        lost = {id(one.path) for one in outcomes[len(paths) :] if not one.held}
+        for cell, outcome in zip(cells, outcomes, strict=False):
+            beside = {id(ring[cell.source.node][0]), id(ring[cell.destination.node][1])}
+            if isinstance(outcome.standing, Wrong) and beside & lost:
+                outcome.standing = BrokenControl(outcome.standing.why)
+        return [Asked(cell, outcome) for cell, outcome in zip(cells, outcomes, strict=False)]
+
+    def _ask(self, paths: Sequence[Path]) -> list[Outcome]:
+        """How each path ends, unless pods or policies of others explain it."""
+        if not paths:
+            return []
+        wanted = [path.attempt for path in paths if path.want]
+        others.demand_open(self.context.others, wanted, all_needed=False)
+        began, sources = self.clock.monotonic(), {path.attempt.source.uid: path.attempt.source.os for path in paths}
+        rows = {path.attempt.source.uid: path.rule.span for path in paths if not path.want}
+        patience = {uid: self.timings.of(system) for uid, system in sources.items()}
+        standings = ask(
+            self.prober.asking(), paths, clock=self.clock, about_denial=True, machine=self.context.machine,
+            cadence={uid: max(one.poll_every, rows.get(uid, 0.0) / AGREED) for uid, one in patience.items()},
+            agreeing={uid: one.agree_every for uid, one in patience.items()},
+            settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
+            lost=lambda several: vet.lost(self, several),
+        )  # fmt: skip
+        outcomes = [Outcome(path, standing, False) for path, standing in zip(paths, standings, strict=True)]
+        late.excuse(self, outcomes, began)
+        vet.look_after_pods(self, outcomes)
+        vet.excuse(self, outcomes)
+        return outcomes
+
+    def _path(self, cell: Cell, rule: Rule, *, want: bool) -> Path:
+        source, target = self.ground.seats.pod(cell.source), self.ground.seats.pod(cell.destination)
+        at = target.tcp(cell.port) if cell.protocol == "TCP" else target.udp(cell.port)
+        return Path(self._attempt(source, at, default_kind(at, want=want)), want, rule)
+
+    def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
+        patience = self.timings.of(source.os)
+        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
+        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
+
+    def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:
+        """What decides a cell; ``agree``: so many tries alone, with no time between them."""
+        source, target = self.ground.seats.pod(cell.source), self.ground.seats.pod(cell.destination)
+        rule = self._between(source, target)
+        if agree:
+            return replace(rule, agree=agree, agree_span=0.0, hold=0.0)
+        if not held:  # bystanders on both nodes stand beside each time-out, so that no outage looks like a denial
+            return replace(rule, hold=0.0)
+        udp = cell.protocol == "UDP"
+        return rule.for_single_packets(self.timings.of(source.os).tcp_give_up) if udp else rule
+
+    def _between(self, *ends: Workload) -> Rule:
+        patience = [self.timings.of(end.os) for end in ends]
+        return Rule.of(patience[0], patience, within=max(one.policy_effect for one in patience))
+
+    def _witnesses(self) -> dict[str, tuple[Path, Path]]:
+        """Node to the paths from its bystander to the next node's, and to it from the one before."""
+        there = list(self.ground.seats.bystanders.values())
+        ring = []
+        for pod, following in zip(there, [*there[1:], there[0]], strict=True):
+            target = following.tcp(ECHO_PORT)
+            attempt = self._attempt(pod, target, default_kind(target, want=True))
+            ring.append(Path(attempt, True, self._between(pod, following)))
+        return {pod.node: (ring[number], ring[number - 1]) for number, pod in enumerate(there)}
+
+    # --- saying ----------------------------------------------------------------------------------------------------
+
+    def _say(self, asked: Sequence[Asked], because: str, *, edited: bool) -> None:
+        """Say of each cell what it decides for its claim; raises the worst."""
+        found = [(one, *self._verdict(one, because, edited=edited)) for one in asked]
+        for one, verdict, reason in found:
+            attempt = one.outcome.path.attempt
+            half: Half = "open" if one.outcome.path.want else "closed"
+            line = reason.partition("\n")[0]
+            seen = decisions_about(attempt.source, attempt.target, verdict, line, half, enforced_at=one.side)
+            self.context.keep([replace(each, claim=one.cell.claim) for each in seen])
+        self.context.record("seconds until policies had closed what they close", round(self.ground.seats.latency, 3))
+        wrong = [(one, reason) for one, verdict, reason in found if verdict is ClaimVerdict.VIOLATED]
+        unsure = [one for one, verdict, _ in found if verdict is ClaimVerdict.INCONCLUSIVE]
+        if wrong or unsure:
+            self.context.attach("matrix", table([one.outcome for one in asked]))
+        if wrong:
+            (first, reason), also = wrong[0], [one for one, _ in wrong[1:]]
+            so = f"{NOT_HONOURED}; {first.by}" if reason == NOT_HONOURED else first.by
+            every = [seen for one, _ in wrong for seen in one.outcome.seen]
+            error = Nonconformance(self._told(first, so, because, also), every)
+            error.paths = [one.outcome.path.attempt for one, _ in wrong]
+            raise error
+        for error in (one.outcome.standing.error for one in unsure if isinstance(one.outcome.standing, Broken)):
+            raise error
+        if unsure:
+            told = self._told(unsure[0], UNSURE, because)
+            raise ControlBroken(told, unsure[0].outcome.label, unsure[0].outcome.seen)
+
+    def _verdict(self, one: Asked, because: str, *, edited: bool) -> tuple[ClaimVerdict, str]:
+        """What a cell decides, and why."""
+        outcome, again = one.outcome, one.again
+        if outcome.held:
+            return ClaimVerdict.CONFIRMED, f"{because}: {one.by}"
+        if again is None or not (differs(again) or (again.held and edited)):
+            return ClaimVerdict.INCONCLUSIVE, f"{UNSURE}: {outcome.reason(because)}"
+        kind = catalog()[one.cell.claim].kind
+        if one.cell.promised is not one.cell.expected and kind is ClaimKind.LIMITATION:
+            state = one.cell.promised.value
+            verdict = ClaimVerdict.INCONCLUSIVE if again.held else ClaimVerdict.LIFTED
+            return verdict, f"{outcome.label} is {state}, as policies promise, although it is documented not to be"
+        return ClaimVerdict.VIOLATED, NOT_HONOURED if again.held else f"{outcome.reason(because)}: {one.by}"
+
+    def _told(self, one: Asked, so: str, because: str, also: Sequence[Asked] = ()) -> Explanation:
+        """The whole message about one cell."""
+        outcome, attempt = one.outcome, one.outcome.path.attempt
+        further = {"world": f"{self.world.name} (its policies are attached)"}
+        if one.again:
+            further["from rest"] = message.summary(one.again.seen)
+        if also:
+            more = f", and {len(also) - NAMED} more" if len(also) > NAMED else ""
+            named = "; ".join(f"{each.outcome.label} expected {each.outcome.expected}" for each in also[:NAMED])
+            further["also"] = f"{counted(len(also), 'other cell', 'other cells')}: {named}{more}"
+        further["beside"] = "pods on both nodes that no policy selects connected all the while"
+        further["do"] = advice.felix(attempt, one.side)
+        further["replay"] = self.replay
+        return message.connectivity(
+            [one.cell.claim], attempt, expected=outcome.expected, because=f"{because}: {one.by}", seen=outcome.seen,
+            seconds=outcome.path.seconds, further=further, so=so,
+        )  # fmt: skip
+
+
+def differs(outcome: Outcome) -> bool:
+    """Whether the newest tries agree that a path is open in the place of closed, or the other way round."""
+    newest = outcome.seen[-AGREED:]
+    agreed = len(newest) == AGREED and all(as_wanted(seen, not outcome.path.want) for seen in newest)
+    return isinstance(outcome.standing, Wrong) and agreed
+
+
+def _key(cell: Cell) -> Key:
+    """What a cell is known by before an edit and after it."""
+    return cell.source.address, cell.destination.address, cell.protocol, cell.port

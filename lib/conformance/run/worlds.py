@@ -1,0 +1,178 @@
+"""Worlds of policies: those that ship, or one that the user names, and what brings one into force at seats."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from conformance import product
+from conformance.errors import MissingCapability, SuiteError, UsageProblem
+from conformance.facts.calico_api import CalicoApi
+from conformance.kube import guard, manifest
+from conformance.kube.changes import Changes, reference
+from conformance.kube.client import Obj
+from conformance.kube.guard import GuardRefused
+from conformance.kube.ownership import Ownership
+from conformance.model.change import ObjectRef
+from conformance.policy import worlds
+from conformance.policy.worlds import World
+from conformance.run.policies import GROUP
+from conformance.run.seats import Seats
+
+FOLDER = product.root() / "suites" / "policy" / "worlds"
+BY_NAME = ("kubernetes.io/metadata.name",)
+"""The label of namespaces by which a cluster-scoped policy of a world has to name its own."""
+FIRST, LAST = (guard.TIER, "NetworkSet", "Service"), guard.TIER
+"""Kinds that others refer to, and the one that goes last."""
+
+
+@dataclass(frozen=True)
+class OnFile:
+    """A world, and the file that it stands in."""
+
+    world: World
+    path: Path
+
+    @property
+    def part(self) -> str:
+        """The part of its claims that it decides: ``world: order of policies``."""
+        return f"{'edit' if self.world.then else 'world'}: {self.world.name.replace('-', ' ')}"
+
+    @property
+    def replay(self) -> str:
+        """The command that runs it again."""
+        path = self.path.relative_to(product.root()) if self.path.is_relative_to(product.root()) else self.path
+        return f"{product.command()} --world={path}"
+
+
+def shipped(*, edits: bool) -> list[OnFile]:
+    """The worlds that the suite has, or its edits of worlds, by name."""
+    return in_folder(FOLDER / "edits" if edits else FOLDER)
+
+
+def in_folder(path: Path) -> list[OnFile]:
+    """The worlds of a folder by name, or that of a file.  Raises UsageProblem."""
+    return [on_file(one) for one in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
+
+
+@cache
+def on_file(path: Path) -> OnFile:
+    """The world of a file.  Raises UsageProblem."""
+    documents = manifest.read(path)
+    if len(documents) != 1:
+        raise UsageProblem(f"world {path}: expected one YAML document, found {len(documents)}")
+    return OnFile(worlds.read(path.stem, documents[0]), path)
+
+
+def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
+    """Why an object of a world could be about other pods than its seats; empty: it is about these alone."""
+    meta, spec = obj["metadata"], obj.get("spec") or {}
+    if meta.get("namespace"):
+        return "" if meta["namespace"] in namespaces else f"namespace {meta['namespace']} is none of the world's"
+    if obj["kind"] not in guard.CALICO_GLOBAL:
+        return "" if obj["kind"] == guard.TIER else "a world has nothing cluster-scoped but policies and tiers"
+    text = str(spec.get("namespaceSelector") or "")
+    if guard.limits(text, BY_NAME, _World("", namespaces=tuple(namespaces))):
+        return ""
+    return f"namespaceSelector {text!r} does not name the world's own namespaces by {BY_NAME[0]}"
+
+
+@dataclass(frozen=True)
+class _World(Ownership):
+    namespaces: tuple[str, ...] = ()
+
+    def has_namespace(self, name: str | None) -> bool:
+        """Whether it is one of the world's two, and not only of the run's."""
+        return name in self.namespaces
+
+
+@dataclass
+class Ground:
+    """Brings worlds into force at the seats of one worker, one at a time."""
+
+    seats: Seats
+    changes: Changes
+    calico: Callable[[], CalicoApi]
+    removed_within: float
+    """s."""
+    gone: Callable[[str], object] = lambda label: None
+    """Hears of each policy that was removed."""
+    at: float = 0.0
+    """When the newest change was accepted (``time.monotonic``)."""
+    _there: dict[ObjectRef, Obj] = field(default_factory=dict)
+    _labels: dict[ObjectRef, Mapping[str, str]] = field(default_factory=dict)
+    """Pods and namespaces that have other labels than at rest."""
+
+    def show(self, world: World) -> str:
+        """Let exactly this world's objects be there, and its labels; the objects as YAML.
+
+        What is there already and no different is left alone, so that an edit is one change.  Raises GuardRefused,
+        MissingCapability (Calico's objects cannot be written here), ApiRefused (the cluster does not accept one),
+        EnvironmentBroken when one that is to go stays.
+        """
+        spaces = {space: self.seats.namespaces[space] for space in worlds.SPACES}
+        filled = world.filled(self.seats.seats, spaces)
+        for obj in filled:
+            if problem := unlimited(obj, list(spaces.values())):
+                raise GuardRefused(f"world {world.name}: {obj['kind']} {obj['metadata']['name']}: {problem}")
+        wanted = {reference(obj): obj for obj in filled}
+        for target in sorted(self._there.keys() - wanted.keys(), key=lambda target: target.kind == LAST):
+            self._remove(target)
+        for target, obj in sorted(wanted.items(), key=lambda item: item[0].kind not in FIRST):
+            if self._there.get(target) != obj:
+                self._apply(target, obj)
+        self._relabel(world)
+        self.at = time.monotonic()
+        return manifest.dump(filled)
+
+    def clear(self) -> None:
+        """Back to rest.  Raises what came first, once everything is gone that could go."""
+        errors: list[SuiteError] = []
+        for target in sorted(self._there, key=lambda target: target.kind == LAST):
+            try:
+                self._remove(target)
+            except SuiteError as error:
+                errors.append(error)
+        self._relabel(None)
+        if errors:
+            raise errors[0]
+
+    def _apply(self, target: ObjectRef, obj: Obj) -> None:
+        self._there[target] = obj  # before it is made: its answer may be lost
+        try:
+            if target.api_version.startswith(GROUP):
+                self.calico().apply(obj, "a world's policy", namespace=target.namespace)
+            else:
+                self.changes.apply(obj, "a world's policy", namespace=target.namespace)
+        except MissingCapability:
+            del self._there[target]
+            raise
+
+    def _remove(self, target: ObjectRef) -> None:
+        if target.api_version.startswith(GROUP):
+            self.calico().delete(target, "its world is over")
+        else:
+            self.changes.delete(target, "its world is over")
+        if target.kind == LAST and not self.changes.dry_run and self.calico().direct:
+            self.changes.waits.gone(target, within=self.removed_within)
+        del self._there[target]
+        self.gone(target.label)
+
+    def _relabel(self, world: World | None) -> None:
+        """Give seats and namespaces the labels that the world gives them, and all others those at rest."""
+        said, names = world.relabelled if world else {}, self.seats.namespaces
+        several: list[tuple[str, str, str | None, str, Mapping[str, str]]] = []
+        several += [("Namespace", names[space], None, space, rest) for space, rest in worlds.NAMESPACE_LABELS.items()]
+        for seat in self.seats.seats:
+            own = worlds.SEAT_LABELS[seat.space, seat.os]
+            several.append(("Pod", seat.pod, names[seat.space], f"{seat.space}.{seat.os}", own))
+        for kind, name, namespace, called, rest in several:
+            target = ObjectRef(api_version="v1", kind=kind, name=name, namespace=namespace)
+            wanted, now = said.get(called, rest), self._labels.get(target, rest)
+            if wanted != now:
+                self._labels[target] = wanted
+                patch = {"metadata": {"labels": dict.fromkeys(now) | dict(wanted)}}
+                self.changes.patch(target, patch, "a label that a world's policy selects")

@@ -1,0 +1,19 @@
+"""Sets of policies open and close what they say, whatever of policy's language they use; so they do after an edit.
+
+What is expected of each pair of pods the oracle says; worlds and edits are data, chosen by wrong readings of policy.
+"""
+
+from conformance.fixtures import InWorld
+from conformance.marks import each_world, needs
+
+pytestmark = [needs(linux=1, windows=1, v3_api=True)]
+
+
+@each_world()
+def test_policies_of_a_world_open_and_close_what_they_say(world: InWorld) -> None:
+    world.holds(because="the oracle of policies says so")
+
+
+@each_world(edits=True)
+def test_an_edit_of_a_world_opens_and_closes_what_it_says(world: InWorld) -> None:
+    world.holds(because="the oracle of policies says so")

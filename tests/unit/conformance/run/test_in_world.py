@@ -1,0 +1,170 @@
+"""A world is decided cell by cell: what differs from what the oracle says is told with the rule, if it is so again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect.context import Context
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.decision import Decision
+from conformance.model.endpoint import Workload
+from conformance.model.observation import Verdict as Seen
+from conformance.policy import worlds
+from conformance.policy.oracle.oracle import Verdict
+from conformance.policy.worlds import Seat, World
+from conformance.run.in_world import NOT_HONOURED, InWorld
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.network import ROUND_TRIP, Network
+from tests.unit.conformance.expect.stand_ins import workload
+from tests.worlds.seats import NAMESPACES, SEATS
+
+TIMINGS = load_timings(lab=True)
+DENY: dict[str, Any] = {
+    "apiVersion": "projectcalico.org/v3",
+    "kind": "NetworkPolicy",
+    "metadata": {"name": "p0", "namespace": "${a}"},
+    "spec": {"types": ["Egress"]},
+}
+ALLOW = {**DENY, "spec": {"types": ["Egress"], "egress": [{"action": "Allow"}]}}
+CLOSED = World("closed", "POL-1", (DENY,))
+OPENED = World("opened", "XPOL-12", (DENY,), {"put": ALLOW})
+
+
+def pod(seat: Seat) -> Workload:
+    return replace(workload(seat.pod, seat.os), node=seat.node, address=seat.address)  # type: ignore[arg-type]
+
+
+@dataclass
+class Chairs:
+    """The pods of the least cluster."""
+
+    latency: float = 0.0
+    namespaces: dict[str, str] = field(default_factory=lambda: NAMESPACES)
+    seats: tuple[Seat, ...] = SEATS
+
+    @property
+    def bystanders(self) -> dict[str, Workload]:
+        several = (Seat("c", os, f"{os}-1", f"c-{os}", f"10.9.0.{len(os)}") for os in worlds.SYSTEMS)
+        return {seat.node: pod(seat) for seat in several}
+
+    def pod(self, seat: Seat) -> Workload:
+        return pod(seat)
+
+    def taken(self) -> list[Decision]:
+        return []
+
+
+@dataclass
+class Rig(Network):
+    """A cluster in which the world is in force that ``reads`` makes of what is shown."""
+
+    reads: Callable[[Rig], World | None] = lambda rig: rig.now
+    dead: Sequence[str] = ()
+    """Pods that reach nobody."""
+    now: World | None = None
+    shown: list[World] = field(default_factory=list)
+    """Since it was at rest."""
+    clears: int = 0
+    at: float = 0.0
+    seats: Chairs = field(default_factory=Chairs)
+    kept: list[Decision] = field(default_factory=list)
+    _expected: dict[int, dict[tuple[str, str, str, int], Verdict]] = field(default_factory=dict)
+
+    def show(self, world: World) -> str:
+        self.now, self.at = world, self.clock.now
+        self.shown.append(world)
+        return world.name
+
+    def clear(self) -> None:
+        self.clears += self.now is not None
+        self.now, self.shown = None, []
+
+    def outcome(self, attempt: Attempt, begun: float) -> tuple[float, Seen]:
+        assert attempt.target is not None
+        passes, world = attempt.source.pod not in self.dead, self.reads(self)
+        if world is not None and not attempt.source.pod.startswith("c-"):
+            protocol = "UDP" if attempt.kind is Kind.UDP else "TCP"
+            way = (attempt.source.address, attempt.target.host, protocol, attempt.target.port)
+            passes = passes and self.expected(world)[way] is Verdict.ALLOWED
+        return (begun + ROUND_TRIP, Seen.CONNECTED) if passes else (begun + attempt.give_up_after, Seen.TIMED_OUT)
+
+    def expected(self, world: World) -> dict[tuple[str, str, str, int], Verdict]:
+        if id(world) not in self._expected:
+            objects = [*worlds.surroundings(world, SEATS, NAMESPACES), *world.filled(SEATS, NAMESPACES)]
+            self._expected[id(world)] = {
+                (cell.source.address, cell.destination.address, cell.protocol, cell.port): cell.expected
+                for cell in worlds.cells(objects, SEATS, world.claim)
+            }
+        return self._expected[id(world)]
+
+
+def judged(world: World, **how: Any) -> Rig:
+    """The rig once it was asked; raises what the world says."""
+    rig = Rig(TIMINGS, **how)
+    context = Context(claims=(world.claim,), keep=rig.kept.extend)
+    in_world = InWorld(rig, TIMINGS, context, rig.clock, ground=rig, world=world, replay="pytest --world=x.yaml")
+    try:
+        in_world.holds(because="so it is")
+    except Exception as error:
+        error.rig = rig  # type: ignore[attr-defined]
+        raise
+    finally:
+        assert rig.now is None, "it ends at rest"
+    return rig
+
+
+def verdicts(rig: Rig) -> set[tuple[str, str]]:
+    return {(one.claim, str(one.verdict)) for one in rig.kept}
+
+
+@pytest.mark.parametrize("world", [CLOSED, OPENED], ids=lambda world: world.name)
+def test_what_is_as_the_oracle_says_is_confirmed_for_the_worlds_claim(world: World) -> None:
+    rig = judged(world)
+    assert verdicts(rig) == {(world.claim, "CONFIRMED")}
+    assert any("NetworkPolicy" in one.reason for one in rig.kept)
+    assert {half for one in rig.kept for half in one.halves} >= {"open"}
+
+
+def test_a_cell_that_is_otherwise_from_rest_too_is_violated_by_the_rule_that_closes_it() -> None:
+    with pytest.raises(Nonconformance) as caught:
+        judged(CLOSED, reads=lambda rig: None)
+    rig, told = caught.value.rig, str(caught.value)  # type: ignore[attr-defined]
+    assert rig.clears == 2
+    assert verdicts(rig) == {("POL-1", "VIOLATED"), ("POL-1", "CONFIRMED")}
+    assert "expected TIMED_OUT, observed CONNECTED" in told.partition("\n")[0]
+    assert f"NetworkPolicy {NAMESPACES['a']}/p0" in told.partition("\n")[0]
+    assert "pytest --world=x.yaml" in told
+    assert len(told.splitlines()) <= 12
+
+
+def test_what_is_wrong_after_an_edit_alone_is_an_edit_that_is_not_honoured() -> None:
+    with pytest.raises(Nonconformance, match=NOT_HONOURED) as caught:
+        judged(OPENED, reads=lambda rig: rig.shown[0] if rig.shown else None)
+    assert ("XPOL-12", "VIOLATED") in verdicts(caught.value.rig)  # type: ignore[attr-defined]
+
+
+def test_what_is_not_so_again_from_rest_decides_nothing() -> None:
+    with pytest.raises(ControlBroken):
+        judged(CLOSED, reads=lambda rig: rig.now if rig.clears else None)
+
+
+def test_where_a_bystander_is_dead_no_denial_is_believed() -> None:
+    with pytest.raises(ControlBroken):
+        judged(CLOSED, dead=["c-linux"])
+
+
+def test_nor_is_a_difference_beside_it() -> None:
+    with pytest.raises(Nonconformance) as caught:
+        judged(CLOSED, reads=lambda rig: None, dead=["c-linux"])
+    kept = caught.value.rig.kept  # type: ignore[attr-defined]
+    assert {str(one.verdict) for one in kept if one.source == "linux-1" and "closed" in one.halves} == {"INCONCLUSIVE"}
+
+
+def test_a_pair_that_is_not_open_at_rest_decides_nothing() -> None:
+    with pytest.raises(ControlBroken, match="control before the world closed failed"):
+        judged(CLOSED, dead=["a-linux"])

@@ -1,0 +1,67 @@
+"""Draws worlds and edits at random, for a run that shows whether a healthy lab is as the oracle says.
+
+    python -m tests.worlds.at_random FOLDER [--worlds 100] [--edits 50] [--seed 1]
+    pytest suites/policy/test_worlds.py --world=FOLDER -n auto
+
+They are POL-1's: of features of one claim alone, none that a world may not have, and each with a claim of its own for
+what it says.  None is chosen for what it shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from conformance.policy.oracle.oracle import Verdict
+from conformance.policy.worlds import World, cells
+from tests.worlds import edit_grammar, grammar
+from tests.worlds.choose import objects_of, written
+from tests.worlds.generate import drawn
+from tests.worlds.rules import edit_problems, problems
+from tests.worlds.seats import SEATS
+
+MORE = 6
+"""Drawn for each that is wanted: many keep to no rules, or decide nothing."""
+
+
+def worlds(number: int, start: int) -> Iterator[World]:
+    """So many at most, at rest."""
+    several = (World("", "POL-1", tuple(objects)) for objects in drawn(grammar.worlds("POL-1"), MORE * number, start))
+    return islice((world for world in several if not any(problems(world)) and _closes(world)), number)
+
+
+def edits(number: int, start: int) -> Iterator[World]:
+    """So many at most, each with its edit."""
+    several = drawn(edit_grammar.edits("POL-1"), MORE * number, start)
+    return islice((world for world in several if not any(edit_problems(world)) and _closes(world.edited())), number)
+
+
+def _closes(world: World) -> bool:
+    """Whether its claim decides a closed way: one that closes nothing says nothing of POL-1."""
+    of_claim = [cell.expected for cell in cells(objects_of(world), SEATS, world.claim) if cell.claim == world.claim]
+    return Verdict.DENIED in of_claim
+
+
+def main() -> None:
+    """The program."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--worlds", type=int, default=100)
+    parser.add_argument("--edits", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for kind, found in (
+        ("world", worlds(options.worlds, options.seed)),
+        ("edit", edits(options.edits, options.seed)),
+    ):
+        for number, world in enumerate(found, start=1):
+            path = options.folder / f"{kind}-{number:03}.yaml"
+            path.write_text(written(replace(world, name=path.stem), {"nothing chosen"}, path.stem), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
