@@ -54,8 +54,8 @@ class Decision:
     enforced: tuple[str, ...] = ()
     """Nodes that enforce the policies which the test has made; empty: it has made none."""
     claim: str = ""
-    """Empty: an expectation's own decision, which counts for every claim of its test; one that names a claim, or a claim
-    and a part of it, counts for that alone."""
+    """Empty: an expectation's own decision, which counts for every claim of its test; one that names a claim, or a
+    claim and a part of it, counts for that alone."""
     part: str = ""
     """The claim's part that the test decides (an operating system's direction, a path), stable from run to run."""
     test: str = ""

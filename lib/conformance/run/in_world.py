@@ -269,8 +269,8 @@ class InWorld(Session):
             error = Nonconformance(self._told(first, so, because, also), every)
             error.paths = [one.outcome.path.attempt for one, _ in wrong]
             raise error
-        for error in (one.outcome.standing.error for one in unsure if isinstance(one.outcome.standing, Broken)):
-            raise error
+        for broken in (one.outcome.standing.error for one in unsure if isinstance(one.outcome.standing, Broken)):
+            raise broken
         if unsure:
             told = self._told(unsure[0], UNSURE, because)
             raise ControlBroken(told, unsure[0].outcome.label, unsure[0].outcome.seen)

@@ -107,7 +107,8 @@ def judged(world: World, **how: Any) -> Rig:
     """The rig once it was asked; raises what the world says."""
     rig = Rig(TIMINGS, **how)
     context = Context(claims=(world.claim,), keep=rig.kept.extend)
-    in_world = InWorld(rig, TIMINGS, context, rig.clock, ground=rig, world=world, replay="pytest --world=x.yaml")
+    ground: Any = rig
+    in_world = InWorld(rig, TIMINGS, context, rig.clock, ground=ground, world=world, replay="pytest --world=x.yaml")
     try:
         in_world.holds(because="so it is")
     except Exception as error:
