@@ -89,13 +89,12 @@ class InWorld(Session):
         self._at_rest(self._cells(self.world), "before the world")
         asked: list[Asked] = []
         past: list[Asked] = []
-        before: dict[Key, Verdict] = {}
         try:
             for stage in stages:
+                past, before = asked, {_key(one.cell): one.cell.expected for one in asked}
                 asked = self._stage(stage, before, decides=stage is stages[-1])
                 if not all(one.outcome.held for one in asked):
                     break
-                past, before = asked, {_key(one.cell): one.cell.expected for one in asked}
             different = [one for one in asked if differs(one.outcome)]
             if different:
                 self.ground.clear()
