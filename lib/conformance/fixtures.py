@@ -24,7 +24,6 @@ from conformance.expect.own_node import OwnNode
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
 from conformance.expect.pod_startup import PodStartup
-from conformance.expect.pools import Pools
 from conformance.expect.probe_protocol import ProbeProtocol
 from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
@@ -37,6 +36,7 @@ from conformance.expect.witnesses import AclLists
 from conformance.facts.cluster_wide import ClusterWide
 from conformance.facts.ipam import IpamFacts
 from conformance.facts.linux_routes import LinuxRoutes
+from conformance.facts.not_on_windows import NotOnWindows
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.operator import OperatorFacts
 from conformance.facts.platform_objects import PlatformObjects
@@ -49,6 +49,7 @@ from conformance.pods.groups import PodPairs
 from conformance.pods.new_pod import NewPods
 from conformance.pods.newcomers import Newcomers
 from conformance.pods.passing_services import PassingServices
+from conformance.pods.pool_clients import PoolClients
 from conformance.pods.relabel import Relabel
 from conformance.pods.reset_topology import ResetTopology
 from conformance.pods.services import Services
@@ -84,6 +85,7 @@ __all__ = [
     "NewPods",
     "Newcomers",
     "NodePorts",
+    "NotOnWindows",
     "OperatorFacts",
     "Overlay",
     "OwnNode",
@@ -94,7 +96,7 @@ __all__ = [
     "PlatformObjects",
     "PodStartup",
     "Policy",
-    "Pools",
+    "PoolClients",
     "ProbeProtocol",
     "Readings",
     "Relabel",

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from conformance.facts import calico_nodes, platforms
 from conformance.facts.calico_facts import CalicoReading
 from conformance.facts.dsr import with_dsr
+from conformance.facts.first_blocks import with_first_blocks
 from conformance.facts.reading import Reading
 from conformance.facts.tigera_status import tigera_status
 from conformance.facts.updates import windows_update
@@ -31,7 +32,7 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
     calico = CalicoReading(reading, nodes)
     git = str(version.get("gitVersion") or "")
     network = calico.network()
-    nodes = [_networked(node, network) if node.os == "windows" else node for node in nodes]
+    nodes = with_first_blocks(reading, [_networked(node, network) if node.os == "windows" else node for node in nodes])
     calico_version, platform = calico.version(), platforms.platform(reading, kube.discovery.group_versions(), git)
     cni, ipam = calico.linux_cni()
     found = Facts(
