@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.kube_proxy import KubeProxy
+from conformance.disrupt.own_pool import OwnPool
 from conformance.disrupt.vni_change import VniChange
 from conformance.expect.addresses import Addresses
 from conformance.expect.backends import Backends
@@ -89,6 +90,7 @@ __all__ = [
     "OperatorFacts",
     "Overlay",
     "OwnNode",
+    "OwnPool",
     "OwnService",
     "Pages",
     "PassingServices",

@@ -16,7 +16,6 @@ from conformance.model.counted import counted
 from conformance.model.facts import Fact, NodeFacts
 
 WHOLE = "a block with its reservations, announced"
-KINDS = ("BlockAffinity", "IPAMBlock")
 
 
 def with_first_blocks(reading: Reading, nodes: list[NodeFacts]) -> list[NodeFacts]:
@@ -25,8 +24,8 @@ def with_first_blocks(reading: Reading, nodes: list[NodeFacts]) -> list[NodeFact
     if not windows:
         return nodes
     pods = reading.all("v1", "Pod")
-    affinities, blocks = (reading.all(V3, kind) or reading.all(CRD, kind) for kind in KINDS)
-    why = "" if pods and affinities else f"not known: {reading.reason('Pod', *KINDS)}"
+    affinities, blocks = (reading.all(V3, kind) or reading.all(CRD, kind) for kind in ("BlockAffinity", "IPAMBlock"))
+    why = "" if pods and affinities else f"not known: {reading.reason('Pod', 'BlockAffinity', 'IPAMBlock')}"
     found = {node.name: Fact[str](None, why) if why else _of(node, pods, affinities, blocks) for node in windows}
     return [replace(node, first_block=found.get(node.name, node.first_block)) for node in nodes]
 

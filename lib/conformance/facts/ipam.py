@@ -15,7 +15,6 @@ from conformance.model.facts import Fact, Facts, NodeFacts
 RESERVED = "windows-reserved-ipam-handle"
 """Handle under which Calico IPAM keeps addresses of a Windows node's block (libcalico-go/lib/ipam)."""
 RESERVATION = ["first", "second", "third", "last"]
-"""What :func:`reservations` says of a Windows node's block."""
 NOT_RESERVED = "not reserved"
 OWN_BLOCK, IN_A_BLOCK, FITS = "own block", "in a block", "fits"
 Network = ipaddress.IPv4Network

@@ -8,7 +8,7 @@ from __future__ import annotations
 from conformance.errors import MissingCapability
 from conformance.facts.objects import CalicoObjects
 from conformance.kube.client import Kube, Obj
-from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.facts import Fact, Facts
 
 KEY = "projectcalico.org/WireguardPublicKey"
 """Annotation of a node with its public key; of Linux' Felix (libcalico-go, lib/backend/k8s/resources/node.go)."""
@@ -23,17 +23,12 @@ class NotOnWindows:
     def __init__(self, kube: Kube, facts: Facts, calico: CalicoObjects) -> None:
         self._kube, self._facts, self._calico = kube, facts, calico
 
-    @property
-    def windows(self) -> tuple[NodeFacts, ...]:
-        """The Windows nodes."""
-        return self._facts.by_os("windows")
-
     def keys(self, node: str) -> dict[str, Fact[str]]:
         """A node's public key of WireGuard, or ``none``, while Linux nodes have theirs."""
         felix, api = self._calico.listed("FelixConfiguration")
         if not any((obj.get("spec") or {}).get("wireguardEnabled") for obj in felix):
             raise MissingCapability(f"{UNASKED}: no FelixConfiguration ({api}) enables WireGuard", "enable it")
-        said = {obj["metadata"]["name"]: obj["metadata"].get("annotations") or {} for obj in self._nodes()}
+        said = self._annotations()
         if not any(KEY in said.get(linux.name, {}) for linux in self._facts.by_os("linux")):
             raise MissingCapability(f"WireGuard is enabled, and no Linux node has a key ({KEY})", "see to that first")
         return {f"WireGuard key of node {node}": Fact(said.get(node, {}).get(KEY, NONE), f"its annotation {KEY}")}
@@ -51,16 +46,14 @@ class NotOnWindows:
             )
             for pod in there
         }
-        own = next((obj["metadata"].get("annotations") or {} for obj in self._nodes() if _is(obj, node)), {})
+        own = self._annotations().get(node, {})
         told = ", ".join(f"{name}={own[name]}" for name in OF_IPV6 if name in own)
         return found | {f"IPv6 of node {node}": Fact(told or NONE, f"its annotations {', '.join(OF_IPV6)}")}
 
-    def _nodes(self) -> list[Obj]:
-        return self._kube.objects("v1", "Node")
-
-
-def _is(node: Obj, name: str) -> bool:
-    return bool(node["metadata"]["name"] == name)
+    def _annotations(self) -> dict[str, dict[str, str]]:
+        """Of each node."""
+        nodes = self._kube.objects("v1", "Node")
+        return {obj["metadata"]["name"]: obj["metadata"].get("annotations") or {} for obj in nodes}
 
 
 def _six(pod: Obj) -> list[str]:

@@ -276,7 +276,7 @@ def pod_state(pod: Obj) -> str:
             how = f"{container_status['name']} ended with {ended.get('exitCode')} ({ended.get('reason')})"
             return f"{how} {ended.get('message') or ''}".strip()
     waited = [
-        f"{one['name']} runs since {one['state']['running'].get('startedAt')}, and its readiness probe has not succeeded"
+        f"{one['name']} runs since {one['state']['running'].get('startedAt')}, and its readiness probe has not passed"
         for one in status.get("containerStatuses") or []
         if not one.get("ready") and "running" in (one.get("state") or {})
     ]

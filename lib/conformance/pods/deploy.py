@@ -196,8 +196,7 @@ class Pods:
     def again(self, wish: Wish, why: str) -> Workload:
         """The pod that a Deployment has now, once it is ready, in place of one that has changed since it was deployed.
 
-        It is as new as any, so it has as long.  Raises EnvironmentBroken when there is none in time, with what happened
-        to the old one (``why``).
+        Raises EnvironmentBroken when there is none in a new pod's time, with what happened to the old one (``why``).
         """
         patience = self.settings.timings.of(ROLES[wish.role].os)
         within = patience.image_pull + patience.pod_ready

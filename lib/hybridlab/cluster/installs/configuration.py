@@ -15,21 +15,20 @@ from hybridlab.cluster.installs.axes import install_of, provider_of
 from hybridlab.cluster.installs.operator import has_windows
 from hybridlab.networks.contract.plane import Declared, Plane
 from hybridlab.policy.release import Release
-from hybridlab.profiles.model import Network, Profile
+from hybridlab.profiles.model import Profile
 
 POOL_NAME = "default-ipv4-ippool"
-
-
-def pools(network: Network) -> list[tuple[str, str]]:
-    """(name, CIDR) of each pool, that of the nodes' blocks first."""
-    return [(POOL_NAME, network.pod_cidr), *((f"pool-{n}", cidr) for n, cidr in enumerate(network.pools, 2))]
 
 
 def configuration(profile: Profile, plane: Plane, resources: CalicoResources) -> list[tuple[str, Obj]]:
     """(resource, object) of everything that Calico is configured with."""
     network, declared = profile.network, plane.declared()
     specs: list[tuple[str, str, str, dict[str, Any]]] = [
-        *(("ippools", "IPPool", name, _pool(profile, declared) | {"cidr": cidr}) for name, cidr in pools(network)),
+        ("ippools", "IPPool", POOL_NAME, _pool(profile, declared)),
+        *(
+            ("ippools", "IPPool", f"pool-{number}", _pool(profile, declared) | {"cidr": cidr})
+            for number, cidr in enumerate(network.pools, 2)
+        ),
         (
             "ipamconfigurations",
             "IPAMConfiguration",

@@ -241,7 +241,7 @@ def test_one_watch_lasts_a_minute_at_most_although_the_wait_is_longer(kube: Kube
 def test_a_container_that_runs_and_is_not_ready_is_named_with_since_when() -> None:
     late = pod()
     late["status"]["containerStatuses"][0]["state"] = {"running": {"startedAt": "2026-11-26T10:00:00Z"}}
-    told = "client runs since 2026-11-26T10:00:00Z, and its readiness probe has not succeeded"
+    told = "client runs since 2026-11-26T10:00:00Z, and its readiness probe has not passed"
     assert waits.pod_state(late) == f"Pending, not ready: {told}"
     late["status"]["containerStatuses"][0]["ready"] = True
     assert waits.pod_state(late) == "Pending, not ready"
