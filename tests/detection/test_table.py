@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.detection.runner import Outcome, differences
 from tests.detection.selection import row_tests
 from tests.detection.table import Row, Table, read
 
@@ -77,6 +78,18 @@ def test_with_all_claims_run_one_that_changes_is_only_what_the_row_says_of_it(tm
     assert [row.allowed(claim, found.healthy(claim)) for claim in ("DNS-1", "IPAM-1", "IPAM-2")] == [
         ("VIOLATED",), ("CONFIRMED",), ("UNMET",),
     ]  # fmt: skip
+
+
+def test_a_row_of_one_claim_alone_says_nothing_of_what_else_its_tests_decide(tmp_path: Path) -> None:
+    found = table(tmp_path, "layer: dns, expect: {DNS-1: VIOLATED}")
+    told = [
+        {"id": claim, "verdict": "VIOLATED", "reason": "so", "results": [{"verdict": "VIOLATED", "reason": "so"}]}
+        for claim in ("DNS-1", "IPAM-1")
+    ]
+    seen = Outcome(report={"claims": told}, exit_code=0, output="", seconds=1.0)
+    alone = found.rows[0].of_one_claim("DNS-1")
+    assert differences(alone, found, seen, as_written=False) == []
+    assert "IPAM-1   expected not run                  | observed VIOLATED" in differences(alone, found, seen)
 
 
 SOME = [row for row in read().rows if not row.long]
