@@ -276,9 +276,9 @@ def pod_state(pod: Obj) -> str:
             how = f"{container_status['name']} ended with {ended.get('exitCode')} ({ended.get('reason')})"
             return f"{how} {ended.get('message') or ''}".strip()
     waited = [
-        f"{one['name']} runs since {one['state']['running'].get('startedAt')}, and its readiness probe has not passed"
+        f"{one['name']} runs since {since}, and its readiness probe has not passed"
         for one in status.get("containerStatuses") or []
-        if not one.get("ready") and "running" in (one.get("state") or {})
+        if not one.get("ready") and (since := ((one.get("state") or {}).get("running") or {}).get("startedAt"))
     ]
     return f"{status.get('phase') or 'Pending'}, not ready{': ' if waited else ''}{'; '.join(waited)}"
 
