@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.kube_proxy import KubeProxy
+from conformance.disrupt.own_pool import OwnPool
 from conformance.disrupt.vni_change import VniChange
 from conformance.expect.addresses import Addresses
 from conformance.expect.backends import Backends
@@ -26,7 +27,6 @@ from conformance.expect.own_node import OwnNode
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
 from conformance.expect.pod_startup import PodStartup
-from conformance.expect.pools import Pools
 from conformance.expect.probe_protocol import ProbeProtocol
 from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
@@ -40,6 +40,7 @@ from conformance.facts.bgp import BgpFacts
 from conformance.facts.cluster_wide import ClusterWide
 from conformance.facts.ipam import IpamFacts
 from conformance.facts.linux_routes import LinuxRoutes
+from conformance.facts.not_on_windows import NotOnWindows
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.operator import OperatorFacts
 from conformance.facts.platform_objects import PlatformObjects
@@ -52,6 +53,7 @@ from conformance.pods.groups import PodPairs
 from conformance.pods.new_pod import NewPods
 from conformance.pods.newcomers import Newcomers
 from conformance.pods.passing_services import PassingServices
+from conformance.pods.pool_clients import PoolClients
 from conformance.pods.relabel import Relabel
 from conformance.pods.reset_topology import ResetTopology
 from conformance.pods.services import Services
@@ -93,9 +95,11 @@ __all__ = [
     "NewPods",
     "Newcomers",
     "NodePorts",
+    "NotOnWindows",
     "OperatorFacts",
     "Overlay",
     "OwnNode",
+    "OwnPool",
     "OwnService",
     "Pages",
     "PassingServices",
@@ -103,7 +107,7 @@ __all__ = [
     "PlatformObjects",
     "PodStartup",
     "Policy",
-    "Pools",
+    "PoolClients",
     "ProbeProtocol",
     "Readings",
     "Relabel",

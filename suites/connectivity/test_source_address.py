@@ -1,6 +1,6 @@
 """A server sees the pod's own address as its client, by TCP and by UDP: nothing is translated between pods."""
 
-from conformance.fixtures import OS, Addresses, CalicoObjects, Expect, Pools, WorkerPods
+from conformance.fixtures import OS, Addresses, CalicoObjects, Expect, PoolClients, WorkerPods
 from conformance.marks import directions, each_os, verifies
 
 OPEN = "no policy is in force"
@@ -28,9 +28,11 @@ def test_no_address_is_translated_within_a_node(pods: WorkerPods, addresses: Add
 
 
 @verifies("NAT-1", part="pools")
-def test_pods_of_every_pool_are_among_those_that_are_looked_at(
-    pods: WorkerPods, calico: CalicoObjects, pools: Pools
+def test_no_address_is_translated_between_pools(
+    pods: WorkerPods, pool_clients: PoolClients, calico: CalicoObjects, addresses: Addresses, expect: Expect
 ) -> None:
-    there = pods.ensure_ready("linux-client", "linux-server", "windows-client", "windows-server")
-    because = "what was seen between these pods holds whichever pools pods are in"
-    pools.are_all_used(calico.pool_cidrs(), by=there, because=because)
+    linux = pool_clients.of(calico.pool_cidrs(), anywhere=calico.pool_cidrs(anywhere=True))
+    there, back = linux.to(pods.servers("windows")), pods.clients("windows").to(linux)
+    pairs = there.tcp_and_udp(8080) + back.tcp_and_udp(8080)
+    expect.control(pairs, because=OPEN)
+    expect.sources(pairs, are=addresses.of_pod, because=BECAUSE)

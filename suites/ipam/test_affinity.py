@@ -21,6 +21,14 @@ def test_every_windows_node_has_exactly_one_block(ipam: IpamFacts, requires: Rea
     requires.that(ipam.blocks, "one block", on=ipam.windows, because=because, do=do)
 
 
+@verifies("XIPAM-3")
+def test_a_windows_node_without_pods_has_its_block_already(ipam: IpamFacts, requires: Readings) -> None:
+    because = "calico-node claims it when it starts, so that the first pod finds its network's addresses"
+    do = "read the log of calico-node on that node from its start, and look at IPAM-1"
+    right = "a block with its reservations, announced"
+    requires.that(ipam.first_block, right, on=ipam.windows, because=because, do=do)
+
+
 @verifies("IPAM-8")
 def test_every_windows_pod_has_an_address_of_its_own_nodes_block(
     pods: WorkerPods, ipam: IpamFacts, requires: Readings

@@ -137,9 +137,9 @@ def block_of_two_nodes(api: Api, node: str) -> Iterator[None]:
 
 @contextmanager
 def second_pool(api: Api) -> Iterator[None]:
-    """A second pool, from which no pod has an address."""
+    """A second pool, which no node may use."""
     path = "/apis/projectcalico.org/v3/ippools"
-    spec = {"cidr": "172.30.0.0/16", "vxlanMode": "Always", "ipipMode": "Never", "natOutgoing": True}
+    spec = {"cidr": "172.30.0.0/16", "vxlanMode": "Always", "ipipMode": "Never", "nodeSelector": "zone == 'b'"}
     body = {"apiVersion": "projectcalico.org/v3", "kind": "IPPool", "metadata": {"name": "second"}, "spec": spec}
     api("POST", path, body)
     yield

@@ -7,8 +7,10 @@ is not about it, as detection finds on objects of its platform, or what it waits
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -24,20 +26,27 @@ PROFILE, TEST, HAND, NOT_BUILT = "waits for a profile", "waits for a test", "by 
 
 
 class Kind(NamedTuple):
-    """A kind of cluster: its title, the lab's profile of it, and objects of its platform; empty: there is none."""
+    """A kind of cluster: its title, the lab's profile of it, and objects of its platform; empty: there is none.
+
+    ``builds``: of its Windows nodes, where its objects have others.
+    """
 
     title: str
     profile: str = ""
     objects: str = ""
+    builds: tuple[tuple[int, int], ...] = ()
 
 
 KINDS = {
     "vxlan": Kind(
         "Calico VXLAN by operator, Kubernetes datastore, Server 2022 and 2019, containerd",
-        "default", "kubeadm-operator",
+        "default", "kubeadm-operator", ((20348, 2762), (17763, 6414)),
     ),
     "small": Kind("the same with one Linux and one Windows node", "small", "kubeadm-operator"),
-    "1809": Kind("Calico VXLAN, Server 2019 before 17763.1432, no direct server return", "vxlan-1809"),
+    "1809": Kind(
+        "Calico VXLAN, Server 2019 before 17763.1432, no direct server return",
+        "vxlan-1809", "kubeadm-operator", ((17763, 1397),),
+    ),
     "manual": Kind("Calico VXLAN, on Windows as services of the host", "windows-services", "manual-services"),
     "manifest": Kind("Calico VXLAN by manifest", "", "kubeadm-manifest"),
     "bgp": Kind("Calico BGP by operator", "bgp", "bgp-operator"),
@@ -57,9 +66,17 @@ KINDS = {
     "etcd": Kind("etcd datastore, Calico VXLAN as services", "", "etcd-services"),
     "1903": Kind("Windows 1903"),
     "20H2": Kind("Windows Server 20H2"),
-    "2025": Kind("Windows Server 2025", "windows-2025"),
+    "2025": Kind("Windows Server 2025", "windows-2025", "kubeadm-operator", ((20348, 2762), (26100, 6899))),
     "docker": Kind("Docker in place of containerd"),
 }  # fmt: skip
+DECIDED = ("CONFIRMED", "NOT_OBSERVED", "LIFTED", "ADVISED", "UNMET")
+FIRST = Path(__file__).with_name("first_claims.txt").read_text(encoding="ascii").split()
+"""The claims that there were before any was split (2026-11-24)."""
+REASONS = {
+    "UNSUP-3": "nothing there asks for it: WireGuard is off",
+    "UNSUP-5": "nothing there asks for it: no pod has an address of IPv6",
+}
+"""Why a claim that has a test is NOT_RUN there."""
 HEAD = """\
 # What of all this holds on my kind of cluster?
 For whoever has a cluster and asks what the suite says of it in health. Generated from the rows without faults of
@@ -79,7 +96,7 @@ def expected() -> dict[str, dict[str, object]]:
     return {
         name: {
             "title": kind.title,
-            "claims": {claim.id: _said(claim, kind, facts.get(kind.objects), table) for claim in catalog().values()}
+            "claims": {claim.id: _said(claim, kind, _built(facts, kind), table) for claim in catalog().values()}
             if kind.profile or kind.objects
             else {},
         }
@@ -97,9 +114,21 @@ def _facts() -> dict[str, Facts]:
     return found
 
 
+def _built(facts: dict[str, Facts], kind: Kind) -> Facts | None:
+    """Its facts, with a Windows node of each of its builds."""
+    found = facts.get(kind.objects)
+    if found is None or not kind.builds:
+        return found
+    one = found.by_os("windows")[0]
+    windows = tuple(replace(one, name=f"windows-{build}", windows_build=(build, ubr)) for build, ubr in kind.builds)
+    return replace(found, nodes=(*found.by_os("linux"), *windows))
+
+
 def _said(claim: Claim, kind: Kind, facts: Facts | None, table: Table) -> str:
     if kind.profile and claim.id in table.clean:
-        return table.clean_of("" if kind.profile == "default" else kind.profile)[claim.id]
+        clean = table.clean_of("" if kind.profile == "default" else kind.profile)[claim.id]
+        about = applicability(claim, facts) if facts and clean == "NOT_APPLICABLE" else None
+        return f"{clean}: it is about {about.condition}" if isinstance(about, NotApplicable) else clean
     about = applicability(claim, facts) if facts else None
     if isinstance(about, NotApplicable):
         return f"NOT_APPLICABLE: it is about {about.condition}"
@@ -122,7 +151,34 @@ def page(found: dict[str, dict[str, object]]) -> str:
         told = [str(found[name]["claims"][claim]) for name in built]  # type: ignore[index]
         words = [SHORT.get(text.partition(":")[0], text.partition(":")[0]) for text in told]
         lines.append(f"| {claim} | {' | '.join(words)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_default_lab(found["vxlan"]["claims"])]) + "\n"
+
+
+def _default_lab(said: Any) -> Iterator[str]:
+    """How many claims the default lab decides, and why it does not decide each of the others."""
+    decided = [claim for claim, text in said.items() if text in DECIDED]
+    first = [claim for claim in decided if claim in FIRST]
+    yield ""
+    yield "## What the default lab decides"
+    yield (
+        f"{len(first)} of the {len(FIRST)} claims that there were before some were split in November 2026, and "
+        f"{len(decided) - len(first)} of the {len(said) - len(FIRST)} that came since. Why each of the others is not:"
+    )
+    yield from ("", "| claim | reason |", "| --- | --- |")
+    for claim, text in said.items():
+        if claim not in decided:
+            yield f"| {claim} | {_reason(claim, text)} |"
+
+
+def _reason(claim: str, text: str) -> str:
+    """Why a claim is not decided on the default lab."""
+    word, _, why = text.partition(": ")
+    if word == TEST:
+        shared = catalog()[claim].isolation.kind is IsolationKind.DISRUPTIVE
+        return f"it waits for a test{', which would change what belongs to everybody' if shared else ''}"
+    if word == "NOT_APPLICABLE":
+        return why or f"it is about {catalog()[claim].applies}"
+    return why or REASONS.get(claim) or {HAND: "no program can decide it"}.get(word, f"it is {word} there")
 
 
 def packaged(found: dict[str, dict[str, object]]) -> str:

@@ -361,6 +361,18 @@ def clocks_behind() -> None:
         import_module(f"hybridlab.{name}").datetime = Behind  # type: ignore[attr-defined]
 
 
+def block_sizes_can_be_changed() -> None:
+    """The API takes another blockSize of a pool that is there."""
+    from hybridlab.api.kinds.calico import PoolStrategy
+
+    true = PoolStrategy.validate
+
+    def patched(self: Any, obj: Any, old: Any) -> Any:
+        return [cause for cause in true(self, obj, old) if "BlockSize cannot be modified" not in str(cause)]
+
+    PoolStrategy.validate = patched  # type: ignore[method-assign]
+
+
 PATCHES: dict[str, Callable[[], None]] = {
     "written either-selector": partial(written, either_selector),
     "written accounts-of-everybody": partial(written, accounts_of_everybody),
@@ -384,6 +396,7 @@ PATCHES: dict[str, Callable[[], None]] = {
     "one-peer-has-another-vni": one_peer_has_another_vni,
     "ready-backends-alone": ready_backends_alone,
     "clocks-behind": clocks_behind,
+    "block-sizes-can-be-changed": block_sizes_can_be_changed,
 }
 """Name, and way where a patch has several, to what applies it to this process."""
 

@@ -15,6 +15,7 @@ POOLS = "/apis/projectcalico.org/v3/ippools"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/calico-system/deployments"
 ON_WINDOWS = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node-windows"
 ADDRESS = "projectcalico.org/IPv4Address"
+LINUX_NODES = ("linux-1", "linux-2", "linux-3")
 NANOSERVER = {"windows-2019": "1809", "windows-2022": "ltsc2022"}
 
 
@@ -158,6 +159,55 @@ def ipip_turned_on(api: Api) -> Iterator[None]:
     api.merge(path, {"spec": {"ipipEnabled": False}})
 
 
+@contextmanager
+def wireguard(api: Api, node: str = "") -> Iterator[None]:
+    """WireGuard is on, and Linux nodes, and the one that is named, have a key."""
+    felix = "/apis/projectcalico.org/v3/felixconfigurations/default"
+    having = [*LINUX_NODES, *([node] if node else [])]
+    key = "projectcalico.org/WireguardPublicKey"
+
+    def give(value: str | None) -> None:
+        for name in having:
+            api.merge(f"/api/v1/nodes/{name}", {"metadata": {"annotations": {key: value}}})
+
+    api.merge(felix, {"spec": {"wireguardEnabled": True}})
+    give("jlkVyQYooZYzI2wFfNhSZez5eWh44yfq1wKVjLvSXgY=")
+    yield
+    give(None)
+    api.merge(felix, {"spec": {"wireguardEnabled": None}})
+
+
+@contextmanager
+def dual_stack(api: Api, windows: str = "") -> Iterator[None]:
+    """A Linux pod has an address of IPv6 beside its own, and so has a pod of each Windows node, if that is asked."""
+    pods = "/api/v1/namespaces/default/pods"
+
+    def both(name: str) -> None:
+        told = api("GET", f"{pods}/{name}")["status"]["podIP"]
+        api.merge(f"{pods}/{name}/status", {"status": {"podIPs": [{"ip": told}, {"ip": "fd00::1"}]}})
+
+    container = {"name": "main", "image": "docker.io/library/busybox:1.37.0", "command": ["sleep", "360000"]}
+    spec = {"nodeName": "linux-1", "containers": [container]}
+    api("POST", pods, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "both"}, "spec": spec})
+    _until("both runs", lambda: api("GET", f"{pods}/both")["status"].get("phase") == "Running")
+    both("both")
+    with contextlib.ExitStack() as stack:
+        for node in NANOSERVER if windows else ():
+            stack.enter_context(_windows_pod(api, node, f"dual-on-{node}", "default", {}))
+            both(f"dual-on-{node}")
+        yield
+    api("DELETE", f"{pods}/both", {"gracePeriodSeconds": 0})
+
+
+@contextmanager
+def pods_of_others(api: Api) -> Iterator[None]:
+    """Each Windows node has a pod of somebody's."""
+    with contextlib.ExitStack() as pods:
+        for node in NANOSERVER:
+            pods.enter_context(_windows_pod(api, node, f"others-on-{node}", "default", {}))
+        yield
+
+
 EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
     item.__name__: item
     for item in (
@@ -171,5 +221,8 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         plugin_not_installed,
         windows_laid_by_the_operator,
         ipip_turned_on,
+        wireguard,
+        dual_stack,
+        pods_of_others,
     )
 }

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hybridlab.api.kinds.calico import PoolStrategy
 from hybridlab.calico import typha
 from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults
@@ -49,6 +50,7 @@ CHANGES = {
     "one-peer-has-another-vni": "the VNI to one node",
     "ready-backends-alone": "addresses of a slice of which one is not ready",
     "clocks-behind": "minutes by which timestamps are behind",
+    "block-sizes-can-be-changed": "what speaks against another blockSize",
 }
 """Patch to the answer that it changes."""
 AT_MOST = 12
@@ -80,7 +82,16 @@ def _answers_with(patch: str) -> Answers:
 
 def answers() -> Answers:
     """What the lab's own code makes of a small world."""
-    return _of_written() | _of_words() | _of_updates() | _of_nodes() | _of_clocks()
+    return _of_written() | _of_words() | _of_updates() | _of_nodes() | _of_clocks() | _of_pools()
+
+
+def _of_pools() -> Answers:
+    old = {"metadata": {"name": "p"}, "spec": {"cidr": "198.18.0.0/24", "blockSize": 26}}
+    new = {"metadata": {"name": "p"}, "spec": {"cidr": "198.18.0.0/24", "blockSize": 25}}
+    strategy = PoolStrategy(lambda text: "", store=None)  # type: ignore[arg-type]  # which other pools there are
+    for obj in (old, new):
+        strategy.default(obj)
+    return {"what speaks against another blockSize": len(list(strategy.validate(new, old)))}
 
 
 def _of_clocks() -> Answers:

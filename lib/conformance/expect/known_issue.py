@@ -25,6 +25,10 @@ class KnownIssue:
 
     expect: Expect
 
+    def may_be_cut_off(self, source: Workload, targets: Sequence[Target], *, beside: Target, because: str) -> None:
+        """As :meth:`may_fail`, with one witness for all."""
+        self.may_fail(source, [(target, beside) for target in targets], because=because)
+
     def may_fail(self, source: Workload, goals: Sequence[tuple[Target, Target]], *, because: str) -> None:
         """Connecting to the first of each two targets may fail, while the second connects; whether it did is recorded.
 

@@ -12,6 +12,7 @@ from conformance.facts.calico_workloads import NAMESPACES
 from conformance.facts.diagnostics_bundle import is_calico_node
 from conformance.facts.dsr import with_dsr
 from conformance.facts.felix_state import felix_seen
+from conformance.facts.first_blocks import with_first_blocks
 from conformance.facts.reading import Reading
 from conformance.facts.tigera_status import tigera_status
 from conformance.facts.updates import windows_update
@@ -35,7 +36,7 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
     git = str(version.get("gitVersion") or "")
     network = calico.network()
     felix = felix_seen([pod for space in NAMESPACES for pod in reading.all("v1", "Pod", space) if is_calico_node(pod)])
-    nodes = [_networked(node, network) if node.os == "windows" else node for node in nodes]
+    nodes = with_first_blocks(reading, [_networked(node, network) if node.os == "windows" else node for node in nodes])
     nodes = [replace(node, felix_restarts=felix[node.name].restarts) if node.name in felix else node for node in nodes]
     calico_version, platform = calico.version(), platforms.platform(reading, kube.discovery.group_versions(), git)
     cni, ipam = calico.linux_cni()

@@ -14,6 +14,7 @@ from conformance.model.facts import Fact, Facts, NodeFacts
 
 RESERVED = "windows-reserved-ipam-handle"
 """Handle under which Calico IPAM keeps addresses of a Windows node's block (libcalico-go/lib/ipam)."""
+RESERVATION = ["first", "second", "third", "last"]
 NOT_RESERVED = "not reserved"
 OWN_BLOCK, IN_A_BLOCK, FITS = "own block", "in a block", "fits"
 Network = ipaddress.IPv4Network
@@ -53,6 +54,10 @@ class IpamFacts:
         if list(claimed.values()) == [""]:
             words = "one block"
         return {f"blocks of node {node}": Fact(words, f"{source}: {'; '.join(told) or 'none'}")}
+
+    def first_block(self, node: str) -> dict[str, Fact[str]]:
+        """What a node had when the run began, if it had no pods then: its block, and what belongs to that."""
+        return {f"node {node} without pods": one.first_block for one in self.windows if one.name == node}
 
     def reserved(self, node: str) -> dict[str, Fact[list[str]]]:
         """What is reserved in a node's blocks: ``first``, ``second``, ``third``, ``last``, or a number."""

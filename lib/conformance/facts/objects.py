@@ -21,6 +21,8 @@ from conformance.model.facts import Fact, Facts, NodeFacts
 
 V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
 ADDRESS = "projectcalico.org/IPv4Address"
+SELECTORS = ("nodeSelector", "namespaceSelector")
+"""Of an IPPool: which nodes' and which namespaces' pods it is for."""
 
 
 class CalicoObjects:
@@ -92,14 +94,15 @@ class CalicoObjects:
         found = self._of_pools(field, lambda spec: str(spec.get(field) or "Never"))
         return {f"{name} .spec.{field}": fact for name, fact in found.items()}
 
-    def pool_cidrs(self) -> dict[str, Fact[str]]:
-        """CIDR of every enabled IPv4 pool that gives addresses to pods."""
+    def pool_cidrs(self, *, anywhere: bool = False) -> dict[str, Fact[str]]:
+        """CIDR of every enabled IPv4 pool that gives addresses to pods, or those for pods ``anywhere`` alone."""
         pools, api = self.listed("IPPool")
         return {
             f"IPPool {pool['metadata']['name']}": Fact(pool["spec"]["cidr"], f"its .spec.cidr ({api})")
             for pool in pools
             if not pool["spec"].get("disabled") and ":" not in pool["spec"]["cidr"]
             if "Workload" in (pool["spec"].get("allowedUses") or ["Workload"])
+            if not anywhere or all(pool["spec"].get(key) in (None, "", "all()") for key in SELECTORS)
         }
 
     def shapes(self) -> dict[str, Fact[str]]:

@@ -275,7 +275,12 @@ def pod_state(pod: Obj) -> str:
             ended = state["terminated"]
             how = f"{container_status['name']} ended with {ended.get('exitCode')} ({ended.get('reason')})"
             return f"{how} {ended.get('message') or ''}".strip()
-    return f"{status.get('phase') or 'Pending'}, not ready"
+    waited = [
+        f"{one['name']} runs since {since}, and its readiness probe has not passed"
+        for one in status.get("containerStatuses") or []
+        if not one.get("ready") and (since := ((one.get("state") or {}).get("running") or {}).get("startedAt"))
+    ]
+    return f"{status.get('phase') or 'Pending'}, not ready{': ' if waited else ''}{'; '.join(waited)}"
 
 
 def hopeless(pod: Obj) -> str:

@@ -72,6 +72,8 @@ class NodeFacts:
     differences: Fact[dict[str, str]] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
     """What may tell this Windows node from others of its build: switches of HNS and VFP, .NET, LanguageMode,
     culture."""
+    first_block: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
+    """What of its block this Windows node has had before its first pod; not known: it had pods when the run began."""
 
     @property
     def worker(self) -> bool:

@@ -200,9 +200,10 @@ class Pods:
     def again(self, wish: Wish, why: str) -> Workload:
         """The pod that a Deployment has now, once it is ready, in place of one that has changed since it was deployed.
 
-        Raises EnvironmentBroken when there is none in time, with what happened to the old one (``why``).
+        Raises EnvironmentBroken when there is none in a new pod's time, with what happened to the old one (``why``).
         """
-        within = self.settings.timings.of(ROLES[wish.role].os).pod_ready
+        patience = self.settings.timings.of(ROLES[wish.role].os)
+        within = patience.image_pull + patience.pod_ready
         try:
             pods = self.changes.waits.pods_ready(self._home(wish), f"{SEAT}={wish.called}", 1, within=within)
         except EnvironmentBroken as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import itertools
 import re
 from collections.abc import Mapping
 
@@ -49,14 +50,14 @@ def check(profile: Profile, where: Where) -> None:
     """Values that are well-formed and still impossible."""
     network = profile.network
     cidrs: dict[str, ipaddress.IPv4Network] = {}
-    for key in ("pod_cidr", "service_cidr", "node_cidr"):
-        text = getattr(network, key)
+    named = {key: getattr(network, key) for key in ("pod_cidr", "service_cidr", "node_cidr")}
+    named |= {f"pools[{index}]": text for index, text in enumerate(network.pools)}
+    for key, text in named.items():
         try:
             cidrs[key] = ipaddress.IPv4Network(text)
         except ValueError as error:
             raise ProfileError(f"{where.of(('network', key))}: network.{key} is {text!r}: {error}") from error
-    pairs = [("pod_cidr", "service_cidr"), ("pod_cidr", "node_cidr"), ("service_cidr", "node_cidr")]
-    for one, other in pairs:
+    for one, other in itertools.combinations(cidrs, 2):
         if cidrs[one].overlaps(cidrs[other]):
             raise ProfileError(
                 f"{where.of(('network', one))}: network.{one} {cidrs[one]} overlaps network.{other} {cidrs[other]}"

@@ -89,6 +89,8 @@ class Network:
     """``kind`` first, then what that kind of plane can be told."""
     pod_cidr: str = "192.168.0.0/16"
     block_size: int = 26
+    pools: tuple[str, ...] = ()
+    """Further enabled pools, each a CIDR, from which pods get addresses where they ask for one."""
     service_cidr: str = "10.96.0.0/12"
     node_cidr: str = "10.0.0.0/24"
     underlay_mtu: int = 1500

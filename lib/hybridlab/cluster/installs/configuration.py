@@ -25,6 +25,10 @@ def configuration(profile: Profile, plane: Plane, resources: CalicoResources) ->
     network, declared = profile.network, plane.declared()
     specs: list[tuple[str, str, str, dict[str, Any]]] = [
         ("ippools", "IPPool", POOL_NAME, _pool(profile, declared)),
+        *(
+            ("ippools", "IPPool", f"pool-{number}", _pool(profile, declared) | {"cidr": cidr})
+            for number, cidr in enumerate(network.pools, 2)
+        ),
         (
             "ipamconfigurations",
             "IPAMConfiguration",

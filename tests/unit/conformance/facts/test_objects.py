@@ -210,3 +210,15 @@ def test_disabled_pools_count_for_their_kind_while_they_have_blocks() -> None:
         ["IPIP", "VXLAN"]
     ]
     assert list(values(reads({(V3, "IPPool"): pools, (V3, "IPAMBlock"): []}).pool_kinds()).values()) == [["VXLAN"]]
+
+
+def test_pools_for_pods_anywhere_have_no_selector() -> None:
+    pools = [
+        named("a", cidr="10.1.0.0/16", nodeSelector="all()"),
+        named("b", cidr="10.2.0.0/16", nodeSelector="zone == 'b'"),
+        named("c", cidr="10.3.0.0/16", namespaceSelector="team == 'c'"),
+        named("d", cidr="10.4.0.0/16", allowedUses=["Tunnel"]),
+    ]
+    found = reads({(V3, "IPPool"): pools})
+    assert values(found.pool_cidrs(anywhere=True)) == {"IPPool a": "10.1.0.0/16"}
+    assert list(values(found.pool_cidrs())) == ["IPPool a", "IPPool b", "IPPool c"]

@@ -236,3 +236,12 @@ def test_one_watch_lasts_a_minute_at_most_although_the_wait_is_longer(kube: Kube
     Waits(kube).pods_ready("n", "app=x", 1, within=1500)
     asked = [int(request.query["timeoutSeconds"]) for request in api.requests if request.query.get("watch") == "true"]
     assert asked == [60]
+
+
+def test_a_container_that_runs_and_is_not_ready_is_named_with_since_when() -> None:
+    late = pod()
+    late["status"]["containerStatuses"][0]["state"] = {"running": {"startedAt": "2026-11-26T10:00:00Z"}}
+    told = "client runs since 2026-11-26T10:00:00Z, and its readiness probe has not passed"
+    assert waits.pod_state(late) == f"Pending, not ready: {told}"
+    late["status"]["containerStatuses"][0]["ready"] = True
+    assert waits.pod_state(late) == "Pending, not ready"

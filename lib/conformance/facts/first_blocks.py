@@ -1,0 +1,51 @@
+"""Whether Windows nodes without pods have their block of addresses, read before the run has pods of its own.
+
+A pod gets its node a block where it has none, so afterwards nobody can tell who was first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from conformance.facts.calico_api import V3
+from conformance.facts.ipam import RESERVATION, affine, reservations
+from conformance.facts.objects import ADDRESS, CRD, confirmed
+from conformance.facts.reading import Reading
+from conformance.kube.client import Obj
+from conformance.model.counted import counted
+from conformance.model.facts import Fact, NodeFacts
+
+WHOLE = "a block with its reservations, announced"
+
+
+def with_first_blocks(reading: Reading, nodes: list[NodeFacts]) -> list[NodeFacts]:
+    """The nodes, each Windows node with what it has before it has pods."""
+    windows = [node for node in nodes if node.os == "windows"]
+    if not windows:
+        return nodes
+    pods = reading.all("v1", "Pod")
+    affinities, blocks = (reading.all(V3, kind) or reading.all(CRD, kind) for kind in ("BlockAffinity", "IPAMBlock"))
+    why = "" if pods and affinities else f"not known: {reading.reason('Pod', 'BlockAffinity', 'IPAMBlock')}"
+    found = {node.name: Fact[str](None, why) if why else _of(node, pods, affinities, blocks) for node in windows}
+    return [replace(node, first_block=found.get(node.name, node.first_block)) for node in nodes]
+
+
+def _of(node: NodeFacts, pods: list[Obj], affinities: list[Obj], blocks: list[Obj]) -> Fact[str]:
+    own = [
+        pod["metadata"]["name"]
+        for pod in pods
+        if pod["spec"].get("nodeName") == node.name and not pod["spec"].get("hostNetwork")
+    ]
+    if own:
+        return Fact(None, f"node {node.name} had {counted(len(own), 'pod')} when the run began: {own[0]}")
+    claimed = [
+        one["spec"]["cidr"] for one in affinities if one["spec"].get("node") == node.name and confirmed(one["spec"])
+    ]
+    there = [block["spec"] for block in blocks if block["spec"]["cidr"] in claimed and affine(block) == node.name]
+    lacking = [
+        *([] if there else ["no block"]),
+        *([] if all(reservations(spec) == RESERVATION for spec in there) else ["a block without its reservations"]),
+        *([] if ADDRESS in node.annotations else [f"no annotation {ADDRESS}"]),
+    ]
+    source = f"BlockAffinities, IPAMBlocks and annotations while it had no pod: {', '.join(claimed) or 'nothing'}"
+    return Fact(", ".join(lacking) or WHOLE, source)

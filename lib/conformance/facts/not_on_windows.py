@@ -1,0 +1,62 @@
+"""What Windows nodes have no part in where Linux nodes use it: WireGuard and IPv6, as facts.  It judges nothing.
+
+Where no Linux node uses it nothing is shown by a Windows node that does not, so each read raises MissingCapability.
+"""
+
+from __future__ import annotations
+
+from conformance.errors import MissingCapability
+from conformance.facts.objects import CalicoObjects
+from conformance.kube.client import Kube, Obj
+from conformance.model.facts import Fact, Facts
+
+KEY = "projectcalico.org/WireguardPublicKey"
+"""Annotation of a node with its public key; of Linux' Felix (libcalico-go, lib/backend/k8s/resources/node.go)."""
+OF_IPV6 = ("projectcalico.org/IPv6Address", "projectcalico.org/IPv6VXLANTunnelAddr")
+NONE = "none"
+UNASKED = "nothing here asks for it"
+
+
+class NotOnWindows:
+    """Reads of one worker."""
+
+    def __init__(self, kube: Kube, facts: Facts, calico: CalicoObjects) -> None:
+        self._kube, self._facts, self._calico = kube, facts, calico
+
+    def keys(self, node: str) -> dict[str, Fact[str]]:
+        """A node's public key of WireGuard, or ``none``, while Linux nodes have theirs."""
+        felix, api = self._calico.listed("FelixConfiguration")
+        if not any((obj.get("spec") or {}).get("wireguardEnabled") for obj in felix):
+            raise MissingCapability(f"{UNASKED}: no FelixConfiguration ({api}) enables WireGuard", "enable it")
+        said = self._annotations()
+        if not any(KEY in said.get(linux.name, {}) for linux in self._facts.by_os("linux")):
+            raise MissingCapability(f"WireGuard is enabled, and no Linux node has a key ({KEY})", "see to that first")
+        return {f"WireGuard key of node {node}": Fact(said.get(node, {}).get(KEY, NONE), f"its annotation {KEY}")}
+
+    def of_ipv6(self, node: str) -> dict[str, Fact[str]]:
+        """Addresses of IPv6 of a node's pods and in its annotations, or ``none``, while Linux pods have some."""
+        pods = [pod for pod in self._kube.objects("v1", "Pod") if not pod["spec"].get("hostNetwork")]
+        linux = {one.name for one in self._facts.by_os("linux")}
+        if not any(_six(pod) for pod in pods if pod["spec"].get("nodeName") in linux):
+            raise MissingCapability(f"{UNASKED}: no Linux pod has an address of IPv6", "give the cluster both")
+        there = [pod for pod in pods if pod["spec"].get("nodeName") == node and (pod.get("status") or {}).get("podIP")]
+        found = {
+            f"IPv6 of pod {pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}": Fact(
+                ", ".join(_six(pod)) or NONE, "its .status.podIPs"
+            )
+            for pod in there
+        }
+        own = self._annotations().get(node, {})
+        told = ", ".join(f"{name}={own[name]}" for name in OF_IPV6 if name in own)
+        return found | {f"IPv6 of node {node}": Fact(told or NONE, f"its annotations {', '.join(OF_IPV6)}")}
+
+    def _annotations(self) -> dict[str, dict[str, str]]:
+        """Of each node."""
+        nodes = self._kube.objects("v1", "Node")
+        return {obj["metadata"]["name"]: obj["metadata"].get("annotations") or {} for obj in nodes}
+
+
+def _six(pod: Obj) -> list[str]:
+    """A pod's addresses of IPv6."""
+    addresses = [str(item.get("ip")) for item in (pod.get("status") or {}).get("podIPs") or []]
+    return [address for address in addresses if ":" in address]

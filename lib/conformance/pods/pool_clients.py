@@ -1,0 +1,77 @@
+"""Linux pods with addresses of pools that the worker's other pods have none of, where the cluster has several.
+
+Windows pods never ask for a pool (``kube.address_guard``).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Mapping
+
+from conformance.errors import EnvironmentBroken, MissingCapability, NotAboutThisCluster
+from conformance.model.change import ObjectRef
+from conformance.model.facts import Fact
+from conformance.pods.deploy import Pods, Wish
+from conformance.pods.groups import Group
+from conformance.pods.placement import Placement
+from conformance.pods.worker_pods import WorkerPods
+
+POOLS = "cni.projectcalico.org/ipv4pools"
+"""Annotation by which a pod asks Calico's IPAM for its pools."""
+ROLE = "linux-client"
+
+
+class PoolClients:
+    """Those of one test; :meth:`remove` takes them away again."""
+
+    def __init__(self, deployer: Pods, placement: Placement, pods: WorkerPods) -> None:
+        self._deployer, self._placement, self._pods = deployer, placement, pods
+        self._made: list[str] = []
+
+    def of(self, pools: Mapping[str, Fact[str]], *, anywhere: Mapping[str, Fact[str]]) -> Group:
+        """Linux clients among which there is one of every pool that no pod of the demo has an address of.
+
+        ``pools``: name to its CIDR; ``anywhere``: those that any pod of any node may ask for.  Raises
+        NotAboutThisCluster where there is one pool, MissingCapability where a pool is for nodes that are not covered,
+        EnvironmentBroken where a pod got another address than it asked for.
+        """
+        if len(pools) < 2:
+            raise NotAboutThisCluster(f"it is about several enabled pools; here: {', '.join(pools) or 'none'}")
+        demo = [*self._pods.clients("linux"), *self._pods.servers("windows")]
+        unused = {
+            name: str(fact.value)
+            for name, fact in pools.items()
+            if not any(_in(str(fact.value), pod.address) for pod in demo)
+        }
+        if elsewhere := [f"{name} ({cidr})" for name, cidr in unused.items() if name not in anywhere]:
+            raise MissingCapability(
+                f"the suite's pods say nothing of every pool: none has an address of {', '.join(elsewhere)}",
+                "cover a node whose pods get addresses of it (--nodes)",
+            )
+        wishes = {name: self._wish(number, name) for number, name in enumerate(unused, 1)}
+        self._made = [wish.called for wish in wishes.values()]
+        there = self._deployer.deploy(list(wishes.values()))
+        for name, wish in wishes.items():
+            pod = there[wish.called]
+            if not self._deployer.changes.dry_run and not _in(unused[name], pod.address):
+                raise EnvironmentBroken(
+                    f"pod {pod.label} has the address {pod.address}, and asked for one of {name} ({unused[name]}): "
+                    "see what pools have left: calicoctl ipam show"
+                )
+        return Group(there.values()) if there else self._pods.clients("linux")
+
+    def _wish(self, number: int, pool: str) -> Wish:
+        node = self._placement.covered("linux")[0]
+        asked = {POOLS: json.dumps([pool.removeprefix("IPPool ")])}
+        return Wish(role=ROLE, node=node, name=f"{ROLE}-of-pool-{number}", annotations=asked)
+
+    def remove(self) -> None:
+        """Delete those that were made."""
+        for name in self._made:
+            target = ObjectRef(api_version="apps/v1", kind="Deployment", name=name, namespace=self._deployer.namespace)
+            self._deployer.changes.delete(target, "its test is over")
+
+
+def _in(cidr: str, address: str) -> bool:
+    return ipaddress.ip_address(address) in ipaddress.ip_network(cidr)

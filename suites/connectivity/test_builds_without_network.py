@@ -1,0 +1,16 @@
+"""Builds of Server 2022 on which Windows' own update broke the network of Calico's pods, until another mended it."""
+
+from conformance.fixtures import KnownIssue, WindowsNodes, WorkerPods
+from conformance.marks import verifies
+
+BROKEN = ">=20348.2322 <20348.2762"
+
+
+@verifies("XLC-3")
+def test_pods_of_these_builds_may_have_no_network(
+    pods: WorkerPods, windows_nodes: WindowsNodes, known_issue: KnownIssue
+) -> None:
+    servers = pods.servers("windows").at(*windows_nodes.of_build(BROKEN))
+    because = "these builds break the network of Calico's pods, which KB5044281 mends"
+    witness = pods.server("linux").tcp(8080)
+    known_issue.may_be_cut_off(pods.client("linux"), servers.tcp(8080), beside=witness, because=because)

@@ -1,0 +1,12 @@
+"""The size of a pool's blocks is chosen when it is made: it lowers the share of reserved addresses, and stays."""
+
+from conformance.fixtures import OwnPool
+from conformance.marks import needs, verifies
+
+
+@verifies("IPAM-5", part="size of a pool", active=True)
+@needs(v3_api=True)
+def test_the_size_of_a_pools_blocks_cannot_be_changed(own_pool: OwnPool) -> None:
+    own_pool.keeps_its_block_size(
+        because="nodes have their blocks of the size that the pool had when they claimed them"
+    )

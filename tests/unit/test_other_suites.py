@@ -1,0 +1,34 @@
+"""docs/other-suites.md names claims that there are, and calls none replaced that has no test."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from conformance.catalog import catalog
+from tests.detection.table import read
+
+PAGE = Path(__file__).parents[2] / "docs" / "other-suites.md"
+ROWS = [line.split("|")[1:4] for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+BESIDE = [
+    (spec.strip(), claims.strip(), what.strip())
+    for spec, claims, what in ROWS
+    if claims.strip() not in ("claims", "---")
+]
+ID = re.compile(r"\b[A-Z]+-\d+\b")
+
+
+@pytest.mark.parametrize(("spec", "claims", "what"), BESIDE, ids=[spec[:40] for spec, _, _ in BESIDE])
+def test_a_spec_is_replaced_by_claims_that_are_tested(spec: str, claims: str, what: str) -> None:
+    named = ID.findall(claims)
+    assert set(named) <= set(catalog())
+    assert bool(named) != what.startswith("not covered")
+    if what == "replaces":
+        assert set(named) <= set(read().clean)
+
+
+def test_what_none_of_them_asks_is_asked_here() -> None:
+    text = PAGE.read_text(encoding="utf-8").partition("## What none of them asks")[2]
+    assert set(ID.findall(text)) <= set(read().clean)
