@@ -75,7 +75,7 @@ check-conformance:
 	for profile in $(OTHER_PROFILES); do \
 	  $(WORDS); ended=0; wait $$1 || ended=$$?; shift; \
 	  if [ $$ended != 0 ]; then status=$$ended; cat reports/$$profile.log; fi; \
-	  echo "lab $$profile, -k '$$words': $$(sed -n 's/^claims: //p' reports/$$profile.log); exit code $$ended, reports/$$profile.log"; \
+	  echo "lab $$profile, -k '$$words': $$(sed -n 's/^claims: //p' reports/$$profile.log | tail -n 1); exit code $$ended, reports/$$profile.log"; \
 	done; \
 	if [ $$status = 0 ]; then \
 	  $(BIN)/calico-conformance gate reports/latest --require $(SETS) || status=$$?; \

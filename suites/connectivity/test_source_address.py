@@ -27,7 +27,7 @@ def test_no_address_is_translated_within_a_node(pods: WorkerPods, addresses: Add
     expect.sources(pod_pairs.udp(8080), are=addresses.of_pod, because=BECAUSE)
 
 
-@verifies("NAT-1", part="pools")
+@verifies("NAT-1", part="pools", provisional=True)
 def test_no_address_is_translated_between_pools(
     pods: WorkerPods, pool_clients: PoolClients, calico: CalicoObjects, addresses: Addresses, expect: Expect
 ) -> None:

@@ -133,8 +133,17 @@ def _tests(suites: Path) -> list[_Test]:
                 test = _Test((path.name, path.parent.name, node.name), set(common.claims), set(common.said))
                 for mark in node.decorator_list:
                     _read(mark, test)
+                    if "each_world" in ast.unparse(mark):
+                        test.claims |= _of_worlds(suites)
                 found.append(test)
     return found
+
+
+@functools.cache
+def _of_worlds(suites: Path) -> frozenset[str]:
+    """The claims of worlds of policies, which stand in their files."""
+    texts = [path.read_text(encoding="utf-8") for path in (suites / "policy" / "worlds").rglob("*.yaml")]
+    return frozenset(claim for text in texts for claim in re.findall(r"^(?:claim|beside): \[?([A-Z0-9-]+)", text, re.M))
 
 
 def _read(marks: ast.AST, into: _Test) -> None:
