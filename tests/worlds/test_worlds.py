@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from conformance.catalog import catalog
+from conformance.plugin.words import selects_nothing
 from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.worlds import SPACES, SYSTEMS, Seat, World
@@ -214,3 +216,9 @@ def test_each_seat_is_asked_with_the_first_of_each_kind() -> None:
 def test_every_claim_of_worlds_has_one() -> None:
     assert {read(path)[0].claim for path in FILES.values()} == {"POL-1", "XPOL-6", "XPOL-7", "XPOL-14"}
     assert {read(path)[0].claim for path in EDITS.values()} == {"POL-1", "XPOL-12", "XPOL-13"}
+
+
+def test_a_run_of_one_claim_finds_its_worlds_by_name() -> None:
+    suites = Path(__file__).parents[2] / "suites"
+    assert not selects_nothing("policies_of_a_world and order-of-policies", suites, catalog(), ["POL-1"])
+    assert selects_nothing("policies_of_a_world and order-of-policies", suites, catalog(), ["CONN-1"])
