@@ -39,6 +39,8 @@ class Area:
     total: int
 
 
+OPEN = ("INCONCLUSIVE", "UNMET", "ADVISED", "NOT_RUN")
+"""What claims are counted as that someone has to look at, none of them violated."""
 KEPT = 20_000
 """Characters of a failure's attachment that the page shows; the file has the rest."""
 BUNDLED = (".txt", ".yaml", ".json")
@@ -77,7 +79,11 @@ def render(
         "known_issues": [],
         "danger": "",
     }  # later than the oldest reports
-    claims: Sequence[Mapping[str, Any]] = [{**since, **claim} for claim in plain["claims"]]
+    claims: Sequence[Mapping[str, Any]] = sorted(
+        ({**since, **claim} for claim in plain["claims"]),
+        key=lambda claim: summed_up.WORDS.index(summed_up.word(claim)),
+    )
+    violated = [claim for claim in claims if claim["verdict"] == "VIOLATED"]
     builds = sorted({build for claim in claims for decision in _decisions(claim) for build in decision.about})
     areas = _areas(claims)
     effects: Mapping[str, Any] = plain["statistics"].get("policy_effect") or {}
@@ -97,6 +103,12 @@ def render(
             gates=plain.get("gates") or [],
             waived=plain.get("waived") or {},
             timings=plain.get("timings") or {},
+            cluster=_cluster(plain["run"]["cluster"]),
+            violated=sorted(violated, key=lambda claim: not claim.get("opens")),  # what policy closes and is open first
+            open=[claim for claim in claims if summed_up.word(claim) in OPEN],
+            first_line=_first_line,
+            broken_on=_broken_on,
+            explained={test["test"]: _explained(test) for test in plain.get("tests") or () if test.get("explanation")},
             counts=summed_up.counts(claims),
             areas=areas,
             causes=summed_up.causes(plain),
@@ -174,6 +186,28 @@ def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> t
     if others:
         return f"{words}; beyond that {', '.join(others)} violated", "bad"
     return words, "warn" if excepted else "good"
+
+
+def _cluster(cluster: Mapping[str, Any]) -> str:
+    """Its name, without addresses and paths of a machine, for which the report's JSON is the place."""
+    told = [part for part in (cluster["label"] or cluster["how"]).split(", ") if "://" not in part and "/" not in part]
+    return ", ".join(told) or str(cluster["how"])
+
+
+def _first_line(claim: Mapping[str, Any]) -> str:
+    return str(claim["reason"] or "").partition("\n")[0]
+
+
+def _broken_on(claim: Mapping[str, Any]) -> str:
+    """Where a claim is what it is as a whole: Windows builds, and Linux; empty: it tells of none."""
+    return ", ".join(place for place, verdict in _cells(claim).items() if verdict == claim["verdict"])
+
+
+def _explained(test: Mapping[str, Any]) -> dict[str, str]:
+    """The lines of a failure's explanation and how to run it again; the kubeconfig and other files are the reader's."""
+    told = test["explanation"]
+    again = " ".join(word for word in str(told.get("again") or "").split() if "=/" not in word)
+    return {**(told.get("lines") or {}), **({"again": again} if again else {})}
 
 
 def _recoveries(claims: Sequence[Mapping[str, Any]]) -> dict[str, float]:

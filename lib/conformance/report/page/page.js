@@ -15,6 +15,15 @@
     shown.textContent = words.length ? `${count} of ${claims.length} claims` : "";
   };
   input.addEventListener("input", apply);
+  document.querySelectorAll("[data-filter]").forEach((button) => button.addEventListener("click", () => {
+    input.value = button.dataset.filter;
+    apply();
+    input.scrollIntoView();
+  }));
+  document.querySelectorAll("[data-copy]").forEach((button) => button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "copied";
+  }));
   const follow = () => {
     const claim = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (claim && claim.tagName === "DETAILS") {

@@ -82,7 +82,7 @@ def test_a_run_that_was_cut_short_says_so_first() -> None:
 
 
 def test_each_build_has_its_own_verdict() -> None:
-    row = re.search(r'<tr><th scope="row"><a href="#DEMO-7">.*?</tr>', render(plain(LEAK)), re.DOTALL)
+    row = re.search(r'id="builds".*?<tr><th scope="row"><a href="#DEMO-7">.*?</tr>', render(plain(LEAK)), re.DOTALL)
     assert row is not None
     assert re.findall(r">(VIOLATED|CONFIRMED)<", row[0]) == ["VIOLATED", "CONFIRMED"]
 
@@ -166,3 +166,26 @@ def test_the_page_fetches_nothing() -> None:
     page = render(plain(LEAK))
     assert re.findall(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=", page) == []
     assert "default-src 'none'" in page
+
+
+def test_what_is_violated_stands_first_with_where_and_how_to_run_it_again() -> None:
+    page = render(plain(decided("CONN-1", {NEW: "INCONCLUSIVE"}), LEAK))
+    first = page[page.index('id="violated"') : page.index('id="areas"')]
+    assert '<a href="#DEMO-7">DEMO-7</a>' in first
+    assert f"<td>{OLD}</td>" in first
+    assert "<code>pytest --claim DEMO-7</code>" in first
+    assert first.index('id="open"') < first.index('<a href="#CONN-1">CONN-1</a>')
+    assert page.index('<details class="claim" id="DEMO-7"') < page.index('<details class="claim" id="CONN-1"')
+
+
+def test_a_failure_shows_its_explanation_and_nothing_of_the_machine() -> None:
+    whole = plain(LEAK)
+    told = {"lines": {"because": "the policy"}, "again": "pytest --claim DEMO-7 --kubeconfig=/home/me/k -n auto"}
+    failed = [result["test"] for claim in whole["claims"] for result in claim["results"]]
+    whole["tests"] = [{"test": name, "verdict": "VIOLATED", "explanation": told} for name in failed]
+    whole["run"]["cluster"]["label"] = "lab default, https://127.0.0.1:4, kubeconfig /tmp/x, context hybridlab"
+    page = render(whole)
+    assert '<dt>because</dt><dd class="text">the policy</dd>' in page
+    assert '<dt>again</dt><dd class="text">pytest --claim DEMO-7 -n auto</dd>' in page
+    assert "<dt>Cluster</dt><dd>lab default, context hybridlab</dd>" in page
+    assert "/home/me" not in page
