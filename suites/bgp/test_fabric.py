@@ -4,7 +4,7 @@ from conformance.fixtures import Fabric, WorkerPods
 from conformance.marks import needs, verifies
 
 
-@verifies("BGP-5", part="the fabric", provisional=True, applies={"modes": ["bgp"]})
+@verifies("BGP-5", part="the fabric", applies={"modes": ["bgp"]})
 @needs(host_network=True)
 def test_the_fabric_passes_what_has_a_pods_address(pods: WorkerPods, fabric: Fabric) -> None:
     linux, windows = pods.clients("linux"), pods.clients("windows")

@@ -373,6 +373,15 @@ def a_linux_reflector(api: Api) -> Iterator[None]:
 
 
 @contextmanager
+def a_windows_reflector(api: Api) -> Iterator[None]:
+    """A Windows node is told to reflect, which it cannot."""
+    node, key = "/api/v1/nodes/windows-2019", "projectcalico.org/RouteReflectorClusterID"
+    api.merge(node, {"metadata": {"annotations": {key: "244.0.0.1"}}})
+    yield
+    api.merge(node, {"metadata": {"annotations": {key: None}}})
+
+
+@contextmanager
 def host_local_is_declared(api: Api) -> Iterator[None]:
     """The Installation says that pods' addresses are host-local's, and they stay Calico's."""
     with no_operator(api):
@@ -517,5 +526,6 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         peer_beyond,
         host_local_is_declared,
         a_linux_reflector,
+        a_windows_reflector,
     )
 }

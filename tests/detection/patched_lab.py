@@ -389,7 +389,7 @@ PATCHES: dict[str, Callable[[], None]] = {
     "acl-lists-look-unchanged": acl_lists_look_unchanged,
     "negations-are-ignored": negations_are_ignored,
     "missing-labels-equal-all": missing_labels_equal_all,
-    "policies-keep-to-first-labels": policies_keep_to_first_labels,
+    "updates first-labels-stay": policies_keep_to_first_labels,
     "policies-stay-on-one-node": policies_stay_on_one_node,
     "new-pods-are-no-members": new_pods_are_no_members,
     "new-pods-are-members-whatever-their-labels": new_pods_are_members_whatever_their_labels,

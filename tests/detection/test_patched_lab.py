@@ -43,7 +43,7 @@ CHANGES = {
     "acl-lists-look-unchanged": "entries that HNS shows",
     "negations-are-ignored": "what a negation matches",
     "missing-labels-equal-all": "whether another value matches what has none",
-    "policies-keep-to-first-labels": "policies of a pod that got their label",
+    "updates first-labels-stay": "policies of a pod that got their label",
     "policies-stay-on-one-node": "what is left of a removed policy",
     "new-pods-are-no-members": "whom a node knows of a selector's new members",
     "new-pods-are-members-whatever-their-labels": "whom a selector has that does not select a new pod",

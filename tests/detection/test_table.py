@@ -83,7 +83,12 @@ def test_with_all_claims_run_one_that_changes_is_only_what_the_row_says_of_it(tm
 def test_a_row_of_one_claim_alone_says_nothing_of_what_else_its_tests_decide(tmp_path: Path) -> None:
     found = table(tmp_path, "layer: dns, expect: {DNS-1: VIOLATED}")
     told = [
-        {"id": claim, "verdict": "VIOLATED", "reason": "so", "results": [{"verdict": "VIOLATED", "reason": "so"}]}
+        {
+            "id": claim,
+            "verdict": "VIOLATED",
+            "reason": "so",
+            "results": [{"verdict": "VIOLATED", "reason": "so", "test": "t"}],
+        }
         for claim in ("DNS-1", "IPAM-1")
     ]
     seen = Outcome(report={"claims": told}, exit_code=0, output="", seconds=1.0)

@@ -155,7 +155,7 @@ def test_pytests_own_summary_has_whole_first_lines(project: Project, workers: st
         (["suites/nope"], 4, "suites/nope: there is no such file or folder"),
         (["-m", "nosuchmark"], 4, "no test has the mark nosuchmark; there are "),
         (["--clam=CONN-1"], 4, "--clam=CONN-1: no such option; meant --claim?"),
-        (["--claim=CONN-1", "-k", "dns"], 5, "CONN-1 is not among -k 'dns'"),
+        (["--claim=CONN-1", "-k", "dns"], 5, "there is no test yet of what dns is about: CONN-6"),
     ],
 )
 def test_what_does_not_exist_is_said_in_one_line_before_a_lab_is_started(

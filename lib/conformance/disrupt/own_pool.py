@@ -10,7 +10,6 @@ from conformance.expect.context import Context
 from conformance.journal.journalled import Journalled
 from conformance.kube.changes import reference
 from conformance.kube.refused import ApiRefused
-from conformance.model.claim import ClaimVerdict
 
 CIDR, SIZE, LARGER = "198.18.0.0/24", 26, 25
 
@@ -37,7 +36,7 @@ class OwnPool:
                 raise MissingCapability(str(refusal), "bind the role of manifests/rbac/pools.yaml") from refusal
             if refusal.code != 422 or "BlockSize" not in refusal.message:
                 raise
-            self._context.decided(None, None, ClaimVerdict.CONFIRMED, f"{because} ({refusal.message})", "behaviour")
+            self._context.as_expected(f"{because} ({refusal.message})", "behaviour")
         else:
             raise Nonconformance(
                 f"IPAM-5  blockSize of an IPPool that is there  expected to be refused, observed /{SIZE} -> /{LARGER}\n"

@@ -69,6 +69,10 @@ class Context:
         nodes = list(dict.fromkeys(end.node for end in ends))
         return "; ".join(self.felix(nodes, seconds, change is None))
 
+    def as_expected(self, reason: str, half: Half) -> None:
+        """Say that what an expectation about the cluster asked for was so."""
+        self.decided(None, None, ClaimVerdict.CONFIRMED, reason, half)
+
     def decided(
         self,
         source: Workload | None,

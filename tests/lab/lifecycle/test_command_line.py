@@ -15,7 +15,7 @@ from tests.lab.lab_process import hybridlab, running_lab
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [
-        pytest.param(["up", "--profile", "defualt"], 4, "unknown profile 'defualt': known are default,", id="profile"),
+        pytest.param(["up", "--profile", "defualt"], 4, "unknown profile 'defualt': known are ", id="profile"),
         pytest.param(["up", "--set", "network.vni=1"], 4, "--set network.vni=1: unknown key 'network.vni'", id="key"),
         pytest.param(["up", "--set", "network.block_size=30"], 4, "a block of /30 has 4 addresses", id="block size"),
         pytest.param(["up", "--set", "network.pod_cidr=10.0.0.0/16"], 4, "overlaps network.node_cidr", id="overlap"),
