@@ -14,7 +14,7 @@ from typing import Any
 
 from conformance.errors import SuiteError
 from conformance.kube import address_guard
-from conformance.kube.ownership import RUN_LABEL, Ownership
+from conformance.kube.ownership import NAMESPACE_PREFIX, RUN_LABEL, WATCH, Ownership
 from conformance.model.change import Change
 
 CALICO_GLOBAL = ("GlobalNetworkPolicy", "StagedGlobalNetworkPolicy")
@@ -58,6 +58,8 @@ def check(change: Change, run: Ownership, current: Mapping[str, Any] | None = No
             raise GuardRefused(f"refused to {change.label}: {problem}")
         return
     namespace = target.name if target.kind == "Namespace" else target.namespace
+    if run.watches(namespace):
+        raise GuardRefused(f"refused to {change.label}: the pods there watch what no test touches")
     if run.has_namespace(namespace) or change.cluster_scoped_or_foreign:
         return
     where = f"namespace {namespace}" if namespace else "the whole cluster"
@@ -91,11 +93,12 @@ def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
             return f"{field} makes it a policy for host endpoints, which no run owns"
     for field, keys in (("namespaceSelector", NAMESPACE_KEYS), ("selector", POD_NAMESPACE_KEYS)):
         text = spec.get(field)
-        if text and limits(str(text), (*keys, RUN_LABEL), run):
+        if text and limits(str(text), keys, run):
             return ""
     return (
         f"its selection (selector {spec.get('selector')!r}, namespaceSelector {spec.get('namespaceSelector')!r}) "
-        f"is not limited to this run's namespaces; add namespaceSelector: {RUN_LABEL} == '{run.run}'"
+        f"is not limited to this run's namespaces without that of its standing watch, which has the label {RUN_LABEL}, "
+        f"too; add namespaceSelector: {NAMESPACE_KEYS[0]} == '{run.namespace}'"
     )
 
 
@@ -107,10 +110,11 @@ def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
         if rule.get("operator") == "In":
             labels.setdefault(rule["key"], list(rule.get("values") or []))
     for key, values in labels.items():
-        if values and all(_ours(key, value, (*NAMESPACE_KEYS, RUN_LABEL), run) for value in values):
+        if values and all(_ours(key, value, NAMESPACE_KEYS, run) for value in values):
             return ""
     return (
-        f"its subject {subject!r} is not limited to this run's namespaces; select namespaces by {RUN_LABEL}: {run.run}"
+        f"its subject {subject!r} is not limited to this run's namespaces without that of its standing watch; select "
+        f"them by {NAMESPACE_KEYS[1]}: {run.namespace}"
     )
 
 
@@ -206,7 +210,7 @@ class _Reader:
         if operator in ("starts", "ends"):
             self.take("with")
             value = self.value()
-            return operator == "starts" and key != RUN_LABEL and key in self.keys and self.run.has_namespace(value)
+            return operator == "starts" and key in self.keys and _limited(value, self.run, prefix=True)
         if operator == "contains":
             self.value()
             return False
@@ -229,6 +233,12 @@ class _Reader:
 
 
 def _ours(key: str, value: str, keys: tuple[str, ...], run: Ownership) -> bool:
-    if key not in keys:
-        return False
-    return value == run.run if key == RUN_LABEL else run.has_namespace(value)
+    return key in keys and _limited(value, run)
+
+
+def _limited(name: str, run: Ownership, *, prefix: bool = False) -> bool:
+    """Whether a name, or all names that begin so, are those of the run's namespaces, and none is the watch's."""
+    watch = f"{NAMESPACE_PREFIX}{run.run}-{WATCH}"
+    return run.has_namespace(name) and (
+        run.worker == WATCH or not (watch.startswith(name) if prefix else watch == name)
+    )

@@ -32,6 +32,7 @@ MARKERS = (
     "manifest(path, otherwise): the YAML file under manifests/ that the test applies",
     "smoke: belongs to --smoke",
     "begins_early: waits longer than others, and begins before them",
+    "after_all_others: decides by the standing watch, once no process has another test left",
     "about(*words): subjects of -k that no claim is about alone",
     "disruptive: changes more than the run's own namespaces; given by the claim's isolation in the catalog",
     "allure_label(value, label_type): label in Allure's results",
@@ -171,7 +172,12 @@ def _workers(run: Run) -> tuple[int, str]:
     assert inspection is not None  # open() raised otherwise
     placement = Placement(inspection.facts, settings.tolerations, cover=settings.cover)
     coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
-    return workers_for(settings.workers, coverage, inspection.room, load.busy() if run.shares_machine else "")
+    bounds, room = settings.workers, inspection.room
+    if settings.watch:
+        from conformance.run.standing_watch import leave_room  # brings the Kubernetes client's side in
+
+        bounds, room = leave_room(bounds, coverage, room)
+    return workers_for(bounds, coverage, room, load.busy() if run.shares_machine else "")
 
 
 @pytest.hookimpl(trylast=True)

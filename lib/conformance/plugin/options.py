@@ -161,6 +161,9 @@ def add_options(parser: pytest.Parser) -> None:
         "--capture-packets", action="store_true",
         help="after a failure capture packets of one failing pair on the nodes of both ends, while it is tried again",
     )  # fmt: skip
+    claims.addoption(
+        "--no-watch", action="store_true", help="ask no paths that no test touches all through the run (POL-1)"
+    )
     claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
 
 
@@ -260,6 +263,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         max_minutes=option.max_minutes,
         dry_run=option.dry_run,
         keep=option.keep,
+        watch=not option.no_watch,
         capture_packets=option.capture_packets,
         disruptive=allowed or (choice.own_lab and not option.no_disruptive),
         cluster_disruptive=option.allow_cluster_disruptive or (choice.own_lab and not option.no_disruptive),

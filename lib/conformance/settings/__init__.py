@@ -129,6 +129,8 @@ class Settings:
     own names its own."""
     dry_run: bool = False
     """Describe changes instead of making them (``--dry-run``)."""
+    watch: bool = True
+    """Paths that no test touches are asked all through the run (``--no-watch``)."""
     max_minutes: float | None = None
     """After so many minutes no test begins any more (``--max-minutes``); None: all begin."""
     keep: bool = False

@@ -33,11 +33,20 @@ EVENTS: Mapping[str, str] = {
     "felix-down": "",
     "felix-restart": "",
     "new-pod-after-felix-restart": "pods",
+    "half-a-minute": "",
+    "sixth-pod": "pods",
+    "third-service": SLICES,
+    "eighth-policy": "",
+    "namespace-gone": "namespaces",
 }
 """What policy is lost after, to the objects whose changes tell of it; empty: Felix does.
 
 Two of them are about what stays: ``member-deleted`` (the address of a pod that is gone stays in sets) and
-``policy-removed`` (of several pods of a node that the same policies select the last stays closed when they go)."""
+``policy-removed`` (of several pods of a node that the same policies select the last stays closed when they go).
+The last five take policy from pods that have had it for a while, so that no test is there to see it."""
+OLD = 15.0
+"""Seconds.  A pod has had its policies for a while."""
+HALF_A_MINUTE = 30.0
 
 
 @TYPES.fault("policy-lost", "policy", NODE_OR_ALL, Parameter("after", ", ".join(EVENTS), choices=tuple(EVENTS)))
@@ -61,6 +70,10 @@ class PolicyLost(Fault):
         self._seen: dict[str, set[str]] = {}
         """Set to all members that it ever had."""
         self._started: dict[str, float] = {}
+        self._since: dict[str, tuple[Keys, float]] = {}
+        """Uid to its policies and when they applied first."""
+        self._count = {"sixth-pod": 6, "third-service": 3, "eighth-policy": 8}.get(self._event, 1)
+        """How often something has to happen yet."""
         self._open = {
             node: policy_not_enforced(lab, identity, {"node": node, "protocol": "all"}) for node in self._felixes
         }
@@ -109,6 +122,13 @@ class PolicyLost(Fault):
     def _applying(self, uid: str, keys: Keys) -> Keys:
         if self._event == "policy-removed":
             self._removed(uid, keys)
+        if keys != self._since.get(uid, (None, 0.0))[0]:
+            loop = asyncio.get_running_loop()
+            self._since[uid] = (keys, loop.time())
+            if keys and self._event == "half-a-minute":
+                loop.call_later(HALF_A_MINUTE, self._lose_everywhere, lambda pod: pod.uid == uid and self._old(pod))
+            elif keys and self._event == "eighth-policy":
+                self._happened()
         if uid not in self._lost:
             return keys
         if self._lost[uid] is None and keys:
@@ -169,6 +189,10 @@ class PolicyLost(Fault):
                 node, before = new["spec"].get("nodeName"), ((old or {}).get("spec") or {}).get("nodeName")
                 if node and not before and _labels(new).get("k8s-app", "").startswith("kube-proxy"):
                     self._lose(node, lambda pod: True)  # it is only now on its node
+            case "sixth-pod" | "third-service" if new and not old and self._follows:
+                self._happened()
+            case "namespace-gone" if old and not new:
+                self._happened()
             case "pod-replaced" | "new-pod-after-felix-restart" if new and not old:
                 self._came(new)
 
@@ -187,6 +211,15 @@ class PolicyLost(Fault):
         happened = "service-changed" if before and now else "service-gone" if before else "service-made"
         if self._follows and happened == self._event and before != now:
             self._lose_everywhere(lambda pod: pod.address in {*before, *now})
+
+    def _happened(self) -> None:
+        """Once it has happened often enough, pods that have had their policies for a while lose them."""
+        self._count -= 1
+        if self._count <= 0:
+            self._lose_everywhere(self._old)
+
+    def _old(self, pod: Any) -> bool:
+        return asyncio.get_running_loop().time() - self._since.get(pod.uid, (None, 1e9))[1] > OLD
 
     def _lose_everywhere(self, test: Callable[[Any], bool]) -> None:
         for node in self._felixes:
