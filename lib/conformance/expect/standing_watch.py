@@ -6,10 +6,10 @@ Moments are seconds of the machine's monotonic clock, which all processes of a r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Literal
+from typing import Any, Literal
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.engine.answered import ARRIVED
@@ -18,7 +18,6 @@ from conformance.expect.guard import unless_changed
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
-from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
@@ -45,6 +44,11 @@ class Stretch:
     seen: tuple[Observation, ...]
     """The first of them."""
 
+    @property
+    def sure(self) -> bool:
+        """Whether enough of them agree."""
+        return self.count >= AGREE
+
 
 @dataclass(kw_only=True, eq=False)
 class Watched:
@@ -65,41 +69,34 @@ class Watched:
     @property
     def ends(self) -> list[Workload]:
         """Both pods."""
-        assert self.attempt.target is not None
-        return [self.attempt.source, *self.attempt.target.backends]
+        return [self.attempt.source, *(self.attempt.target.backends if self.attempt.target else ())]
 
     def heard(self, at: float, seen: Observation) -> None:
         """Take in what was asked at that moment; a denied path that opens is asked again at once."""
         is_open: bool | None = seen.verdict is Verdict.CONNECTED
         if self.way in ("in", "out"):
             is_open = True if seen.verdict in ARRIVED else False if seen.verdict in DENIED_VERDICTS else None
+            self.due = 0.0 if is_open and not self.shows(open=True) else self.due
         last = self.stretches[-1] if self.stretches else None
         if last is None or last.open is not is_open:
             self.stretches += (Stretch(open=is_open, asked=(at, at, at), count=1, seen=(seen,)),)
-            self.due = 0.0 if is_open and self.way in ("in", "out") else self.due
             return
-        alone = last.count < AGREE
-        asked, known = (last.asked[0], at if alone else last.asked[1], at), (*last.seen, seen) if alone else last.seen
+        asked, known = (
+            (last.asked[0], last.asked[1] if last.sure else at, at),
+            last.seen if last.sure else (*last.seen, seen),
+        )
         self.stretches = (*self.stretches[:-1], replace(last, asked=asked, count=last.count + 1, seen=known))
 
-
-@dataclass(frozen=True, kw_only=True)
-class Turn:
-    """One test of the run; the nodes that it had to itself are not judged meanwhile."""
-
-    test: str
-    began: float
-    ended: float
-    nodes: tuple[str, ...] = ()
-    """``*``: all of them."""
+    def shows(self, *, open: bool) -> bool:
+        """Whether it was surely open, or closed, at some time."""
+        return any(one.open is open and one.sure for one in self.stretches)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """What a watch has kept at its end."""
+    """What a watch has kept from when its policies were accepted."""
 
     began: float
-    """When its policies were accepted."""
     ended: float
     paths: tuple[Watched, ...]
     events: tuple[tuple[float, str], ...] = ()
@@ -110,13 +107,17 @@ class Kept:
     """Why it ended early; empty: it did not."""
 
 
+Turns = Sequence[Mapping[str, Any]]
+"""When each test of the run ``began`` and was ``released``, and the ``nodes`` or the ``cluster`` that it had alone."""
+
+
 @dataclass
 class StandingWatch:
     """What one run's watch has seen, for the test that decides it."""
 
     expect: Expect
     facts: Facts
-    told: Callable[[], tuple[Kept, Sequence[Turn]]]
+    told: Callable[[], tuple[Kept, Turns]]
     """Ends the watch, and says what it has kept beside the run's turns."""
 
     def held(self, *, because: str) -> None:
@@ -131,13 +132,14 @@ class StandingWatch:
         tally = Tally(self.expect.context, "closed")
         for node in self.facts.nodes:
             paths = [path for path in kept.paths if path.node == node.name]
-            if not paths and node.name not in kept.unwatched:
-                continue
-            of_node = _OfNode(self.expect, node.name, paths, kept, turns, because)
-            if problem := of_node.problem():
-                tally.wrong(None, node, problem)
-            else:
-                tally.right(None, node, f"{because}; {of_node.told}")
+            if paths or node.name in kept.unwatched:
+                of_node = _OfNode(self.expect, node.name, paths, kept, turns, because)
+                if problem := of_node.problem():
+                    tally.wrong(None, node, problem)
+                else:
+                    tally.right(
+                        None, node, "; ".join([because, f"asked for {kept.ended - kept.began:.0f} s", *of_node.notes])
+                    )
         tally.end()
 
 
@@ -149,53 +151,48 @@ class _OfNode:
     node: str
     paths: Sequence[Watched]
     kept: Kept
-    turns: Sequence[Turn]
+    turns: Turns
     because: str
     notes: list[str] = field(default_factory=list)
 
-    @property
-    def told(self) -> str:
-        """How often what is closed was asked, and when what is allowed was not open."""
-        times = sum(one.count for path in self._of("in", "out") for one in path.stretches)
-        return "; ".join([f"asked {times} times in {self.kept.ended - self.kept.began:.0f} s", *self.notes])
-
     def problem(self) -> Exception | None:
         """What is wrong with policy on the node, or why nothing can be said; None: it held."""
-        wrong = [one for path in self._of("in", "out") if (one := self._opened(path))]
+        wrong = [one for way in ("in", "out") for path in self._of(way) if (one := self._opened(path))]
         wrong += [one for path in self._of("allowed") if (one := self._shut(path))]
         if why := self.kept.unwatched.get(self.node):
             wrong.append(EnvironmentBroken(f"node {self.node} could not be watched: {why}"))
         wrong += [ControlBroken(why, control="before") for way in ("in", "out") if (why := self._uncontrolled(way))]
         return min(wrong, key=lambda one: not isinstance(one, Nonconformance), default=None)
 
-    def _of(self, *ways: Way) -> list[Watched]:
-        return [path for path in self.paths if path.way in ways]
+    def _of(self, way: str) -> list[Watched]:
+        return [path for path in self.paths if path.way == way]
 
     def _patience(self, path: Watched) -> float:
         return max(self.expect.timings.of(end.os).policy_effect for end in path.ends)
 
     def _excused(self, path: Watched, since: float, until: float) -> bool:
         """Whether the run itself had an end's node then, or a pod may not have been the one that was asked."""
-        nodes, after = {"*", *(end.node for end in path.ends)}, self._patience(path)
+        nodes, after = {end.node for end in path.ends}, self._patience(path)
         return bool(path.gone and until > path.gone - UNNOTICED) or any(
-            nodes & set(turn.nodes) and turn.began <= until and since <= turn.ended + after for turn in self.turns
-        )
+            (turn["kind"] == "cluster" or nodes & set(turn["nodes"]))
+            and turn["began"] <= until and since <= turn["released"] + after
+            for turn in self.turns
+        )  # fmt: skip
 
     def _opened(self, path: Watched) -> Exception | None:
         """What to raise for a denied path that opened once its denial had been seen, or that was never closed."""
         denied = False
         for one in path.stretches:
             began, agreed, ended = one.asked
-            denied = denied or (one.open is False and one.count >= AGREE)
+            denied = denied or (one.open is False and one.sure)
             never = path.before and not denied and ended - began > 2 * self._patience(path)
             if not one.open or not (denied or never) or self._excused(path, began, agreed):
                 continue
             second = f"second {began - self.kept.began:.0f} of the watch"
-            if one.count < AGREE:
-                self.notes.append(f"one connection got through in {second}, which alone shows nothing")
-                continue
-            so = f"was lost in {second} ({self._events(began)})" if denied else "was never in force"
-            return self._wrong(path, one, "TIMED_OUT", so, f"for {ended - began:.0f} s, {one.count} times")
+            if one.sure:
+                so = f"was lost in {second} ({self._then(began)})" if denied else "was never in force"
+                return self._wrong(path, one, "TIMED_OUT", so, f"for {ended - began:.0f} s")
+            self.notes.append(f"one connection got through in {second}, which alone shows nothing")
         return None
 
     def _shut(self, path: Watched) -> Exception | None:
@@ -209,27 +206,25 @@ class _OfNode:
             if until - began <= self._patience(path):
                 self.notes.append(f"what is allowed was not open {lasted}")
                 continue
-            free = [each for free in self._of("free") for each in free.stretches if each.asked[0] < until]
-            beside = [each for each in free if each.asked[2] > began]
-            if not beside or not all(each.open and each.count >= AGREE for each in beside):
+            free = [each for free in self._of("free") for each in free.stretches]
+            beside = [each for each in free if each.asked[0] < until and each.asked[2] > began]
+            if not beside or not all(each.open and each.sure for each in beside):
                 return ControlBroken(f"nothing got to node {self.node} {lasted}", control="beside", seen=one.seen)
-            return self._wrong(path, one, "CONNECTED", f"closed what it allows ({self._events(began)})", lasted)
+            return self._wrong(path, one, "CONNECTED", f"closed what it allows ({self._then(began)})", lasted)
         return None
 
-    def _uncontrolled(self, way: Way) -> str:
+    def _uncontrolled(self, way: str) -> str:
         """Why the denial of a way shows nothing; empty: it was open before, seen closed, and its source was heard."""
-        paths, what = self._of(way), f"the path {way} of the watched pod on node {self.node}"
-        if not any(path.before for path in paths):
-            return f"{what} was not open before the policies"
-        if not any(one.open is False and one.count >= AGREE for path in paths for one in path.stretches):
-            return f"{what} was never seen closed"
-        heard = {
-            path.attempt.source.uid for path in self.kept.paths if path.way in ("allowed", "free")
-            and any(one.open and one.count >= AGREE for one in path.stretches)
-        }  # fmt: skip
-        return (
-            "" if heard & {path.attempt.source.uid for path in paths} else f"{what}: its source got through to nobody"
-        )
+        paths = self._of(way)
+        sources = {path.attempt.source.uid for path in paths}
+        heard = [path for path in self.kept.paths if path.way in ("allowed", "free") and path.shows(open=True)]
+        found = {
+            "was not open before the policies": any(path.before for path in paths),
+            "was never seen closed": any(path.shows(open=False) for path in paths),
+            "has a source that got through to nobody": any(path.attempt.source.uid in sources for path in heard),
+        }
+        why = next((why for why, shown in found.items() if not shown), "")
+        return why and f"the path {way} of the watched pod on node {self.node} {why}"
 
     def _wrong(self, path: Watched, one: Stretch, expected: str, so: str, lasted: str) -> Exception:
         line = message.connectivity(
@@ -243,12 +238,13 @@ class _OfNode:
         verdict = Nonconformance(replace(line, tries=one.count), seen=one.seen)
         return unless_changed(self.expect, [] if path.gone else path.ends, verdict, want=expected == "CONNECTED")
 
-    def _events(self, at: float) -> str:
-        """What came and went then, and which tests ran; what is beyond a line's length is counted."""
-        found = list(self._then(at))
-        more = f" and {counted(len(found) - 4, 'event')} more" if len(found) > 4 else ""
-        return "; ".join(found[:4]) + more or "nothing happened then"
+    def _then(self, at: float) -> str:
+        """Which tests ran then, and what came and went; what is beyond a line's length is counted."""
+        found = list(self._events(at))
+        return "; ".join(found[:4]) + (f" and {len(found) - 4} more" if found[4:] else "") or "nothing happened then"
 
-    def _then(self, at: float) -> Iterator[str]:
-        yield from (f"during {turn.test}" for turn in self.turns if turn.began - 1 <= at <= turn.ended + 1)
+    def _events(self, at: float) -> Iterator[str]:
+        for turn in self.turns:
+            if turn["began"] - 1 <= at <= turn["released"] + 1:
+                yield f"during {turn['test'].rpartition('::')[2]}"
         yield from (text for when, text in reversed(self.kept.events) if at - 2 <= when <= at + 1)

@@ -14,7 +14,7 @@ from typing import Any
 
 from conformance.errors import SuiteError
 from conformance.kube import address_guard
-from conformance.kube.ownership import NAMESPACE_PREFIX, RUN_LABEL, WATCH, Ownership
+from conformance.kube.ownership import RUN_LABEL, Ownership
 from conformance.model.change import Change
 
 CALICO_GLOBAL = ("GlobalNetworkPolicy", "StagedGlobalNetworkPolicy")
@@ -58,7 +58,7 @@ def check(change: Change, run: Ownership, current: Mapping[str, Any] | None = No
             raise GuardRefused(f"refused to {change.label}: {problem}")
         return
     namespace = target.name if target.kind == "Namespace" else target.namespace
-    if run.watches(namespace):
+    if run.is_watched(namespace):
         raise GuardRefused(f"refused to {change.label}: the pods there watch what no test touches")
     if run.has_namespace(namespace) or change.cluster_scoped_or_foreign:
         return
@@ -97,8 +97,8 @@ def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
             return ""
     return (
         f"its selection (selector {spec.get('selector')!r}, namespaceSelector {spec.get('namespaceSelector')!r}) "
-        f"is not limited to this run's namespaces without that of its standing watch, which has the label {RUN_LABEL}, "
-        f"too; add namespaceSelector: {NAMESPACE_KEYS[0]} == '{run.namespace}'"
+        f"is not limited to this run's namespaces, without its standing watch's, which have the label {RUN_LABEL} too; "
+        f"add namespaceSelector: {NAMESPACE_KEYS[0]} == '{run.namespace}'"
     )
 
 
@@ -113,8 +113,8 @@ def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
         if values and all(_ours(key, value, NAMESPACE_KEYS, run) for value in values):
             return ""
     return (
-        f"its subject {subject!r} is not limited to this run's namespaces without that of its standing watch; select "
-        f"them by {NAMESPACE_KEYS[1]}: {run.namespace}"
+        f"its subject {subject!r} is not limited to this run's namespaces without its standing watch's; select them by "
+        f"{NAMESPACE_KEYS[1]}: {run.namespace}"
     )
 
 
@@ -210,7 +210,7 @@ class _Reader:
         if operator in ("starts", "ends"):
             self.take("with")
             value = self.value()
-            return operator == "starts" and key in self.keys and _limited(value, self.run, prefix=True)
+            return operator == "starts" and _ours(key, value, self.keys, self.run, prefix=True)
         if operator == "contains":
             self.value()
             return False
@@ -232,13 +232,6 @@ class _Reader:
         return found
 
 
-def _ours(key: str, value: str, keys: tuple[str, ...], run: Ownership) -> bool:
-    return key in keys and _limited(value, run)
-
-
-def _limited(name: str, run: Ownership, *, prefix: bool = False) -> bool:
-    """Whether a name, or all names that begin so, are those of the run's namespaces, and none is the watch's."""
-    watch = f"{NAMESPACE_PREFIX}{run.run}-{WATCH}"
-    return run.has_namespace(name) and (
-        run.worker == WATCH or not (watch.startswith(name) if prefix else watch == name)
-    )
+def _ours(key: str, value: str, keys: tuple[str, ...], run: Ownership, *, prefix: bool = False) -> bool:
+    """Whether namespaces of that name, or with that prefix, are the run's, and none is its standing watch's."""
+    return key in keys and run.has_namespace(value) and not run.is_watched(value, prefix=prefix)

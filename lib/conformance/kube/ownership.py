@@ -74,9 +74,10 @@ class Ownership:
         """Whether a namespace is one of this run's, by its name (any worker's)."""
         return bool(name) and str(name).startswith(f"{NAMESPACE_PREFIX}{self.run}-")
 
-    def watches(self, name: str | None) -> bool:
-        """Whether a namespace is that of the run's standing watch, and another process asks."""
-        return self.worker != WATCH and name == f"{NAMESPACE_PREFIX}{self.run}-{WATCH}"
+    def is_watched(self, name: str | None, *, prefix: bool = False) -> bool:
+        """Whether a namespace, or one of those with that prefix, is the standing watch's, and another process asks."""
+        watch = f"{NAMESPACE_PREFIX}{self.run}-{WATCH}"
+        return self.worker != WATCH and (f"{name}".startswith(watch) or (prefix and watch.startswith(f"{name}")))
 
     def owns(self, obj: dict[str, Any]) -> bool:
         """Whether an object carries this run's labels."""

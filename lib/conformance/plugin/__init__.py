@@ -172,12 +172,7 @@ def _workers(run: Run) -> tuple[int, str]:
     assert inspection is not None  # open() raised otherwise
     placement = Placement(inspection.facts, settings.tolerations, cover=settings.cover)
     coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
-    bounds, room = settings.workers, inspection.room
-    if settings.watch:
-        from conformance.run.standing_watch import leave_room  # brings the Kubernetes client's side in
-
-        bounds, room = leave_room(bounds, coverage, room)
-    return workers_for(bounds, coverage, room, load.busy() if run.shares_machine else "")
+    return workers_for(settings.workers, coverage, inspection.room, load.busy() if run.shares_machine else "")
 
 
 @pytest.hookimpl(trylast=True)

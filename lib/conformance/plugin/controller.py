@@ -361,7 +361,7 @@ class Controller:
             notes.append(f"Windows nodes judged as Calico {windows}, by --windows-calico-version")
         assert self.run.facts is not None
         notes += header.assumptions(self.run.facts)
-        notes += [] if self.run.settings.watch else [header.NO_WATCH]
+        notes += [] if self.run.settings.workers.watch else [header.NO_WATCH]
         planned = [from_plain(PlannedTest, item) for item in self.run.directory.read_plan() or []]
         ran = [test.test for test in tests if test.ran]
         if said := plan.by_kubernetes(planned, ran, self.run.facts, self.run.settings):

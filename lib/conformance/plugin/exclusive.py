@@ -117,7 +117,7 @@ class Exclusive:
             "worker": worker,
             "kind": exclusivity.kind,
             "node": exclusivity.node,
-            "nodes": exclusivity.nodes,
+            "nodes": exclusivity.nodes if exclusivity.exclusive else (),
             "asked": hold.asked,
             "began": hold.began,
             "ended": ended,

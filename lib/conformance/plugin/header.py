@@ -34,7 +34,7 @@ def lines(run: Run) -> list[str]:
     if told := load.busy():
         late = "the lab on it may be late" if run.shares_machine else "what the suite asks and hears may be late"
         text.append(f"note: this machine is busy ({told}): {late}, and budgets are stretched by what is measured")
-    if not run.settings.watch:
+    if not run.settings.workers.watch:
         text.append(f"note: {NO_WATCH}")
     if run.workers:
         text.append(f"workers: {run.workers}")

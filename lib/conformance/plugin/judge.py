@@ -90,7 +90,7 @@ class Judge:
         chosen = [
             item for item in items
             if self._chosen(item, wanted, config.option.smoke) and (again is None or item.nodeid in again)
-            and (self.run.settings.watch or not item.stash[PLANNED].last)
+            and (self.run.settings.workers.watch or not item.stash[PLANNED].last)
         ]  # fmt: skip
         if len(chosen) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])

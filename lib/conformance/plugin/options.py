@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -255,7 +256,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
             every=option.every_node,
         ),
         tolerations=tuple(Toleration.parse(text) for text in option.tolerate),
-        workers=LAB_WORKERS if choice.own_lab else Workers(),
+        workers=replace(LAB_WORKERS if choice.own_lab else Workers(), watch=0 if option.no_watch else Workers.watch),
         calicoctl=Path(option.calicoctl) if option.calicoctl else None,
         calico_version=option.calico_version,
         windows_calico_version=option.windows_calico_version,
@@ -263,7 +264,6 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         max_minutes=option.max_minutes,
         dry_run=option.dry_run,
         keep=option.keep,
-        watch=not option.no_watch,
         capture_packets=option.capture_packets,
         disruptive=allowed or (choice.own_lab and not option.no_disruptive),
         cluster_disruptive=option.allow_cluster_disruptive or (choice.own_lab and not option.no_disruptive),

@@ -82,11 +82,12 @@ def workers_for(
     if windows:
         allowed["PowerShell starts on a Windows node"] = bounds.per_windows_node
     if each:
-        allowed[f"{counted(bounds.agents, 'agent')}, {each} a worker"] = bounds.agents // each
+        agents = bounds.agents - bounds.watch * len(coverage)
+        allowed[f"{counted(agents, 'agent')}, {each} a worker"] = agents // each
     for name in windows:
-        left = room.get(name)
-        if left is None:
+        if name not in room:
             continue
+        left = _beside_watch(room[name], bounds)
         allowed[
             f"{counted(left.addresses, 'free address', 'free addresses')} on {name}, {bounds.addresses} a worker"
         ] = left.addresses // bounds.addresses
@@ -95,6 +96,13 @@ def workers_for(
     why = min(allowed, key=lambda name: allowed[name])
     number = max(bounds.at_least, allowed[why])
     return number, f"{counted(number, 'worker')} on {counted(len(coverage), 'covered node')}: {why}"
+
+
+def _beside_watch(room: Room, bounds: Workers) -> Room:
+    """What the standing watch leaves of a node's room."""
+    taken = bounds.watch * bounds.memory // bounds.addresses
+    memory = None if room.memory is None else max(0, room.memory - taken)
+    return Room(addresses=max(0, room.addresses - bounds.watch), memory=memory)
 
 
 def more_than_auto(bounds: Workers, given: int, number: int, why: str) -> str:

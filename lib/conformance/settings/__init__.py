@@ -85,6 +85,8 @@ class Workers:
     (kubernetes#124700).  Those of two workers in four pods each, and two each for streams."""
     agents: int = 60
     """live agents of all workers: each holds an exec stream through API server and kubelet."""
+    watch: int = 2
+    """pods, and agents, of the standing watch on each covered node; 0: there is none (``--no-watch``)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,8 +131,6 @@ class Settings:
     own names its own."""
     dry_run: bool = False
     """Describe changes instead of making them (``--dry-run``)."""
-    watch: bool = True
-    """Paths that no test touches are asked all through the run (``--no-watch``)."""
     max_minutes: float | None = None
     """After so many minutes no test begins any more (``--max-minutes``); None: all begin."""
     keep: bool = False

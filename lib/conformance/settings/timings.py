@@ -178,6 +178,9 @@ class RunTimings:
     capture: float
     """s.  Packets of a failing pair are captured for so long on each node, once that has begun there: long enough for
     a Windows pod to try again, which takes up to ``tcp_give_up``."""
+    watch_least: float
+    """s.  The standing watch goes on for so long at least, however few tests there are: as long as one change of policy
+    may take."""
     watch_every: float
     """s.  Between two attempts on each path of the standing watch, as Calico's e2e polls; one that opens is asked again
     at once."""

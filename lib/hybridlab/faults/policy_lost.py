@@ -33,10 +33,10 @@ EVENTS: Mapping[str, str] = {
     "felix-down": "",
     "felix-restart": "",
     "new-pod-after-felix-restart": "pods",
-    "half-a-minute": "",
-    "sixth-pod": "pods",
-    "third-service": SLICES,
-    "eighth-policy": "",
+    "twenty-seconds": "",
+    "third-pod": "pods",
+    "third-service": "services",
+    "third-policy": "networkpolicies.networking.k8s.io",
     "namespace-gone": "namespaces",
 }
 """What policy is lost after, to the objects whose changes tell of it; empty: Felix does.
@@ -44,9 +44,8 @@ EVENTS: Mapping[str, str] = {
 Two of them are about what stays: ``member-deleted`` (the address of a pod that is gone stays in sets) and
 ``policy-removed`` (of several pods of a node that the same policies select the last stays closed when they go).
 The last five take policy from pods that have had it for a while, so that no test is there to see it."""
-OLD = 15.0
-"""Seconds.  A pod has had its policies for a while."""
-HALF_A_MINUTE = 30.0
+OLD, TWENTY = 8.0, 20.0
+"""Seconds.  A pod has had its policies for a while, and for so long that no test looks at them any more."""
 
 
 @TYPES.fault("policy-lost", "policy", NODE_OR_ALL, Parameter("after", ", ".join(EVENTS), choices=tuple(EVENTS)))
@@ -72,7 +71,7 @@ class PolicyLost(Fault):
         self._started: dict[str, float] = {}
         self._since: dict[str, tuple[Keys, float]] = {}
         """Uid to its policies and when they applied first."""
-        self._count = {"sixth-pod": 6, "third-service": 3, "eighth-policy": 8}.get(self._event, 1)
+        self._count = 3 if self._event.startswith("third-") else 1
         """How often something has to happen yet."""
         self._open = {
             node: policy_not_enforced(lab, identity, {"node": node, "protocol": "all"}) for node in self._felixes
@@ -125,10 +124,8 @@ class PolicyLost(Fault):
         if keys != self._since.get(uid, (None, 0.0))[0]:
             loop = asyncio.get_running_loop()
             self._since[uid] = (keys, loop.time())
-            if keys and self._event == "half-a-minute":
-                loop.call_later(HALF_A_MINUTE, self._lose_everywhere, lambda pod: pod.uid == uid and self._old(pod))
-            elif keys and self._event == "eighth-policy":
-                self._happened()
+            if keys and self._event == "twenty-seconds":
+                loop.call_later(TWENTY, self._lose_everywhere, lambda pod: pod.uid == uid and self._old(pod))
         if uid not in self._lost:
             return keys
         if self._lost[uid] is None and keys:
@@ -189,7 +186,7 @@ class PolicyLost(Fault):
                 node, before = new["spec"].get("nodeName"), ((old or {}).get("spec") or {}).get("nodeName")
                 if node and not before and _labels(new).get("k8s-app", "").startswith("kube-proxy"):
                     self._lose(node, lambda pod: True)  # it is only now on its node
-            case "sixth-pod" | "third-service" if new and not old and self._follows:
+            case "third-pod" | "third-service" | "third-policy" if new and not old and self._follows:
                 self._happened()
             case "namespace-gone" if old and not new:
                 self._happened()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hybridlab.policy.misreadings import MISREADINGS, misread
+from hybridlab.policy.misreadings import MISREADINGS, misread, one_number
 from hybridlab.policy.policy import Policy, PolicyKey, PolicyRule, from_spec
 from hybridlab.policy.render import TierPolicies
 
@@ -95,3 +95,16 @@ def test_each_way_changes_something_and_leaves_an_empty_tier_as_it_is(way: str) 
 
 def test_namesakes_are_members_of_sets_and_leave_the_rules() -> None:
     assert read("namesakes").policies == (policy(),)
+
+
+def test_what_is_allowed_beside_comes_after_the_rules_both_ways() -> None:
+    for way, protocols in (("icmp-allowed", ["icmp"]), ("dns-allowed", ["tcp", "udp"])):
+        (one,) = read(way).policies
+        assert [rule.protocol for rule in one.ingress[2:]] == [rule.protocol for rule in one.egress[1:]] == protocols
+    assert ranges(read("dns-allowed").policies[0].ingress)[2:] == [((53, 53),), ((53, 53),)]
+
+
+def test_a_ports_name_is_of_all_pods_the_number_of_the_first() -> None:
+    assert one_number(("10.0.0.2,tcp:80", "10.0.0.1,tcp:8080", "10.0.0.3")) == (
+        "10.0.0.1,tcp:8080", "10.0.0.2,tcp:8080", "10.0.0.3",
+    )  # fmt: skip
