@@ -6,7 +6,7 @@ Moments are seconds of the machine's monotonic clock, which all processes of a r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Literal
@@ -130,16 +130,13 @@ class StandingWatch:
         if kept.error:
             raise EnvironmentBroken(f"the standing watch ended early: {kept.error}")
         tally = Tally(self.expect.context, "closed")
+        seconds = f"asked for {kept.ended - kept.began:.0f} s"
         for node in self.facts.nodes:
-            paths = [path for path in kept.paths if path.node == node.name]
-            if paths or node.name in kept.unwatched:
-                of_node = _OfNode(self.expect, node.name, paths, kept, turns, because)
-                if problem := of_node.problem():
-                    tally.wrong(None, node, problem)
-                else:
-                    tally.right(
-                        None, node, "; ".join([because, f"asked for {kept.ended - kept.began:.0f} s", *of_node.notes])
-                    )
+            of_node = _OfNode(self.expect, node.name, kept, turns, because)
+            if problem := of_node.problem():
+                tally.wrong(None, node, problem)
+            elif of_node.paths:
+                tally.right(None, node, "; ".join([because, seconds, *of_node.notes]))
         tally.end()
 
 
@@ -149,11 +146,15 @@ class _OfNode:
 
     expect: Expect
     node: str
-    paths: Sequence[Watched]
     kept: Kept
     turns: Turns
     because: str
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def paths(self) -> list[Watched]:
+        """Those that were asked."""
+        return [path for path in self.kept.paths if path.node == self.node]
 
     def problem(self) -> Exception | None:
         """What is wrong with policy on the node, or why nothing can be said; None: it held."""
@@ -161,7 +162,8 @@ class _OfNode:
         wrong += [one for path in self._of("allowed") if (one := self._shut(path))]
         if why := self.kept.unwatched.get(self.node):
             wrong.append(EnvironmentBroken(f"node {self.node} could not be watched: {why}"))
-        wrong += [ControlBroken(why, control="before") for way in ("in", "out") if (why := self._uncontrolled(way))]
+        ways = ("in", "out") if self.paths else ()
+        wrong += [ControlBroken(why, control="before") for way in ways if (why := self._uncontrolled(way))]
         return min(wrong, key=lambda one: not isinstance(one, Nonconformance), default=None)
 
     def _of(self, way: str) -> list[Watched]:
@@ -240,11 +242,7 @@ class _OfNode:
 
     def _then(self, at: float) -> str:
         """Which tests ran then, and what came and went; what is beyond a line's length is counted."""
-        found = list(self._events(at))
+        ran = [turn["test"] for turn in self.turns if turn["began"] - 1 <= at <= turn["released"] + 1]
+        found = [f"during {test.rpartition('::')[2]}" for test in ran]
+        found += [text for when, text in reversed(self.kept.events) if at - 2 <= when <= at + 1]
         return "; ".join(found[:4]) + (f" and {len(found) - 4} more" if found[4:] else "") or "nothing happened then"
-
-    def _events(self, at: float) -> Iterator[str]:
-        for turn in self.turns:
-            if turn["began"] - 1 <= at <= turn["released"] + 1:
-                yield f"during {turn['test'].rpartition('::')[2]}"
-        yield from (text for when, text in reversed(self.kept.events) if at - 2 <= when <= at + 1)

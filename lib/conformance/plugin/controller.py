@@ -10,7 +10,7 @@ import shlex
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -40,9 +40,6 @@ from conformance.run.plan import PlannedTest, Prospect
 from conformance.run.run import NODE_FACTS
 from conformance.verdicts.attempts import FLAKY, merged
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_missed
-
-if TYPE_CHECKING:
-    from conformance.run.standing_watch import Watch
 
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},
@@ -76,7 +73,7 @@ class Controller:
         self.short = ""
         """That the user's token ends before the run may; empty: it does not."""
         self._planned = self._exclusive = False
-        self._watch: Watch | None = None
+        self._watch: Any = None
         self.pace = Pace(recorded={})
         self._paced = 0.0
         """When the pace was told last, on the clock of time.monotonic; 0: not yet asked."""

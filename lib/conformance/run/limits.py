@@ -82,27 +82,22 @@ def workers_for(
     if windows:
         allowed["PowerShell starts on a Windows node"] = bounds.per_windows_node
     if each:
-        agents = bounds.agents - bounds.watch * len(coverage)
+        agents = max(0, bounds.agents - bounds.watch * len(coverage))
         allowed[f"{counted(agents, 'agent')}, {each} a worker"] = agents // each
     for name in windows:
-        if name not in room:
+        left = room.get(name)
+        if left is None:
             continue
-        left = _beside_watch(room[name], bounds)
-        allowed[
-            f"{counted(left.addresses, 'free address', 'free addresses')} on {name}, {bounds.addresses} a worker"
-        ] = left.addresses // bounds.addresses
+        free = max(0, left.addresses - bounds.watch)
+        allowed[f"{counted(free, 'free address', 'free addresses')} on {name}, {bounds.addresses} a worker"] = (
+            free // bounds.addresses
+        )
         if left.memory is not None:
-            allowed[f"{left.memory} MiB free on {name}, {bounds.memory} a worker"] = left.memory // bounds.memory
+            memory = max(0, left.memory - bounds.watch * bounds.memory // bounds.addresses)
+            allowed[f"{memory} MiB free on {name}, {bounds.memory} a worker"] = memory // bounds.memory
     why = min(allowed, key=lambda name: allowed[name])
     number = max(bounds.at_least, allowed[why])
     return number, f"{counted(number, 'worker')} on {counted(len(coverage), 'covered node')}: {why}"
-
-
-def _beside_watch(room: Room, bounds: Workers) -> Room:
-    """What the standing watch leaves of a node's room."""
-    taken = bounds.watch * bounds.memory // bounds.addresses
-    memory = None if room.memory is None else max(0, room.memory - taken)
-    return Room(addresses=max(0, room.addresses - bounds.watch), memory=memory)
 
 
 def more_than_auto(bounds: Workers, given: int, number: int, why: str) -> str:

@@ -40,7 +40,6 @@ from conformance.run.directory import RunDirectory
 from conformance.run.plan import writes_calico_policies
 from conformance.run.policies import Policy
 from conformance.run.run import Run
-from conformance.run.transcript import ExecTranscript
 from conformance.settings import Timings
 from conformance.timing import until
 
@@ -69,31 +68,22 @@ class Watch:
 
     def __init__(self, run: Run, kube: Kube) -> None:
         directory, facts, connection = run.directory, run.facts, run.connection
-        assert directory is not None  # who has a cluster has one
-        assert facts is not None
-        assert connection is not None
-        self._run, self._kube, self._shared = run, kube, directory.shared
+        assert directory is not None and facts is not None and connection is not None  # noqa: PT018 - of one cluster
+        self._run, self._kube, self._directory, self._shared = run, kube, directory, directory.shared
         settings = replace(run.settings, worker=WATCH)
         self._timings, bounds = settings.timings, settings.workers
         changes = self._changes = Changes(kube, Ownership(settings.run_id, WATCH, liveness.sign(directory.alive)))
         lost = NodeWatch(kube, {node.name: node.boot for node in facts.nodes if node.boot}, directory.changed_node)
-        placement, systems = (
-            Placement(facts, settings.tolerations, cover=settings.cover),
-            list[OS](["linux", "windows"]),
-        )
+        placement = Placement(facts, settings.tolerations, cover=settings.cover)
+        systems: tuple[OS, ...] = ("linux", "windows")
         self._systems = [os for os in systems if placement.coverage(os)]
         self._deployer = Pods(kube, changes, facts, settings, watch=lost)
         self._pods = WorkerPods(self._deployer, placement)
         self._pods.systems = ()  # of the demo's pods its clients alone
         self._unwatched: dict[str, str] = {}
-        share = bounds.watch * sum(len(placement.coverage(os)) for os in self._systems)
         self._prober = Prober(
             kube, self._shared, settings, watch=lost,
-            transcript=ExecTranscript(directory.path / f"transcript-{WATCH}.txt").exec,
-            limits=Limits(
-                agents=bounds.agents, share=share, per_windows_node=bounds.agents_per_windows_node,
-                share_of_node=bounds.watch,
-            ),
+            limits=Limits(agents=bounds.agents, per_windows_node=bounds.agents_per_windows_node),
         )  # fmt: skip
         self._calico = CalicoApi(
             kube, changes, calicoctl=settings.calicoctl, context=connection.context,
@@ -137,6 +127,7 @@ class Watch:
         fresh.write_text(json.dumps(to_plain(kept)))
         fresh.replace(self._shared / ANSWER)
         self._prober.close()
+        self._directory.write_probing(WATCH, to_plain(self._prober.used()))
         self._pods.close()
 
     def _look(self) -> list[tuple[Workload, Workload]]:

@@ -33,7 +33,6 @@ EVENTS: Mapping[str, str] = {
     "felix-down": "",
     "felix-restart": "",
     "new-pod-after-felix-restart": "pods",
-    "twenty-seconds": "",
     "third-pod": "pods",
     "third-service": "services",
     "third-policy": "networkpolicies.networking.k8s.io",
@@ -43,9 +42,9 @@ EVENTS: Mapping[str, str] = {
 
 Two of them are about what stays: ``member-deleted`` (the address of a pod that is gone stays in sets) and
 ``policy-removed`` (of several pods of a node that the same policies select the last stays closed when they go).
-The last five take policy from pods that have had it for a while, so that no test is there to see it."""
-OLD, TWENTY = 8.0, 20.0
-"""Seconds.  A pod has had its policies for a while, and for so long that no test looks at them any more."""
+The last four take policy from pods that have had it for a while, so that no test is there to see it."""
+OLD = 8.0
+"""Seconds.  A pod has had its policies for a while."""
 
 
 @TYPES.fault("policy-lost", "policy", NODE_OR_ALL, Parameter("after", ", ".join(EVENTS), choices=tuple(EVENTS)))
@@ -69,10 +68,10 @@ class PolicyLost(Fault):
         self._seen: dict[str, set[str]] = {}
         """Set to all members that it ever had."""
         self._started: dict[str, float] = {}
-        self._since: dict[str, tuple[Keys, float]] = {}
-        """Uid to its policies and when they applied first."""
-        self._count = 3 if self._event.startswith("third-") else 1
-        """How often something has to happen yet."""
+        self._since: dict[tuple[str, Keys], float] = {}
+        """A pod's uid and its policies to when they applied first."""
+        self._missing = 3 if self._event.startswith("third-") else 1
+        """How often it has to happen yet."""
         self._open = {
             node: policy_not_enforced(lab, identity, {"node": node, "protocol": "all"}) for node in self._felixes
         }
@@ -121,11 +120,7 @@ class PolicyLost(Fault):
     def _applying(self, uid: str, keys: Keys) -> Keys:
         if self._event == "policy-removed":
             self._removed(uid, keys)
-        if keys != self._since.get(uid, (None, 0.0))[0]:
-            loop = asyncio.get_running_loop()
-            self._since[uid] = (keys, loop.time())
-            if keys and self._event == "twenty-seconds":
-                loop.call_later(TWENTY, self._lose_everywhere, lambda pod: pod.uid == uid and self._old(pod))
+        self._since.setdefault((uid, keys), asyncio.get_running_loop().time())
         if uid not in self._lost:
             return keys
         if self._lost[uid] is None and keys:
@@ -211,12 +206,10 @@ class PolicyLost(Fault):
 
     def _happened(self) -> None:
         """Once it has happened often enough, pods that have had their policies for a while lose them."""
-        self._count -= 1
-        if self._count <= 0:
-            self._lose_everywhere(self._old)
-
-    def _old(self, pod: Any) -> bool:
-        return asyncio.get_running_loop().time() - self._since.get(pod.uid, (None, 1e9))[1] > OLD
+        self._missing -= 1
+        old, since, keys = asyncio.get_running_loop().time() - OLD, self._since, self._graph.keys_for
+        if self._missing <= 0:
+            self._lose_everywhere(lambda pod: since.get((pod.uid, keys(pod.uid)), old) < old)
 
     def _lose_everywhere(self, test: Callable[[Any], bool]) -> None:
         for node in self._felixes:
