@@ -26,8 +26,6 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 AGREE = 2
 """Answers in a row that show something: a single connection may have begun before the denial did."""
-UNNOTICED = 10.0
-"""s.  A pod may have been gone for so long before that was noticed: its address may be another's by then."""
 Way = Literal["in", "out", "allowed", "free"]
 """Into and out of a node's watched pod, which policies close; into it, which they allow; and what no policy selects."""
 
@@ -173,9 +171,10 @@ class _OfNode:
         return max(self.expect.timings.of(end.os).policy_effect for end in path.ends)
 
     def _excused(self, path: Watched, since: float, until: float) -> bool:
-        """Whether the run itself had an end's node then, or a pod may not have been the one that was asked."""
+        """Whether the run itself had an end's node then, or a pod may have been gone: its address is another's soon."""
         nodes, after = {end.node for end in path.ends}, self._patience(path)
-        return bool(path.gone and until > path.gone - UNNOTICED) or any(
+        noticed = max(self.expect.timings.of(end.os).pod_ready for end in path.ends)  # so long its successor is awaited
+        return bool(path.gone and until > path.gone - noticed) or any(
             (turn["kind"] == "cluster" or nodes & set(turn["nodes"]))
             and turn["began"] <= until and since <= turn["released"] + after
             for turn in self.turns

@@ -159,9 +159,8 @@ class Watch:
     def _ask(self) -> None:
         """Until it is to end: first without policies, until all paths were open, then under them."""
         asking, under_way, looking = self._prober.asking(), dict[int, tuple[Watched, float]](), ThreadPoolExecutor(1)
-        look, begun = Future[list[tuple[Workload, Workload]]](), time.monotonic()
-        look.set_exception(EnvironmentBroken("not looked yet"))
-        looked = begun
+        look: Future[list[tuple[Workload, Workload]]] | None = None
+        begun = looked = time.monotonic()
         try:
             while not self._over:
                 now = time.monotonic()
@@ -172,11 +171,10 @@ class Watch:
                     all(one.before for one in self._paths) or now - begun > self._timings.windows.warm_up
                 ):
                     self._close()
-                if now - looked > LOOK and look.done():
-                    looked = now
+                if now - looked > LOOK and (look is None or look.done()):
                     with contextlib.suppress(SuiteError):  # no pod, or the API server is away
-                        self._connect(look.result())
-                    look = looking.submit(self._look)
+                        self._connect(look.result() if look else self._look())
+                    looked, look = now, looking.submit(self._look)
                 due = [
                     path for path in self._paths
                     if not path.gone and path.due <= now and not asking.waits(path.attempt.source.uid)
