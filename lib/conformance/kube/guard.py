@@ -58,8 +58,8 @@ def check(change: Change, run: Ownership, current: Mapping[str, Any] | None = No
             raise GuardRefused(f"refused to {change.label}: {problem}")
         return
     namespace = target.name if target.kind == "Namespace" else target.namespace
-    if run.is_watched(namespace):
-        raise GuardRefused(f"refused to {change.label}: the pods there watch what no test touches")
+    if target.kind.endswith("Policy") and run.is_watched(namespace):
+        raise GuardRefused(f"refused to {change.label}: the standing watch's pods are no test's to select")
     if run.has_namespace(namespace) or change.cluster_scoped_or_foreign:
         return
     where = f"namespace {namespace}" if namespace else "the whole cluster"

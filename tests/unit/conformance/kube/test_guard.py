@@ -106,9 +106,11 @@ def test_what_concerns_the_standing_watch_is_refused_to_all_but_the_watch() -> N
     own = ObjectRef(
         api_version="networking.k8s.io/v1", kind="NetworkPolicy", name="p", namespace="calico-demo-r1-watch"
     )
-    with pytest.raises(GuardRefused, match="watch what no test touches"):
+    with pytest.raises(GuardRefused, match="no test's to select"):
         check(Change(verb="create", target=own, why="a test", body={}), RUN)
     check(Change(verb="create", target=own, why="it watches", body={}), Ownership("r1", "watch"))
+    pod = ObjectRef(api_version="v1", kind="Pod", name="p", namespace="calico-demo-r1-watch")
+    check(Change(verb="evict", target=pod, why="its node is drained"), RUN)
 
 
 def test_a_host_endpoint_is_refused() -> None:
