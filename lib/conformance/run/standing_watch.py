@@ -67,8 +67,8 @@ class Watch:
     """One run's watch, in threads of its own."""
 
     def __init__(self, run: Run, kube: Kube) -> None:
-        directory, facts, connection = run.directory, run.facts, run.connection
-        assert directory is not None and facts is not None and connection is not None  # noqa: PT018 - of one cluster
+        directory, facts = run.directory, run.facts
+        assert directory is not None and facts is not None  # noqa: PT018 - there are tests to run
         self._run, self._kube, self._directory, self._shared = run, kube, directory, directory.shared
         settings = replace(run.settings, worker=WATCH)
         self._timings, bounds = settings.timings, settings.workers
@@ -84,10 +84,6 @@ class Watch:
         self._prober = Prober(
             kube, self._shared, settings, watch=lost,
             limits=Limits(agents=bounds.agents, per_windows_node=bounds.agents_per_windows_node),
-        )  # fmt: skip
-        self._calico = CalicoApi(
-            kube, changes, calicoctl=settings.calicoctl, context=connection.context,
-            kubeconfig=Path(connection.kubeconfig) if connection.kubeconfig else None,
         )  # fmt: skip
         self._out = "calico-out" if writes_calico_policies(facts, settings) else "kubernetes-out"
         self._paths: list[Watched] = []
@@ -199,9 +195,14 @@ class Watch:
 
     def _close(self) -> None:
         """Bring the policies into force."""
+        told, connection = self._run.settings, self._run.connection
+        calico = CalicoApi(
+            self._kube, self._changes, calicoctl=told.calicoctl, context=connection.context if connection else None,
+            kubeconfig=Path(connection.kubeconfig) if connection and connection.kubeconfig else None,
+        )  # fmt: skip
         for name in ("kubernetes-in", self._out):
             Policy(
-                f"policy/watch/{name}.yaml", self._deployer.namespace, self._changes, lambda: self._calico,
+                f"policy/watch/{name}.yaml", self._deployer.namespace, self._changes, lambda: calico,
                 removed_within=self._timings.linux.delete, attach=lambda title, text: None,
             ).apply()  # fmt: skip
         self._began = time.monotonic()
