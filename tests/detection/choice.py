@@ -4,6 +4,9 @@ A change is what differs from the base: the commit that ``DETECTION_BASE`` names
 ``origin/main``, else, on main itself, the first parent.  Where there is none (a clone of depth 1, the first commit),
 no row is changed, and the commit's id alone chooses.  It also chooses which rows of a changed area come first and what
 fills up the places that are left, so that all rows are run over many commits: the same commit always gets the same.
+
+Rows that run every test of the suite are never among them: a gate ends, and fails, after minutes that a few of them
+fill, or one that is run twice.  ``make check-detection`` runs them whole, and with ``CLAIM=ID`` one claim in each.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ class Choice:
 
     rows: tuple[Row, ...]
     left_out: tuple[Row, ...]
-    """Rows that the change can have changed and for which there was no place."""
+    """Rows that the change can have changed and for which there was no place, or which are too long for a gate."""
     says: str
     """Why these, in one line."""
 
@@ -102,12 +105,15 @@ def _rows_in(text: str) -> Mapping[str, Any]:
 
 
 def chosen(table: Table, rows: Sequence[Row], changed: Change, at_most: int) -> Choice:
-    """At most so many of these rows: changed ones, those of changed areas, those of changed layers, and any others."""
+    """At most so many of these rows, none that is long.
+
+    Changed ones, then those of changed areas, those of changed layers, and any others.
+    """
     by_rank: dict[int, list[Row]] = {}
     for row in rows:
         by_rank.setdefault(_rank(row, table, changed), []).append(row)
     order = [row for rank in sorted(by_rank) for row in _shuffled(by_rank[rank], changed.commit)]
-    taken = order[:at_most]
+    taken = [row for row in order if not row.long][:at_most]
     about = [row for rank, some in by_rank.items() if rank < ANY for row in some]
     kept = tuple(row for row in rows if row in taken)
     left_out = tuple(row for row in rows if row in about and row not in taken)

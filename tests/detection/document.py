@@ -23,6 +23,11 @@ row, and fails for one that changes and that the row does not name.
 
 A row names the layer that is wrong ([layers](../tests/detection/layers.yaml)). Its claims are those that it names, or
 those of the areas that depend on the layer.
+
+A gate runs some of them (`make check-detection-gate`; [how they are chosen](../tests/detection/choice.py)), and never
+one that runs every test of the suite, which takes minutes: those are left to `make check-detection`, and whoever
+changes one looks at it with `CLAIM=ID`. A row that names some claims runs few tests, 40 at most, and names each claim
+that they decide.
 """
 
 WORDS = """

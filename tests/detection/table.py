@@ -95,6 +95,11 @@ class Row:
         return (self.profile, self.set, self.patch)
 
     @property
+    def long(self) -> bool:
+        """Whether every test of the suite runs: minutes, twice as many where it differs and is run once more."""
+        return not self.claims and not self.only
+
+    @property
     def named(self) -> frozenset[str]:
         """Claims about which it says something."""
         return frozenset((*self.expect, *self.may, *self.on_node, *self.says, *self.red_on, *self.records))

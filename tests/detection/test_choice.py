@@ -13,6 +13,7 @@ from tests.detection.table import read
 
 TABLE = read()
 ROWS = TABLE.rows
+SHORT = tuple(row for row in ROWS if not row.long)
 
 
 def changed(*files: str, rows: frozenset[str] = frozenset(), commit: str = "c0ffee", base: str = "ba5e") -> Change:
@@ -43,10 +44,16 @@ def test_which_layers_a_changed_file_concerns(path: str, layers: set[str]) -> No
 def test_a_changed_test_of_the_suite_concerns_the_rows_that_name_claims_of_its_area() -> None:
     found = choice.chosen(TABLE, ROWS, changed("suites/snat/test_with_dsr.py"), len(ROWS))
     about = choice.chosen(TABLE, ROWS, changed("suites/snat/test_with_dsr.py"), 0).left_out
-    assert len(found.rows) == len(ROWS)
-    assert found.left_out == ()
+    assert found.rows == SHORT
+    assert {row.name for row in found.left_out} == {row.name for row in about if row.long}
     assert {"snat-despite-dsr", "mixed-dsr-by-flag", "foreign-policy"} <= {row.name for row in about}
     assert "dns-stale" not in {row.name for row in about}
+
+
+def test_a_row_that_runs_the_whole_suite_is_left_out_by_name_even_where_it_is_changed_itself() -> None:
+    found = choice.chosen(TABLE, ROWS, changed("lib/conformance/expect/", rows=frozenset({"clean"})), len(ROWS))
+    assert found.rows == SHORT
+    assert {row.name for row in found.left_out} == {row.name for row in ROWS} - {row.name for row in SHORT}
 
 
 def test_what_a_change_concerns_and_has_no_place_is_left_out_by_name() -> None:
@@ -54,6 +61,7 @@ def test_what_a_change_concerns_and_has_no_place_is_left_out_by_name() -> None:
     dns = {row.name for row in ROWS if row.layer == "dns"}
     assert len(found.rows) == 15
     assert {row.name for row in found.rows + found.left_out} == dns
+    assert not any(row.long for row in found.rows)
     assert len({row.name.removesuffix(f"-{row.node}") for row in found.rows}) == 15  # no row on two nodes before others
 
 
@@ -66,10 +74,10 @@ def test_without_a_base_or_a_change_the_commit_chooses(base: str, told: bool) ->
     assert ("no base to compare with" in one.says) is told
 
 
-def test_over_many_commits_every_row_is_run() -> None:
+def test_over_many_commits_every_row_is_run_but_those_of_the_whole_suite() -> None:
     commits = [f"{number:040x}" for number in range(600)]
     seen = {row.name for commit in commits for row in choice.chosen(TABLE, ROWS, changed(commit=commit), 15).rows}
-    assert seen == {row.name for row in ROWS}
+    assert seen == {row.name for row in SHORT}
 
 
 @pytest.fixture

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.detection.table import Table, read
+from tests.detection.runner import Outcome, differences
+from tests.detection.selection import row_tests
+from tests.detection.table import Row, Table, read
 
 LAYERS = "dns: {areas: [dns], files: [lib/]}\nall: {areas: [dns, ipam], files: []}"
+AT_MOST = 40
+"""Tests that a row of some claims runs: about a minute of two workers, of which a gate has fifteen for fifteen rows."""
 IPAM = "clean: {IPAM-1: CONFIRMED, IPAM-2: CONFIRMED}"
 
 
@@ -74,3 +78,35 @@ def test_with_all_claims_run_one_that_changes_is_only_what_the_row_says_of_it(tm
     assert [row.allowed(claim, found.healthy(claim)) for claim in ("DNS-1", "IPAM-1", "IPAM-2")] == [
         ("VIOLATED",), ("CONFIRMED",), ("UNMET",),
     ]  # fmt: skip
+
+
+def test_a_row_of_one_claim_alone_says_nothing_of_what_else_its_tests_decide(tmp_path: Path) -> None:
+    found = table(tmp_path, "layer: dns, expect: {DNS-1: VIOLATED}")
+    told = [
+        {"id": claim, "verdict": "VIOLATED", "reason": "so", "results": [{"verdict": "VIOLATED", "reason": "so"}]}
+        for claim in ("DNS-1", "IPAM-1")
+    ]
+    seen = Outcome(report={"claims": told}, exit_code=0, output="", seconds=1.0)
+    alone = found.rows[0].of_one_claim("DNS-1")
+    assert differences(alone, found, seen, as_written=False) == []
+    assert "IPAM-1   expected not run                  | observed VIOLATED" in differences(alone, found, seen)
+
+
+SOME = [row for row in read().rows if not row.long]
+
+
+@pytest.fixture(scope="module")
+def tests() -> dict[str, dict[str, frozenset[str]]]:
+    return row_tests(SOME)
+
+
+@pytest.mark.parametrize("row", SOME, ids=lambda row: row.name)
+def test_the_tests_of_a_row_are_few_and_decide_the_claims_that_it_names_and_no_others(
+    row: Row, tests: dict[str, dict[str, frozenset[str]]]
+) -> None:
+    found = tests[row.name]
+    decided = frozenset[str]().union(*found.values())
+    silent, besides = sorted(set(row.claims) - decided), sorted(decided - set(row.claims))
+    assert not silent, f"no test of this row decides {', '.join(silent)}: leave it out, or mend -k {row.only}"
+    assert not besides, f"tests of this row decide {', '.join(besides)} too: name it, or take tests of its claims alone"
+    assert len(found) <= AT_MOST, f"{len(found)} tests: take those that show what is wrong, with -k under only"
