@@ -86,7 +86,7 @@ def test_a_policy_for_ingress_is_one_for_egress_too() -> None:
     assert read("egress-too").policies[0].types == {"ingress", "egress"}
 
 
-@pytest.mark.parametrize("way", [way for way in MISREADINGS if way != "namesakes"])
+@pytest.mark.parametrize("way", [way for way in MISREADINGS if way not in ("namesakes", "named-port-one-number")])
 def test_each_way_changes_something_and_leaves_an_empty_tier_as_it_is(way: str) -> None:
     sound = TierPolicies("default", "deny", (policy("a"), policy("b")))
     assert read(way, *sound.policies) != sound
