@@ -19,7 +19,7 @@ from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.fragments import Fragments
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.node_ports import NodePorts
-from conformance.expect.overlay import Overlay
+from conformance.expect.overlay import Fabric, Overlay
 from conformance.expect.own_node import OwnNode
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
@@ -35,6 +35,7 @@ from conformance.expect.traffic import Expect
 from conformance.expect.underlay import Underlay
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.expect.witnesses import AclLists
+from conformance.facts.bgp import BgpFacts
 from conformance.facts.cluster_wide import ClusterWide
 from conformance.facts.ipam import IpamFacts
 from conformance.facts.linux_routes import LinuxRoutes
@@ -69,6 +70,7 @@ __all__ = [
     "Addresses",
     "Backends",
     "Beyond",
+    "BgpFacts",
     "Builds",
     "CalicoObjects",
     "ClusterDns",
@@ -76,6 +78,7 @@ __all__ = [
     "Commands",
     "ConnectionsDuringChange",
     "Expect",
+    "Fabric",
     "Felix",
     "Fragments",
     "IpamFacts",

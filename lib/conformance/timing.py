@@ -64,7 +64,6 @@ class Deadline:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since it was set."""
         return self._clock.monotonic() - self._begin
 
     @property
@@ -74,19 +73,16 @@ class Deadline:
 
     @property
     def expired(self) -> bool:
-        """Whether none are left."""
         return self.remaining == 0.0
 
 
 @dataclass(frozen=True)
 class Answer(Generic[T]):
-    """One answer and when it came."""
+    """One answer and when it was asked for."""
 
     value: T
     asked_at: float
     """Seconds from the beginning of the wait to the question."""
-    came_at: float
-    """Seconds from the beginning of the wait to the answer."""
     accepted: bool
 
 
@@ -96,10 +92,6 @@ class Settled(Generic[T]):
 
     converged: bool
     answers: tuple[Answer[T], ...]
-    first_correct_after: float | None
-    """Seconds to the first accepted answer, whether it lasted or not; None: there was none."""
-    stable_after: float | None
-    """Seconds to the first of the agreeing answers that ended the wait; None: it did not converge."""
     seconds: float
     """How long the wait took."""
     description: str
@@ -111,7 +103,6 @@ class Settled(Generic[T]):
 
     @property
     def last(self) -> T:
-        """The newest answer."""
         return self.answers[-1].value
 
 
@@ -139,15 +130,8 @@ def until(
     if agree < 1 or within < 0:
         raise ValueError(f"until({description}): agree must be at least 1 and within not negative")
     if isinstance(clock, ImaginedClock):
-        seen = (Answer(observe(), 0.0, 0.0, accepted=True),)
-        return Settled(
-            converged=True,
-            answers=seen,
-            first_correct_after=0.0,
-            stable_after=0.0,
-            seconds=0.0,
-            description=description,
-        )
+        seen = (Answer(observe(), 0.0, accepted=True),)
+        return Settled(converged=True, answers=seen, seconds=0.0, description=description)
     wait, began = _Wait(observe, accept, Deadline(within, clock), description), clock.monotonic()
 
     def given_up() -> bool:
@@ -170,12 +154,9 @@ def until(
         return now
 
     wait.run(over, given_up, pause, clock)
-    converged = wait.consecutive >= agree
     return Settled(
-        converged=converged,
+        converged=wait.consecutive >= agree,
         answers=tuple(wait.answers),
-        first_correct_after=next((answer.came_at for answer in wait.answers if answer.accepted), None),
-        stable_after=wait.answers[-wait.consecutive].came_at if converged else None,
         seconds=wait.deadline.elapsed,
         description=description,
     )
@@ -187,8 +168,6 @@ class Held(Generic[T]):
 
     lasted: bool
     answers: tuple[Answer[T], ...]
-    first_wrong_after: float | None
-    """Seconds to the answer that was not accepted; None: all were."""
     seconds: float
     description: str
 
@@ -217,7 +196,6 @@ def hold(
     return Held(
         lasted=not wrong(),
         answers=tuple(wait.answers),
-        first_wrong_after=wait.answers[-1].came_at if wrong() else None,
         seconds=wait.deadline.elapsed,
         description=description,
     )
@@ -248,7 +226,7 @@ class _Wait(Generic[T]):
                 f"{self.consecutive} accepted in a row, {self.deadline.elapsed:.1f} of {self.deadline.seconds:.1f} s"
             )
             raise
-        self.answers.append(Answer(value, asked_at, self.deadline.elapsed, accepted))
+        self.answers.append(Answer(value, asked_at, accepted))
         self.consecutive = self.consecutive + 1 if accepted else 0
 
     def run(

@@ -40,7 +40,7 @@ KINDS = {
     "1809": Kind("Calico VXLAN, Server 2019 before 17763.1432, no direct server return", "vxlan-1809"),
     "manual": Kind("Calico VXLAN, on Windows as services of the host", "windows-services", "manual-services"),
     "manifest": Kind("Calico VXLAN by manifest", "", "kubeadm-manifest"),
-    "bgp": Kind("Calico BGP by operator", "", "bgp-operator"),
+    "bgp": Kind("Calico BGP by operator", "bgp", "bgp-operator"),
     "bgp-host-local": Kind("Calico BGP with host-local addresses", "", "bgp-host-local"),
     "cloud-routes": Kind("routes of the cloud, Calico's plugin with host-local addresses", "", "cloud-routes-operator"),
     "win-bridge": Kind("cloud provider or static routes with win-bridge, Calico for policy", "", "win-bridge"),

@@ -41,7 +41,10 @@ def test_every_profile_of_the_table_is_known_or_is_a_release_as_shipped() -> Non
     assert others == {
         "vxlan-v3.30",
         "ten-nodes",
-        "l2bridge",
+        "bgp-no-dsr",
+        "bgp-v3.31.2-as-shipped",
+        "bgp-v3.32-as-shipped",
+        "manual-bgp",
         "v3.29-as-shipped",
         "v3.31-as-shipped",
         "v3.32-as-shipped",
@@ -53,7 +56,7 @@ def test_the_program_lists_kinds_and_tells_of_one(capsys: pytest.CaptureFixture[
     assert "bgp              Calico BGP by operator" in capsys.readouterr().out
     assert cli.main(["claims", "--kind", "bgp"]) == 0
     out = capsys.readouterr().out
-    assert "  ENC-6     waits for a profile BGP peering is combined with no overlay, neither VXLAN nor IPIP." in out
+    assert "  ENC-6     CONFIRMED           BGP peering is combined with no overlay, neither VXLAN nor IPIP." in out
     assert "  VXLAN-1   NOT_APPLICABLE      it is about mode vxlan" in out
     assert cli.main(["claims", "--kind", "docker"]) == 0
     assert "no profile of the lab is built" in capsys.readouterr().out

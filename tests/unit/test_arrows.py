@@ -23,7 +23,7 @@ LAB_ARROWS: dict[str, set[str]] = {
     "cluster": ALL_LAB,
     "labd": {"kernel", "dataplane", "runtime", "windows", "powershell"},
     "profiles.load": {"networks", "profiles"},
-    "networks": {"faults", "networks.contract", "calico", "windows", "dataplane", "profiles"},
+    "networks": {"faults", "networks.contract", "calico", "policy", "windows", "dataplane", "profiles"},
     "faults": {"dataplane", "runtime", "calico", "policy", "windows", "api"},
     "controllers": {"dataplane", "runtime", "profiles"} | API_SEAM,
     "calico": {

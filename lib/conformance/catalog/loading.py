@@ -50,15 +50,12 @@ class Catalog(Mapping[str, Claim]):
         """Tag to its meaning."""
 
     def __getitem__(self, claim: str) -> Claim:
-        """A claim by its id."""
         return self._claims[claim]
 
     def __iter__(self) -> Iterator[str]:
-        """Ids, in order."""
         return iter(self._claims)
 
     def __len__(self) -> int:
-        """How many claims there are."""
         return len(self._claims)
 
     def nearest(self, claim: str) -> tuple[str, ...]:

@@ -97,7 +97,6 @@ class NewDeployments:
         self._deployer.deploy(wishes)
 
     def remove(self) -> None:
-        """Remove them."""
         for name in self._made:
             target = ObjectRef(api_version="apps/v1", kind="Deployment", name=name, namespace=self._deployer.namespace)
             self._deployer.changes.delete(target, "its test is over")

@@ -51,7 +51,6 @@ class FelixProcess:
         self._run = run
 
     def ids(self, pod: Obj) -> set[int]:
-        """As :class:`Processes` says."""
         return process_ids(self._run(pod, _container(pod), (*POWERSHELL, LIST)), _label(pod))
 
     def end(self, pod: Obj) -> None:
@@ -84,7 +83,6 @@ class DescribedProcess:
         return {id(object())}
 
     def end(self, pod: Obj) -> None:
-        """Tell it."""
         self._tell(f"dry run: end the process of Felix in {_label(pod)}")
 
     def ready(self, pod: Obj) -> bool:

@@ -47,7 +47,6 @@ class FelixService:
         self._run, self._restart = run, END if by_agent else RESTART
 
     def ids(self, node: str) -> set[int]:
-        """As :class:`Services` says."""
         return process_ids(self._run(node, (*POWERSHELL, LIST)), f"node {node}")
 
     def restart(self, node: str) -> None:
@@ -78,5 +77,4 @@ class DescribedService:
         return {id(object())}
 
     def restart(self, node: str) -> None:
-        """Tell it."""
         self._tell(f"dry run: restart service {SERVICE} of node {node}")

@@ -36,12 +36,44 @@ KUBELET = 10250
 REACHED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET})
 
 
+@dataclass(frozen=True)
+class Carrier:
+    """How messages name what carries pods between nodes, and what to do about it."""
+
+    name: str
+    blamed: str
+    """What is to blame where all else is well, and does not pass between the nodes."""
+    whole: str
+    """What both nodes have as they should then."""
+    do: str
+    see: str
+    """The claims about what nodes have for each other's pods."""
+
+
+VXLAN = Carrier(
+    name="the overlay",
+    blamed="UDP 4789 (VXLAN)",
+    whole="both nodes have route, forwarding entry and VNI as they should be",
+    do="UDP 4789 is blocked between the nodes, or not answered: open it in firewalls and security groups, both ways; "
+    "on Windows: Get-NetFirewallRule -Name OverlayTraffic4789UDP",
+    see="CONN-3, VXLAN-2 and VXLAN-9",
+)
+ADDRESSES = Carrier(
+    name="the fabric",
+    blamed="what has a pod's address",
+    whole="both nodes have session and route as they should be",
+    do="turn the source/destination check off on the nodes' interfaces, and let security groups pass pods' networks",
+    see="CONN-3, BGP-1 and BGP-3",
+)
+
+
 @dataclass
 class Overlay:
-    """Expectations of one test about the overlay."""
+    """Expectations of one test about what carries pods between nodes."""
 
     expect: Expect
     entries: Entries
+    by: Carrier = VXLAN
 
     def passes(
         self, *, between: Sequence[Pair], within: Sequence[Pair], node: Workload, because: str
@@ -83,7 +115,7 @@ class Overlay:
             lines = {"do": "see CONN-3 for pods of one node; where nodes do not reach each other, look at the underlay"}
             told = polled.message(index, "CONNECTED" if within_dead else "an answer", lines)
             who = "pods inside one node" if within_dead else "nodes"
-            told = replace(told, so=f"{who} do not reach each other, so the overlay cannot be judged")
+            told = replace(told, so=f"{who} do not reach each other, so {self.by.name} cannot be judged")
             raise ControlBroken(message.of_control(told), control=attempts[index].label, seen=polled.seen(index))
         found = {index: self._otherwise(*between[index], last[index]) for index in dead}
         blank = {index: _nodes(*between[index]) for index in dead if not found[index].wrong}
@@ -133,34 +165,32 @@ class Overlay:
                 found.setdefault(_nodes(one.attempt.source, one.attempt.target), Blamed((told,)))
         return found
 
-    @staticmethod
-    def _blocked(polled: Polled, index: int, found: Mapping[int, Blamed], beside: str) -> Unmet:
+    def _blocked(self, polled: Polled, index: int, found: Mapping[int, Blamed], beside: str) -> Unmet:
         """Nothing but UDP 4789 is left to explain why this path is dead."""
         names = [name for blame in found.values() for name in blame.wrong]
         lines = {
             "beside": beside,
-            "routes": found[index].unread or "both nodes have route, forwarding entry and VNI as they should be",
+            "routes": found[index].unread or self.by.whole,
         }
         lines |= {"also": f"other routes do not connect for another reason: {names[0]}"} if names else {}
-        lines["do"] = (
-            "UDP 4789 is blocked between the nodes, or not answered: open it in firewalls and security groups, both "
-            "ways; on Windows: Get-NetFirewallRule -Name OverlayTraffic4789UDP"
-        )
+        lines["do"] = self.by.do
         told = polled.message(index, "CONNECTED", lines)
         unread = found[index].unread.partition(": ")[0]
         why = "probably does not pass between the nodes; " + unread if unread else "does not pass between the nodes"
-        return Unmet(replace(told, so=f"UDP 4789 (VXLAN) {why}"), seen=polled.seen(index))
+        return Unmet(replace(told, so=f"{self.by.blamed} {why}"), seen=polled.seen(index))
 
-    @staticmethod
-    def _explained(polled: Polled, index: int, found: Mapping[int, Blamed], beside: str) -> ControlBroken:
+    def _explained(self, polled: Polled, index: int, found: Mapping[int, Blamed], beside: str) -> ControlBroken:
         """Every dead path is explained by what its nodes have for each other."""
         first, *others = dict.fromkeys(name for blame in found.values() for name in blame.wrong)
         lines = {"beside": beside} | ({"also": "; ".join(others[:3])} if others else {})
         lines["do"] = (
-            "see CONN-3, VXLAN-2 and VXLAN-9; compare that node's routes with the projectcalico.org annotations of "
+            f"see {self.by.see}; compare that node's routes with the projectcalico.org annotations of "
             "both nodes; then restart calico-node there (on Windows that resets its pods' connections)"
         )
-        told = replace(polled.message(index, "CONNECTED", lines), so=f"{first}, so that UDP 4789 cannot be judged")
+        told = replace(
+            polled.message(index, "CONNECTED", lines),
+            so=f"{first}, so that {self.by.blamed.partition(' (')[0]} cannot be judged",
+        )
         return ControlBroken(message.of_control(told), control=first, seen=polled.seen(index))
 
     def _otherwise(self, source: Workload, target: Target, last: Observation) -> Blamed:
@@ -183,6 +213,13 @@ class Overlay:
                 for index, (attempt, seen) in enumerate(polled)
             ]
         )
+
+
+@dataclass
+class Fabric(Overlay):
+    """Expectations of one test about what lies between nodes and carries pods without an overlay."""
+
+    by: Carrier = ADDRESSES
 
 
 def _nodes(source: Workload, target: Target) -> frozenset[str]:

@@ -31,11 +31,6 @@ class CalicoWorkloads:
     windows: Obj | None
 
     @property
-    def canal(self) -> bool:
-        """Whether flannel carries pods beside Calico's policy, on Linux."""
-        return bool(self.linux and "canal" in str(self.linux["metadata"]["name"]))
-
-    @property
     def of_the_operator(self) -> bool:
         """Whether the DaemonSet on Windows is one that Calico's operator keeps."""
         meta = (self.windows or {}).get("metadata") or {}

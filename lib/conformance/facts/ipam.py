@@ -30,7 +30,6 @@ class IpamFacts:
 
     @property
     def windows(self) -> tuple[NodeFacts, ...]:
-        """The Windows nodes."""
         return self._facts.by_os("windows")
 
     @property

@@ -31,7 +31,6 @@ class CalicoObjects:
 
     @property
     def windows(self) -> tuple[NodeFacts, ...]:
-        """The Windows nodes."""
         return self._facts.by_os("windows")
 
     # --- nodes and pods -------------------------------------------------------------------------------------------
@@ -244,6 +243,19 @@ class CalicoObjects:
         return {
             f"blocks of node {name}": Fact(sorted(cidrs), f"BlockAffinities ({api})") for name, cidrs in found.items()
         }
+
+    def in_pod_cidr(self, node: str) -> dict[str, Fact[str]]:
+        """Where the address of every pod of a node lies: ``in its node's podCIDR``, or which it is."""
+        spec = self._kube.get("v1", "Node", node)["spec"]
+        cidrs = [one for one in spec.get("podCIDRs") or [spec.get("podCIDR")] if one and ":" not in one]
+        found = {}
+        for pod in self._kube.objects("v1", "Pod", fields=f"spec.nodeName={node}"):
+            own, name = (pod.get("status") or {}).get("podIP") or "", pod["metadata"]["name"]
+            if own and ":" not in own and not pod["spec"].get("hostNetwork"):
+                inside = any(ipaddress.ip_address(own) in ipaddress.ip_network(cidr) for cidr in cidrs)
+                where = "in its node's podCIDR" if inside else own
+                found[f"address of pod {name} on node {node}"] = Fact(where, f"podCIDR {', '.join(cidrs) or 'none'}")
+        return found
 
     # --- any kind -----------------------------------------------------------------------------------------------
 

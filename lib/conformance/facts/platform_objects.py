@@ -18,7 +18,6 @@ class PlatformObjects:
 
     @property
     def windows(self) -> tuple[NodeFacts, ...]:
-        """The Windows nodes."""
         return self._facts.by_os("windows")
 
     def windows_ipam(self) -> dict[str, Fact[str]]:

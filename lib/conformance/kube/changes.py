@@ -128,7 +128,6 @@ class Changes:
     # --- what most callers need -----------------------------------------------------------------------------------
 
     def create(self, obj: Obj, why: str, *, namespace: str | None = None, foreign: bool = False) -> Obj | None:
-        """Create an object."""
         return self.make(self._change("create", obj, why, namespace, foreign))
 
     def apply(self, obj: Obj, why: str, *, namespace: str | None = None, foreign: bool = False) -> Obj | None:

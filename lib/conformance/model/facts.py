@@ -166,7 +166,6 @@ class Facts:
         return replace(self, nodes=nodes).summed_up()
 
     def by_os(self, os: OS) -> tuple[NodeFacts, ...]:
-        """Nodes of one OS."""
         return tuple(node for node in self.nodes if node.os == os)
 
 

@@ -6,7 +6,40 @@ Only what is read is here; whether it is right is for the claims.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class BgpPeer(NamedTuple):
+    """A peer of a Windows host by Get-BgpPeer: ``Mesh_10_0_0_11``, its address, ``Connected`` or another state."""
+
+    name: str
+    address: str
+    state: str
+
+
+class BgpRoute(NamedTuple):
+    """A route that a Windows host learned, by Get-BgpRouteInformation, with the name of the peer that brought it."""
+
+    network: str
+    next_hop: str
+    peer: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BgpHost:
+    """What RemoteAccess of a Windows host says of BGP."""
+
+    service: str = ""
+    """Status of the service, ``Running``; empty: there is none, or it is not known."""
+    router: str = ""
+    """The router's identifier and AS number; empty: there is none, or it is not known."""
+    peers: tuple[BgpPeer, ...] = ()
+    custom_routes: tuple[str, ...] = ()
+    """The networks that it announces."""
+    routes: tuple[BgpRoute, ...] = ()
+    errors: dict[str, str] = field(default_factory=dict)
+    """What was asked (``service``, ``router``, ``peer``, ``custom``, ``route``) to the error that came: its id, then
+    its message."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -181,7 +181,6 @@ class PlanOnly:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Print the plan; nothing runs."""
         tests = [item.stash[PLANNED] for item in session.items]
         for line in plan_list(self.state.run, tests, whole=self.whole):
             print(line)

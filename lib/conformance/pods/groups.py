@@ -50,12 +50,10 @@ class PodPairs(tuple[PodPair, ...]):
 
     @property
     def clients(self) -> Group:
-        """The clients, each once."""
         return Group({workload.uid: workload for workload, _ in self}.values())
 
     @property
     def servers(self) -> Group:
-        """The servers, each once."""
         return Group({workload.uid: workload for _, workload in self}.values())
 
 

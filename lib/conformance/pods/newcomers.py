@@ -75,7 +75,6 @@ class Newcomers:
         return there
 
     def remove(self) -> None:
-        """Delete them."""
         self._delete(list(self._wishes))
 
     def _like(self, pod: Workload, kind: str, **more: dict[str, str]) -> Wish:

@@ -31,7 +31,6 @@ class PassingServices:
             self._over(at, group, NOBODY)
 
     def remove(self) -> None:
-        """Delete them."""
         for target in self._made:
             self._changes.delete(target, "its test is over")
         self._made.clear()

@@ -58,7 +58,6 @@ class Service:
 
     @property
     def by_address(self) -> Target:
-        """Its ClusterIP."""
         return self._target(self.cluster_ip, PORT, Addressing.CLUSTER_IP)
 
     @property

@@ -29,7 +29,6 @@ class UnreadyServers:
         return self._deployer.deploy_unready(Wish(role=first.role, node=node, name=name, never_ready=True))
 
     def remove(self) -> None:
-        """Delete them."""
         for name in self._made:
             target = ObjectRef(api_version="apps/v1", kind="Deployment", name=name, namespace=self._deployer.namespace)
             self._deployer.changes.delete(target, "its test is over")

@@ -138,7 +138,6 @@ class Agents:
         return self.watch.lost([workload.node for workload in several])
 
     def close(self) -> None:
-        """End all of them."""
         self._closed.set()
         with self._lock:
             agents, self._agents = list(self._agents.values()), {}

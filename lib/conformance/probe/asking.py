@@ -75,7 +75,6 @@ class LiveAsking:
         return [attempt.ticket for attempt in tries]
 
     def next(self, within: float) -> Answered | None:
-        """As :class:`Asking` says."""
         if not self._ready:
             try:
                 told = self._came.get(timeout=within) if within > 0 else self._came.get_nowait()
@@ -86,7 +85,6 @@ class LiveAsking:
         return self._ready.popleft()
 
     def waits(self, source: str) -> bool:
-        """As :class:`Asking` says."""
         lane = self._lanes.get(source)
         return lane is not None and lane.waits
 

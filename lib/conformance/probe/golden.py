@@ -206,6 +206,5 @@ class _Talk:
         return ProbeBroken(f"{self._where} does not keep to the probe protocol: {how}", transport=how)
 
     def close(self) -> None:
-        """Tell it to quit."""
         self._stream.send(b'{"type":"quit"}')
         self._stream.close()

@@ -19,8 +19,8 @@ from conformance.kube.execute import ExecResult
 from conformance.model.capture import Capture
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
-from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, LinuxFacts
-from conformance.probe import capture, hns, linux_host, registry
+from conformance.model.host import AclRule, BgpHost, HnsEndpoint, HnsNetwork, LinuxFacts
+from conformance.probe import bgp, capture, hns, linux_host, registry
 from conformance.settings import Timings
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline
 
@@ -182,6 +182,11 @@ class Hosts:
         )
         said = self._text(node, STOP + script, empty_is_broken=True).decode("utf-8-sig", errors="replace")
         return registry.differences(said, f"node {node}")
+
+    def bgp(self, node: str) -> BgpHost:
+        """What RemoteAccess of a Windows node says of BGP.  Raises as :meth:`hns_networks`."""
+        said = self._text(node, bgp.script(), empty_is_broken=True).decode("utf-8-sig", errors="replace")
+        return bgp.parse(said, f"node {node}")
 
     def remove_hns_network(self, node: str, name: str = NETWORK) -> str:
         """Remove a node's HNS network, which cuts the node's own exec streams.

@@ -84,7 +84,6 @@ class Lane:
         return any(agent.holds_back(batch) for agent, batch in under_way)
 
     def cancel(self) -> None:
-        """Give everything up."""
         with self._lock:
             self._cancelled = True
             self._waiting.clear()

@@ -142,7 +142,6 @@ class Prober:
         return Probing(costs=tuple(costs), intervals=tuple(self.slots.intervals), limits=bounds)
 
     def close(self) -> None:
-        """End all agents."""
         self.agents.close()
 
 

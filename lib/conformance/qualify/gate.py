@@ -54,8 +54,6 @@ class GateResult:
     evidence: str
     obstacles: tuple[Obstacle, ...]
     """What is decided comes first."""
-    demanded: int
-    """Claims that the set demands."""
 
     @property
     def standing(self) -> tuple[Obstacle, ...]:
@@ -97,7 +95,6 @@ def judge(
             obstacles=tuple(
                 sorted(_obstacles(report, gate_set, build, waivers, claims), key=lambda obstacle: not obstacle.decided)
             ),
-            demanded=len(gate_set.demands),
         )
         for gate_set in required
         for build in report.builds or (NO_BUILD,)

@@ -65,7 +65,6 @@ class Sets(Mapping[str, GateSet]):
     """SHA-256 of what is demanded, parts included: two gates with the same one asked the same."""
 
     def __getitem__(self, name: str) -> GateSet:
-        """A set by its name."""
         return self.by_name[name]
 
     def __iter__(self) -> Any:
@@ -73,7 +72,6 @@ class Sets(Mapping[str, GateSet]):
         return iter(self.by_name)
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self.by_name)
 
     def named(self, words: str) -> tuple[GateSet, ...]:

@@ -37,7 +37,6 @@ class StoredClaim:
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
-        """All of its results."""
         return tuple(decision for result in self.results for decision in result.decisions)
 
     @property

@@ -137,7 +137,6 @@ class Filled:
     named: Mapping[str, Workload | Sequence[Workload] | str | int]
 
     def apply(self) -> None:
-        """As :meth:`Policy.apply`."""
         self.policy.apply(into=self.into, **self.named)
 
 
@@ -149,7 +148,6 @@ class Without:
     name: str
 
     def apply(self) -> None:
-        """As :meth:`Policy.withdraw`."""
         self.policy.withdraw(self.name)
 
 

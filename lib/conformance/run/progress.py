@@ -39,6 +39,5 @@ class Progress:
             self.tell(f"[{now - begin:.0f} s] {line}")
 
     def tell(self, line: str) -> None:
-        """Tell at once."""
         with self._uncaptured():
             print(f"\n{line}", file=sys.stderr, flush=True)

@@ -76,7 +76,6 @@ class Witnessed:
         self._askings: list[Asking] = []
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
-        """As :meth:`Prober.observe`."""
         try:
             seen = self._prober.observe(batch)
         except Exception as error:
@@ -91,7 +90,6 @@ class Witnessed:
         return self._askings[-1]
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
-        """As :meth:`Prober.unchanged`."""
         self._prober.unchanged(workloads)
 
     def end(self) -> None:

@@ -45,12 +45,10 @@ class Statement:
         self.raised, self.results = found, None
 
     def measure(self, figures: Mapping[str, float | str]) -> None:
-        """Note figures."""
         self.measured.update(figures)
         self.results = None
 
     def keep(self, decisions: Iterable[Decision]) -> None:
-        """Note decisions of its expectations."""
         self.seen.extend(decisions)
         self.results = None
 

@@ -66,7 +66,6 @@ class Authenticator:
         """For whom tokens were issued; tokens of the table are for the API."""
 
     def add(self, token: str, meaning: Token) -> None:
-        """Accept one more token."""
         self._tokens[token] = meaning
 
     def authenticate(self, authorization: str) -> User:

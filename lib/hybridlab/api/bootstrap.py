@@ -113,7 +113,6 @@ class Bootstrap:
         self._create("configmaps", {"metadata": meta, "data": {"ca.crt": self._ca}}, namespace)
 
     def run(self) -> None:
-        """Create everything."""
         for name in NAMESPACES:
             self._create("namespaces", {"metadata": {"name": name}})
         for name, rules in _ROLES.items():

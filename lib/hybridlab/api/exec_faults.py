@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Final
 
 from hybridlab.api.contract import Obj
@@ -37,25 +37,12 @@ class Scope:
 
     def covers(self, other: Scope) -> bool:
         """Whether ``other``, whose fields are known, is concerned."""
-        return all(
-            not mine or mine == theirs
-            for mine, theirs in (
-                (self.node, other.node),
-                (self.namespace, other.namespace),
-                (self.pod, other.pod),
-            )
-        )
+        return all(mine in ("", theirs) for mine, theirs in zip(astuple(self), astuple(other), strict=True))
 
     def meets(self, other: Scope) -> bool:
         """Whether something can be concerned by both."""
-        return all(
-            not mine or not theirs or mine == theirs
-            for mine, theirs in (
-                (self.node, other.node),
-                (self.namespace, other.namespace),
-                (self.pod, other.pod),
-            )
-        )
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return all(not mine or not theirs or mine == theirs for mine, theirs in pairs)
 
     def __str__(self) -> str:
         named = {"node": self.node, "namespace": self.namespace, "pod": self.pod}

@@ -50,7 +50,6 @@ class Informer:
         return self._objects.get((namespace, name))
 
     def objects(self) -> Iterable[Obj]:
-        """Return all cached objects."""
         return list(self._objects.values())
 
     def __iter__(self) -> Iterator[Obj]:

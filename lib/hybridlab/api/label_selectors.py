@@ -73,7 +73,6 @@ class _Parser:
         return token not in _SYMBOLS and token != _END
 
     def requirements(self) -> list[Requirement]:
-        """The whole selector."""
         found: list[Requirement] = []
         while (token := self._ahead()) != _END:
             if token != "!" and not self._is_word(token):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
-from hybridlab.api.contract import ApiError, Obj
+from hybridlab.api.contract import Obj
 from hybridlab.api.errors import bad_request
 from hybridlab.api.label_selectors import LabelTest, parse
 
@@ -131,15 +131,3 @@ def exact_name(fields: str) -> str | None:
     if found and path.strip() == "metadata.name" and "," not in value:
         return value.lstrip("=").strip()
     return None
-
-
-__all__ = [
-    "ApiError",
-    "LabelTest",
-    "ObjectTest",
-    "compile_test",
-    "exact_name",
-    "field_value",
-    "label_selector",
-    "object_selector",
-]

@@ -100,7 +100,6 @@ class ApiServer:
         return self.core.client(name, groups)
 
     async def start(self) -> None:
-        """Begin to answer."""
         server = _Server(
             self.interference,
             self._handler,

@@ -54,7 +54,6 @@ class Bucket:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def get(self, key: Key) -> Obj | None:
-        """Return the object, or None."""
         return self.objects.get(key)
 
     def within(self, namespace: str | None) -> list[Obj]:

@@ -31,7 +31,6 @@ class AclLists:
         self._given.setdefault(endpoint, DEFAULT_DENY)
 
     def removed(self, endpoint: str) -> None:
-        """It is gone."""
         self._wanted.pop(endpoint, None)
         self._given.pop(endpoint, None)
         self._programmed.discard(endpoint)

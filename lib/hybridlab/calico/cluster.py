@@ -86,6 +86,7 @@ class Calico:
         self._writer = IPAMWriter(self._client, self.ipam, self._resources, lambda line: log("", line))
         release = Release(profile.calico.version, profile.calico.defects)
         self.typha = Typha(self._client, self._resources, release, plane.node_end, self._warn_all)
+        plane.on_change(self.typha.routing_due)
         self.windows = {
             name: plane.windows_node(node, installed.cni_file)
             for name, node in self.nodes.items()

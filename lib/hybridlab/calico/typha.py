@@ -6,7 +6,7 @@ What cannot be read is logged and left out, as Felix leaves out what fails its v
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -23,7 +23,7 @@ from hybridlab.policy.release import Release
 from hybridlab.policy.resolve import Graph
 
 Log = Callable[[str], None]
-NodeEndOf = Callable[[str, Mapping[str, str]], NodeEnd | None]
+NodeEndOf = Callable[[str, Obj], NodeEnd | None]
 KUBERNETES_POLICIES = "networkpolicies.networking.k8s.io"
 CALICO_POLICIES = ("networkpolicies", "globalnetworkpolicies", "stagednetworkpolicies", "stagedglobalnetworkpolicies")
 Fact = TypeVar("Fact")
@@ -55,7 +55,7 @@ class Typha:
     def __init__(
         self, client: Client, resources: CalicoResources, release: Release, node_end: NodeEndOf, log: Log
     ) -> None:
-        """``node_end``: how a node announces that its pods are reached, by its name and annotations."""
+        """``node_end``: how a node announces that its pods are reached, by its name and metadata."""
         self._client, self._resources, self._log = client, resources, log
         self._release, self._node_end = release, node_end
         self.graph = Graph(release)
@@ -148,13 +148,17 @@ class Typha:
     def _routing_table(self) -> Iterator[Followed[Any]]:
         """What routes, and Felix itself, depend on."""
         facts = self.routing
-        yield self._kept("nodes", self._end_of, facts.ends, _name, self._routing_due)
+        yield self._kept("nodes", self._end_of, facts.ends, _name, self.routing_due)
         for resource in self._served("ippools"):
-            yield self._kept(resource, pool_facts, facts.pools, _name, self._routing_due)
+            yield self._kept(resource, pool_facts, facts.pools, _name, self.routing_due)
         for resource in self._served("felixconfigurations"):
             yield self._kept(resource, _spec, self.felix_configurations, _name, self._configuration_due)
+        for resource in self._served("bgpconfigurations"):
+            yield self._kept(resource, _spec, facts.peering, _name, self.routing_due)
+        for resource in self._served("bgppeers"):
+            yield self._kept(resource, _spec, facts.peers, _name, self.routing_due)
         for resource in self._served("ipamblocks"):
-            yield self._kept(resource, block_facts, facts.blocks, _cidr, self._routing_due)
+            yield self._kept(resource, block_facts, facts.blocks, _cidr, self.routing_due)
 
     def _kept(
         self,
@@ -178,7 +182,7 @@ class Typha:
         return Followed(resource, convert, put, drop)
 
     def _end_of(self, node: Obj) -> NodeEnd | None:
-        return self._node_end(_name(node), node["metadata"].get("annotations") or {})
+        return self._node_end(_name(node), node["metadata"])
 
     def _set_policy(self, obj: Obj, policy: Policy) -> None:
         self._policies[_uid(obj)] = policy.key
@@ -202,7 +206,8 @@ class Typha:
         for listener in self._configuration_listeners:
             listener()
 
-    def _routing_due(self) -> None:
+    def routing_due(self) -> None:
+        """Tell whoever lays routes that they may have to change."""
         for listener in self._routing_listeners:
             listener()
 

@@ -31,7 +31,6 @@ class ControlServer:
         self._server: asyncio.AbstractServer | None = None
 
     async def start(self) -> None:
-        """Listen."""
         mask = os.umask(0o177)
         try:
             self._server = await asyncio.start_unix_server(self._serve, self._path)

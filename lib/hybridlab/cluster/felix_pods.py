@@ -45,6 +45,8 @@ class FelixPods:
         """Start Felix on Windows nodes whose hosts run it as a service: no pod does."""
         for node in self._calico.windows:
             self._calico.felix_started(node)
+            for service in self._calico.plane.host_services(self._calico.windows[node]):
+                self._calico.plane.ran(node, service, now=True)
 
     async def stop(self) -> None:
         """End what is still being done; nothing is heard of any Felix afterwards."""
@@ -54,6 +56,8 @@ class FelixPods:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     def _started(self, node: str, pod: Obj, container: str) -> None:
+        if _app(pod) in FELIX_CONTAINERS:
+            self._calico.plane.ran(node, container, now=True)
         if self._is_felix(pod, container):
             kubelet = self._control_plane.kubelets[node]
             self._containers[node] = kubelet.container_id(pod, container)
@@ -61,6 +65,8 @@ class FelixPods:
             self._then(node, self._heard(node, "start", self._start(node, felix, cni)))
 
     def _stopped(self, node: str, pod: Obj, container: str) -> None:
+        if _app(pod) in FELIX_CONTAINERS and not self._ending:
+            self._calico.plane.ran(node, container, now=False)
         if self._is_felix(pod, container) and not self._ending:
             self._containers.pop(node, None)
             self._then(node, self._heard(node, "end", self._calico.felix_stopped(node)))
@@ -78,8 +84,7 @@ class FelixPods:
 
     @staticmethod
     def _is_felix(pod: Obj, container: str) -> bool:
-        app = (pod["metadata"].get("labels") or {}).get("k8s-app", "")
-        return FELIX_CONTAINERS.get(app) == container
+        return FELIX_CONTAINERS.get(_app(pod)) == container
 
     def _then(self, node: str, action: Coroutine[Any, Any, None]) -> None:
         before = self._tasks.get(node)
@@ -90,3 +95,7 @@ class FelixPods:
             await action
 
         self._tasks[node] = asyncio.create_task(after())
+
+
+def _app(pod: Obj) -> str:
+    return str((pod["metadata"].get("labels") or {}).get("k8s-app", ""))

@@ -31,7 +31,6 @@ class RunDir:
 
     @property
     def control(self) -> Path:
-        """The control socket."""
         return self.path / "control.sock"
 
     def remove(self) -> None:

@@ -66,4 +66,6 @@ def _state(
         remove_network=remove_network,
         calico_services=install_of(profile).windows_services,
         kube_proxy_service=kube_proxy_service(profile),
+        network_services=lambda: calico.plane.host_services(node),
+        network_tables=calico.plane.host_tables(node, calico.typha.routing),
     )

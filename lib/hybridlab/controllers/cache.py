@@ -32,7 +32,6 @@ class Cache:
         return self.informer.get(name, namespace)
 
     def within(self, namespace: str) -> list[Obj]:
-        """The objects of a namespace."""
         return list(self._by_namespace.get(namespace, {}).values())
 
     def __iter__(self) -> Iterator[Obj]:

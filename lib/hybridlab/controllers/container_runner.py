@@ -17,7 +17,7 @@ from hybridlab.controllers.probes import Prober
 from hybridlab.controllers.times import timestamp
 from hybridlab.controllers.volumes import MountError, Volume, mounts
 from hybridlab.runtime.contract import RuntimeRefused
-from hybridlab.runtime.model import ContainerExit, ContainerSpec, ProbeSpec
+from hybridlab.runtime.model import ContainerExit, ContainerSpec
 
 START_ERROR = 128
 """Exit code of a container whose process never started."""
@@ -252,7 +252,6 @@ class ContainerRunner:
         if not exited.done():
             prober.start()
             self._changed()
-            await self._post_start(spec)
         try:
             result = await exited
         finally:
@@ -290,40 +289,6 @@ class ContainerRunner:
         task = asyncio.create_task(self._context.runtime.stop(self.state.id, grace=grace))
         self._stops.add(task)
         task.add_done_callback(self._stops.discard)
-
-    async def _post_start(self, spec: ContainerSpec) -> None:
-        hook = (self.state.spec.get("lifecycle") or {}).get("postStart")
-        if not hook:
-            return
-        if "exec" in hook:
-            problem = await self.run_hook(spec.id, hook["exec"].get("command") or ())
-        else:
-            problem = "not emulated: hooks other than exec"
-        if problem:
-            self._event("FailedPostStartHook", f"PostStartHook failed: {problem}", warning=True)
-            self._restart("FailedPostStartHook")
-
-    async def pre_stop(self) -> None:
-        """Run the preStop hook of a running container, if it has one."""
-        hook = (self.state.spec.get("lifecycle") or {}).get("preStop")
-        if not hook or self.state.running_since is None:
-            return
-        problem = ""
-        if "exec" in hook:
-            problem = await self.run_hook(self.state.id, hook["exec"].get("command") or ())
-        elif "sleep" in hook:
-            await asyncio.sleep(hook["sleep"]["seconds"])
-        else:
-            problem = "not emulated: hooks other than exec and sleep"
-        if problem:
-            self._event("FailedPreStopHook", f"PreStopHook failed: {problem}", warning=True)
-
-    async def run_hook(self, container: str, argv: tuple[str, ...] | list[str]) -> str:
-        """Run a hook's command; returns what went wrong, or nothing."""
-        node = self._context.machine.name
-        spec = ProbeSpec(kind="exec", node=node, container=container, argv=tuple(argv), timeout=30.0)
-        result = await self._context.runtime.probe(spec)
-        return "" if result.ok else result.message
 
     def _ended(self, result: ContainerExit, since: str) -> Ended:
         never_started = result.reason == "ContainerCannotRun"

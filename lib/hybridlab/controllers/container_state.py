@@ -20,7 +20,6 @@ class Ended:
     message: str = ""
 
     def to_json(self) -> Obj:
-        """As ``ContainerStateTerminated``."""
         found: Obj = {
             "exitCode": self.exit_code,
             "reason": self.reason,
@@ -74,18 +73,15 @@ class ContainerState:
         return True
 
     def run(self, since: str) -> None:
-        """It runs."""
         if self.ended is not None:
             self.last = self.ended
         self.waiting, self.running_since, self.ended = None, since, None
 
     def end(self, ended: Ended) -> None:
-        """It ended."""
         self.waiting, self.running_since, self.ended = None, None, ended
         self.ready, self.started = False, False
 
     def to_json(self) -> Obj:
-        """As ``ContainerStatus``."""
         state: Obj
         if self.running_since is not None:
             state = {"running": {"startedAt": self.running_since}}

@@ -83,7 +83,7 @@ class DaemonSets(Controller):
     @staticmethod
     def _fits(owner: Obj, node: Obj) -> bool:
         pod = {"metadata": {}, "spec": _spec(owner)}
-        needs = PodNeeds(pod, {}, (), pod["spec"]["tolerations"], ())
+        needs = PodNeeds(pod, {}, (), pod["spec"]["tolerations"])
         return matches_node(pod, node) and untolerated(needs, node, ("NoSchedule", "NoExecute")) is None
 
     def _by_node(self, owner: Obj) -> dict[str, list[Obj]]:

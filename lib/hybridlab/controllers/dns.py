@@ -40,7 +40,6 @@ class Dns:
         self._slices.subscribe(lambda new, old: self._work.note("zone"))
 
     def start(self) -> None:
-        """Begin to write the zone."""
         self._work.start()
         self._work.note("zone")
 

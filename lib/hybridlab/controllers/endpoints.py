@@ -35,11 +35,9 @@ class EndpointsController:
         self._pods.subscribe(self._on_pod)
 
     def start(self) -> None:
-        """Begin to work off changes."""
         self._work.start()
 
     async def stop(self) -> None:
-        """End."""
         await self._work.stop()
 
     def _on_service(self, new: Obj | None, old: Obj | None) -> None:

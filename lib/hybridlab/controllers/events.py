@@ -28,7 +28,6 @@ class Recorder:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to write."""
         self._task = asyncio.create_task(self._run(), name="events")
 
     async def stop(self) -> None:

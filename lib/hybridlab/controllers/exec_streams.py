@@ -27,7 +27,6 @@ class Pipe:
             self.far = -1
 
     def close(self) -> None:
-        """Close both ends."""
         self.close_far()
         if self.near >= 0:
             os.close(self.near)

@@ -1,29 +1,29 @@
 """Does a pod fit a node, why not, and how well: the scheduler's filters and scores, without any state of their own.
 
-Reasons are worded as kube-scheduler's plugins word them and tried in its order.  Volumes, topology spread, extenders
-and preemption of other pods are not emulated: all pods of the lab have priorities that nothing compares.
+Reasons are worded as kube-scheduler's plugins word them and tried in its order.  Volumes, affinity between pods,
+topology spread, extenders and preemption of other pods are not emulated: all pods of the lab have priorities that
+nothing compares.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from hybridlab.api.contract import Obj, quantity
 from hybridlab.controllers.quantities import requests
-from hybridlab.controllers.selectors import expressions_match, labels_of, matches, node_term_matches
+from hybridlab.controllers.selectors import expressions_match, labels_of, node_term_matches
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 UNSCHEDULABLE = "node(s) were unschedulable"
 NODE_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
 NOT_NAMED = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 PORTS = "node(s) didn't have free ports for the requested pod ports"
 TOO_MANY_PODS = "Too many pods"
-POD_AFFINITY = "node(s) didn't match pod affinity rules"
-POD_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
-EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+BESIDE_PODS = "not emulated: affinity between pods"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,6 @@ class PodNeeds:
     resources: dict[str, Decimal]
     host_ports: tuple[HostPort, ...]
     tolerations: Sequence[Mapping[str, Any]]
-    anti_affinity: Sequence[Mapping[str, Any]]
 
     @classmethod
     def of(cls, pod: Obj) -> PodNeeds:
@@ -59,10 +58,7 @@ class PodNeeds:
             for port in container.get("ports") or ()
             if port.get("hostPort")
         )
-        anti = ((spec.get("affinity") or {}).get("podAntiAffinity") or {}).get(
-            "requiredDuringSchedulingIgnoredDuringExecution"
-        )
-        return cls(pod, requests(pod), ports, spec.get("tolerations") or (), anti or ())
+        return cls(pod, requests(pod), ports, spec.get("tolerations") or ())
 
 
 @dataclass
@@ -72,23 +68,17 @@ class NodeState:
     node: Obj
     pods: dict[str, PodNeeds] = field(default_factory=dict)
     """By uid."""
-    anti_affine: dict[str, PodNeeds] = field(default_factory=dict)
-    """Those of the pods that keep others away."""
     used: dict[str, Decimal] = field(default_factory=dict)
 
     def add(self, needs: PodNeeds) -> None:
-        """Count a pod in."""
         uid = needs.pod["metadata"]["uid"]
         self.pods[uid] = needs
-        if needs.anti_affinity:
-            self.anti_affine[uid] = needs
         for name, amount in needs.resources.items():
             self.used[name] = self.used.get(name, Decimal(0)) + amount
 
     def remove(self, uid: str) -> None:
         """Count a pod out again, if it was in."""
         needs = self.pods.pop(uid, None)
-        self.anti_affine.pop(uid, None)
         for name, amount in needs.resources.items() if needs else ():
             self.used[name] -= amount
 
@@ -128,9 +118,7 @@ def required_node_names(pod: Obj) -> frozenset[str] | None:
 
 
 def _required_node_terms(pod: Obj) -> Sequence[Mapping[str, Any]] | None:
-    affinity = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    )
+    affinity = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED)
     return affinity["nodeSelectorTerms"] if affinity else None
 
 
@@ -145,11 +133,10 @@ def matches_node(pod: Obj, node: Obj) -> bool:
 
 
 class Cluster:
-    """All nodes with their pods, and the labels of namespaces: what the filters look at."""
+    """All nodes with their pods: what the filters look at."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeState] = {}
-        self.namespace_labels: dict[str, Mapping[str, str]] = {}
 
     def why_not(self, needs: PodNeeds, state: NodeState) -> Reasons | None:
         """The first filter's reasons why the pod does not fit, or None when it does."""
@@ -167,7 +154,10 @@ class Cluster:
             return Reasons((NODE_AFFINITY,))
         if needs.host_ports and any(_clash(needs, other) for other in state.pods.values()):
             return Reasons((PORTS,), resolvable=True)
-        return self._resources(needs, state) or self._pod_affinity(needs, state)
+        affinity = pod["spec"].get("affinity") or {}
+        if any((affinity.get(kind) or {}).get(REQUIRED) for kind in ("podAffinity", "podAntiAffinity")):
+            return Reasons((BESIDE_PODS,))
+        return self._resources(needs, state)
 
     def _resources(self, needs: PodNeeds, state: NodeState) -> Reasons | None:
         allocatable = state.node["status"].get("allocatable") or {}
@@ -181,44 +171,6 @@ class Cluster:
                 texts.append(f"Insufficient {name}")
                 resolvable = resolvable and amount <= room
         return Reasons(tuple(texts), resolvable) if texts else None
-
-    def _pod_affinity(self, needs: PodNeeds, state: NodeState) -> Reasons | None:
-        pod, node = needs.pod, state.node
-        for other_state in self.nodes.values():
-            for other in other_state.anti_affine.values():
-                for term in other.anti_affinity:
-                    if _same_domain(term, other_state.node, node) and self._selects(term, other.pod, pod):
-                        return Reasons((EXISTING_ANTI_AFFINITY,), resolvable=True)
-        for term in needs.anti_affinity:
-            if any(True for _ in self._selected(term, pod, node)):
-                return Reasons((POD_ANTI_AFFINITY,), resolvable=True)
-        affinity = (pod["spec"].get("affinity") or {}).get("podAffinity") or {}
-        for term in affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ():
-            if any(True for _ in self._selected(term, pod, node)):
-                continue
-            # the first pod of a group that wants to be together may go anywhere
-            first = self._selects(term, pod, pod) and not any(True for _ in self._selected(term, pod, None))
-            if not (first and term["topologyKey"] in labels_of(node)):
-                return Reasons((POD_AFFINITY,))
-        return None
-
-    def _selected(self, term: Mapping[str, Any], owner: Obj, node: Obj | None) -> Iterator[PodNeeds]:
-        """Pods that the affinity term of ``owner`` selects, in the domain of ``node`` (None: anywhere)."""
-        for state in self.nodes.values():
-            if node is None or _same_domain(term, state.node, node):
-                for needs in state.pods.values():
-                    if self._selects(term, owner, needs.pod):
-                        yield needs
-
-    def _selects(self, term: Mapping[str, Any], owner: Obj, pod: Obj) -> bool:
-        namespace = pod["metadata"]["namespace"]
-        names = term.get("namespaces") or ()
-        selector = term.get("namespaceSelector")
-        if selector is None:
-            inside = namespace in (names or (owner["metadata"]["namespace"],))
-        else:
-            inside = namespace in names or matches(selector, self.namespace_labels.get(namespace, {}))
-        return inside and matches(term.get("labelSelector"), labels_of(pod))
 
     def score(self, needs: PodNeeds, state: NodeState) -> tuple[int, int, int, int]:
         """How well a pod fits a node it may go to, best is largest: few PreferNoSchedule taints, preferences, few
@@ -238,22 +190,12 @@ class Cluster:
             term = entry["preference"]
             if expressions_match(term.get("matchExpressions") or (), labels_of(node)):
                 total += entry["weight"]
-        for kind, sign in (("podAffinity", 1), ("podAntiAffinity", -1)):
-            for entry in (affinity.get(kind) or {}).get(key) or ():
-                selected = sum(1 for _ in self._selected(entry["podAffinityTerm"], pod, node))
-                total += sign * entry["weight"] * selected
         return total
 
 
 def _owner(pod: Obj) -> str:
     owners = pod["metadata"].get("ownerReferences") or ()
     return owners[0]["uid"] if owners else ""
-
-
-def _same_domain(term: Mapping[str, Any], one: Obj, other: Obj) -> bool:
-    key = term["topologyKey"]
-    value = labels_of(one).get(key)
-    return value is not None and value == labels_of(other).get(key)
 
 
 def _clash(pod_needs: PodNeeds, other: PodNeeds) -> bool:

@@ -63,7 +63,6 @@ class KubeProxies:
         self._slices.subscribe(lambda new, old: self._work.note("all"))
 
     def start(self) -> None:
-        """Begin to program nodes."""
         self._work.start()
         self._work.note("all")
 

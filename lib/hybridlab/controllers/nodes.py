@@ -208,12 +208,10 @@ class Nodes:
             await self._client.create("leases.coordination.k8s.io", _lease(node), LEASE_NAMESPACE)
 
     def start(self) -> None:
-        """Begin to renew leases."""
         self._spawn(self._renew())
         self._spawn(self._watch_kubelets())
 
     async def stop(self) -> None:
-        """End."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -33,11 +33,9 @@ class PodGarbage:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to look."""
         self._task = asyncio.create_task(self._run(), name="pod garbage collection")
 
     async def stop(self) -> None:
-        """End."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -62,11 +62,9 @@ class PodWorker:
 
     # ---- told from outside
     def start(self) -> None:
-        """Begin."""
         self._main = asyncio.create_task(self._run(), name=f"pod {self._name}")
 
     def update(self, pod: Obj) -> None:
-        """The pod object has changed."""
         meta = pod["metadata"]
         if int(meta["resourceVersion"]) > int(self.pod["metadata"]["resourceVersion"]):
             self.pod = pod
@@ -301,13 +299,6 @@ class PodWorker:
         if not self._terminating.is_set():
             await self._after_last_container()
         if self._terminating.is_set():
-            grace = self._grace or 0.0
-            if grace:
-                hooks = asyncio.gather(*(runner.pre_stop() for runner in self.runners.values()))
-                try:
-                    await asyncio.wait_for(hooks, grace)
-                except TimeoutError:
-                    logger.info("preStop hooks of %s did not end within %s s", self._name, grace)
             await self._stop_containers()
             await asyncio.gather(*(runner.forget() for runner in self.runners.values()))
         await self._unwire()

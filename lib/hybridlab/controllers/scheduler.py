@@ -35,15 +35,12 @@ class Scheduler:
         self._task: asyncio.Task[None] | None = None
         self._pods = caches.of("pods")
         caches.of("nodes").subscribe(self._on_node)
-        caches.of("namespaces").subscribe(self._on_namespace)
         self._pods.subscribe(self._on_pod)
 
     def start(self) -> None:
-        """Begin to bind."""
         self._task = asyncio.create_task(self._run(), name="scheduler")
 
     async def stop(self) -> None:
-        """End."""
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -71,11 +68,6 @@ class Scheduler:
                 return
         self._try_again()
 
-    def _on_namespace(self, namespace: Obj | None, before: Obj | None) -> None:
-        found = namespace or before
-        if found:
-            self._cluster.namespace_labels[found["metadata"]["name"]] = labels_of(namespace) if namespace else {}
-
     def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:
         found = pod or before
         if found is None:
@@ -94,7 +86,7 @@ class Scheduler:
         if node:
             self._waiting.pop(uid, None)
             self._hopeless.pop(uid, None)
-            self._place(uid, node, pod, before)
+            self._place(uid, node, pod)
         elif self._mine(pod):
             if uid in self._hopeless and before and before["spec"] == pod["spec"]:
                 return
@@ -111,25 +103,15 @@ class Scheduler:
             and "deletionTimestamp" not in pod["metadata"]
         )
 
-    def _place(self, uid: str, node: str, pod: Obj, before: Obj | None) -> None:
+    def _place(self, uid: str, node: str, pod: Obj) -> None:
         state = self._cluster.nodes.get(node)
-        known = self._where.get(uid)
         if state is None:
             return
-        if known == node and uid in state.pods:
+        if self._where.get(uid) == node and uid in state.pods:
             state.pods[uid].pod = pod
-            if before is None or labels_of(before) == labels_of(pod):
-                return
         else:
             self._where[uid] = node
             state.add(PodNeeds.of(pod))
-        if any(self._wants_company(needs) for needs in self._hopeless.values()):
-            self._try_again()
-
-    @staticmethod
-    def _wants_company(needs: PodNeeds) -> bool:
-        affinity = needs.pod["spec"].get("affinity") or {}
-        return "podAffinity" in affinity or "podAntiAffinity" in affinity
 
     def _try_again(self) -> None:
         if self._hopeless:

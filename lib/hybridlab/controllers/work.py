@@ -129,9 +129,7 @@ class Controller:
     work: Work[tuple[str, str]]
 
     def start(self) -> None:
-        """Begin."""
         self.work.start()
 
     async def stop(self) -> None:
-        """End."""
         await self.work.stop()

@@ -63,7 +63,6 @@ class DataplaneService:
         """Node to what makes its way to the underlay slow."""
 
     async def start(self) -> None:
-        """Make the underlay."""
         self._fabric = await self._program(Fabric)
         self._register(SCOPE, self._fabric.netns, node="", name=SCOPE, address="")
 

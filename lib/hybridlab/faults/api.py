@@ -26,13 +26,11 @@ class ApiRefuses(Fault):
         self._namespace, self._first = parameters["namespace"], count("first", parameters["first"])
 
     async def inject(self) -> None:
-        """Begin."""
         self._interference.refuse(
             self._identity, self._code, self._seconds, namespace=self._namespace, first=self._first
         )
 
     async def heal(self) -> None:
-        """End early."""
         self._interference.accept(self._identity)
 
     async def evidence(self) -> list[str]:
@@ -69,7 +67,6 @@ class WatchesSilent(Fault):
         self._namespace, self._first = parameters["namespace"], count("first", parameters["first"])
 
     async def inject(self) -> None:
-        """Begin."""
         self._interference.silence(self._identity, namespace=self._namespace, first=self._first)
 
     async def heal(self) -> None:
@@ -91,11 +88,9 @@ class ApiUnreachable(Fault):
         self._seconds = seconds("seconds", parameters["seconds"])
 
     async def inject(self) -> None:
-        """Begin."""
         self._interference.go_away(self._identity, self._seconds)
 
     async def heal(self) -> None:
-        """End early."""
         self._interference.come_back(self._identity)
 
     async def evidence(self) -> list[str]:

@@ -32,15 +32,12 @@ class ServicesWrong(Fault):
         self._nodes = lab.nodes(parameters["node"])
 
     async def inject(self) -> None:
-        """Begin."""
         await self._gate.bend(self._identity, self._way, self._nodes)
 
     async def heal(self) -> None:
-        """Program what is true."""
         await self._gate.straighten(self._identity)
 
     async def evidence(self) -> list[str]:
-        """Which kube-proxies are wrong."""
         bent = self._gate.bent(self._identity)
         return [f"kube-proxy of {node}: {WORDS[bent[0]]}" for node in sorted(bent[1])] if bent else []
 

@@ -52,7 +52,6 @@ class ExecFailure(Fault):
         self._faults.heal(self._identity)
 
     async def evidence(self) -> list[str]:
-        """How execs end now."""
         fault = self._faults.active.get(self._identity)
         if fault is None:
             return []

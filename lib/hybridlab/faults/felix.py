@@ -23,7 +23,6 @@ class PolicyLate(Fault):
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
 
     async def inject(self) -> None:
-        """Slow them down."""
         for felix in self._felixes.values():
             felix.faults.set_delay(self._identity, self._seconds)
 
@@ -92,19 +91,16 @@ class PolicyMisread(Fault):
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
 
     async def inject(self) -> None:
-        """From now on, for running pods too."""
         for felix in self._felixes.values():
             felix.faults.misreadings[self._identity] = self._way
             felix.start_over()
 
     async def heal(self) -> None:
-        """Read all policy again."""
         for felix in self._felixes.values():
             if felix.faults.misreadings.pop(self._identity, None):
                 felix.start_over()
 
     async def evidence(self) -> list[str]:
-        """Whose Felix misreads."""
         return [
             f"Felix of {node} reads policy as if it said {felix.faults.misreadings[self._identity]}"
             for node, felix in self._felixes.items()

@@ -45,7 +45,6 @@ class FelixCrashLoops(Fault):
             felix.start_if_asked()
 
     async def evidence(self) -> list[str]:
-        """The Felixes that end so."""
         return [
             f"Felix of {node} ends whenever it starts"
             for node, felix in self._felixes.items()

@@ -64,12 +64,10 @@ class HnsFails(Fault):
         }
 
     async def inject(self) -> None:
-        """From now on."""
         for faults in self._nodes.values():
             faults.fails[self._identity] = self._how
 
     async def heal(self) -> None:
-        """No longer."""
         for faults in self._nodes.values():
             faults.fails.pop(self._identity, None)
 

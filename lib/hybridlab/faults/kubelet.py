@@ -30,7 +30,6 @@ class KubeletStuck(Fault):
         self._nodes = frozenset(lab.nodes(parameters["node"]))
 
     async def inject(self) -> None:
-        """From now on."""
         self._faults.stall(self._identity, self._what, self._nodes)
 
     async def heal(self) -> None:

@@ -57,11 +57,9 @@ class LabParts:
         return [node for node, machine in self.calico.nodes.items() if machine.os == os]
 
     def address(self, node: str) -> str:
-        """Underlay address of a node."""
         return self.calico.nodes[node].address
 
     def blocks(self, node: str) -> list[str]:
-        """A node's IPAM blocks."""
         return [str(block.cidr) for block in self.calico.ipam.blocks_of(node)]
 
     async def service(self, given: str) -> Obj:

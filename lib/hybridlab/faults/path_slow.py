@@ -32,6 +32,5 @@ class PathSlow(Fault):
         await self._lab.dataplane.set_latency(self._node, 0)
 
     async def evidence(self) -> list[str]:
-        """The latency that is set."""
         seconds = await self._lab.dataplane.latency(self._node)
         return [f"packets of {self._node} take {seconds * 1000:g} ms each way"] if seconds else []

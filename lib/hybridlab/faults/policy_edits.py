@@ -69,14 +69,12 @@ class PolicyEditIgnored(Fault):
             felix.start_over()
 
     async def heal(self) -> None:
-        """Read all policy again."""
         for felix in self._felixes.values():
             for hooks in (felix.faults.applying, felix.faults.stale, felix.faults.stale_sets):
                 hooks.pop(self._identity, None)
             felix.start_over()
 
     async def evidence(self) -> list[str]:
-        """Whose Felix ignores edits."""
         return [
             f"Felix of {node} ignores edits of {self._field}"
             for node, felix in self._felixes.items()

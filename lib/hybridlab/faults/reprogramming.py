@@ -98,7 +98,6 @@ class FelixFault(Fault):
         self._felixes, self._identity, self._says, self._where, self._end = felixes, identity, says, where, end
 
     async def inject(self) -> None:
-        """Begin."""
         for felix in self._felixes.values():
             self._where(felix).add(self._identity)
 
@@ -166,12 +165,10 @@ class Several(Fault):
         self._parts = parts
 
     async def inject(self) -> None:
-        """All."""
         for part in self._parts:
             await part.inject()
 
     async def heal(self) -> None:
-        """All."""
         for part in self._parts:
             await part.heal()
 

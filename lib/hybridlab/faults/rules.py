@@ -27,13 +27,11 @@ class RuleFault(Fault):
         self._dataplane, self._identity, self._rules = dataplane, identity, rules
 
     async def inject(self) -> None:
-        """Add the rules."""
         await asyncio.gather(
             *(self._dataplane.set_fault_rules(scope, self._identity, rules) for scope, rules in self._rules.items())
         )
 
     async def heal(self) -> None:
-        """Take them away."""
         await asyncio.gather(*(self._dataplane.clear_fault_rules(scope, self._identity) for scope in self._rules))
 
     async def evidence(self) -> list[str]:

@@ -38,7 +38,6 @@ class SearchListWrong(Fault):
             raise BadFault(f"pods of Windows node {alone[0]} search the domain of their own namespace alone anyway")
 
     async def inject(self) -> None:
-        """From now on."""
         self._wrong[self._identity] = self._list, self._nodes
 
     async def heal(self) -> None:

@@ -30,11 +30,9 @@ class DnsWrong(Fault):
         self._wrong = WrongAnswer(parameters["name"].rstrip(".").lower(), parameters["answer"])
 
     async def inject(self) -> None:
-        """Inject."""
         await self._gate.answer_wrongly(self._identity, self._wrong)
 
     async def heal(self) -> None:
-        """Heal."""
         await self._gate.answer_wrongly(self._identity, None)
 
     async def evidence(self) -> list[str]:
@@ -50,11 +48,9 @@ class DnsStale(Fault):
         self._gate, self._identity = lab.zone_gate, identity
 
     async def inject(self) -> None:
-        """Begin."""
         await self._gate.keep(self._identity, stale=True)
 
     async def heal(self) -> None:
-        """Answer what is true."""
         await self._gate.keep(self._identity, stale=False)
 
     async def evidence(self) -> list[str]:
@@ -76,13 +72,10 @@ class DnsSlow(Fault):
         )
 
     async def inject(self) -> None:
-        """Begin."""
         await self._gate.delay(self._identity, self._late)
 
     async def heal(self) -> None:
-        """Answer at once."""
         await self._gate.delay(self._identity, ())
 
     async def evidence(self) -> list[str]:
-        """Who is answered late."""
         return [f"{network} is answered {late:g} s late" for network, late in self._gate.late(self._identity)]

@@ -113,7 +113,6 @@ class ConntrackSocket:
                 raise KernelError(f"delete connection {connection.original}", number)
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
 

@@ -238,7 +238,6 @@ class RouteSocket:
         self._add(RTM_NEWADDR, body, NLM_F_CREATE | NLM_F_REPLACE, f"add address {address}/{prefix_length}")
 
     def delete_address(self, index: int, address: str, prefix_length: int) -> None:
-        """Remove an IPv4 address."""
         body = _address(index, address, prefix_length)
         self._add(RTM_DELADDR, body, 0, f"delete address {address}/{prefix_length}")
 
@@ -254,7 +253,6 @@ class RouteSocket:
         )
 
     def delete_neighbour(self, index: int, address: str, *, tolerated: frozenset[int] = frozenset()) -> None:
-        """Remove an ARP entry."""
         self._add(RTM_DELNEIGH, _neighbour(index, address), 0, f"delete neighbour {address}", tolerated=tolerated)
 
     def set_forwarding(self, index: int, mac: str, destination: str, identifier: int | None = None) -> None:

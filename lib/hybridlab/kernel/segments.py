@@ -122,7 +122,6 @@ class LinkSocket:
                 return
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
 

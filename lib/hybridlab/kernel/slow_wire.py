@@ -40,7 +40,6 @@ class SlowWire:
             self._ends = tuple(_tap(interface) for interface in ends)
 
     def start(self) -> None:
-        """Carry frames from now on."""
         loop = asyncio.get_running_loop()
         for end, other in (self._ends, self._ends[::-1]):
             loop.add_reader(end, self._carry, end, other)

@@ -14,10 +14,9 @@ from typing import Literal
 from hybridlab.dataplane.model import Acl
 from hybridlab.policy.flattener import flattened, tier_rules
 from hybridlab.policy.policy import DEFAULT_TIER, Direction, Policy, PolicyRule
-from hybridlab.policy.policy_sets import HnsRule, LeftOut, Members, PolicySets
+from hybridlab.policy.policy_sets import HnsRule, LeftOut, Members, PolicySets, rule_ids
 from hybridlab.policy.release import Release
 from hybridlab.policy.render import TierPolicies, about
-from hybridlab.policy.rule_ids import rule_ids
 
 Entry = dict[str, object]
 """As ``Get-HnsEndpoint`` shows it among an endpoint's Policies."""

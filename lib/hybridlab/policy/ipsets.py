@@ -105,7 +105,6 @@ class IPSet:
         return dict(self.key.selector.required()).get(NAMESPACE_LABEL)
 
     def members(self) -> tuple[str, ...]:
-        """All members, sorted."""
         return tuple(sorted({member for members in self.contributions.values() for member in members}))
 
     def contribute(self, contributor: str, members: tuple[str, ...]) -> bool:

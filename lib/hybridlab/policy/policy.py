@@ -107,7 +107,6 @@ class Policy:
     """False: untracked (doNotTrack) or before DNAT (preDNAT), which is for host endpoints only."""
 
     def rules(self, direction: Direction) -> tuple[PolicyRule, ...]:
-        """The rules of one direction."""
         return self.ingress if direction == "ingress" else self.egress
 
     @property

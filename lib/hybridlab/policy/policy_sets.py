@@ -7,7 +7,9 @@ members, networks and a set without common address.
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
@@ -15,9 +17,9 @@ from typing import Literal, TypeVar
 from hybridlab.policy.ipsets import SelectorSet, ServiceSet
 from hybridlab.policy.policy import IPV4, Direction, Peer, Policy, PolicyKey, PolicyRule, of_ipv4
 from hybridlab.policy.release import Release
-from hybridlab.policy.rule_ids import rule_ids
 
 ANY_PROTOCOL = 256
+ID_LENGTH = 16
 PER_RULE = 4000
 """Addresses, or ports, that one HNS rule gets."""
 SKIPPED = "Skipped rule because it's not supported on Windows."
@@ -79,6 +81,20 @@ def unsupported(rule: PolicyRule) -> str:
     if any(peer.ports.names for peer in peers):
         return "named port"
     return ""
+
+
+def rule_ids(rules: Sequence[PolicyRule], seed: str) -> tuple[str, ...]:
+    """The id of each rule; ``seed`` says of which policy and direction they are.
+
+    Each is a hash of the rule and of all before it, as Felix has it (felix/calc/rule_convert.go fillInRuleIDs), but of
+    the rule in Calico's words.  There it is a protocol buffer, whose bytes nothing compares.
+    """
+    digest = hashlib.sha224(seed.encode()).hexdigest()
+    found = []
+    for rule in rules:
+        digest = hashlib.sha224((digest + json.dumps(rule.written, sort_keys=True)).encode()).hexdigest()
+        found.append(digest[:ID_LENGTH])
+    return tuple(found)
 
 
 class PolicySets:

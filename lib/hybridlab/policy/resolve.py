@@ -99,7 +99,6 @@ class Graph:
         self._subscribers[node] = subscriber
 
     def unsubscribe(self, node: str) -> None:
-        """Stop telling."""
         self._subscribers.pop(node, None)
 
     def endpoints_on(self, node: str) -> tuple[str, ...]:
@@ -158,7 +157,6 @@ class Graph:
         return name in self._sets
 
     def members(self, name: str) -> tuple[str, ...]:
-        """Members of a set."""
         return self._sets[name].members()
 
     def members_anywhere(self, name: str) -> tuple[str, ...]:
@@ -190,7 +188,6 @@ class Graph:
         self._refresh(pod)
 
     def remove_pod(self, uid: str) -> None:
-        """The pod is gone."""
         pod = self._pods.pop(uid, None)
         if pod is None:
             return
@@ -260,7 +257,6 @@ class Graph:
         self._release_sets(key, before.keys() - needed.keys())
 
     def remove_policy(self, key: PolicyKey) -> None:
-        """A policy is gone."""
         old = self._policies.pop(key, None)
         if old is None:
             return

@@ -320,11 +320,9 @@ class _Parser:
         return error_in(self._text, token.at, f"expected {wanted}, found {self._text[token.at : token.end]!r}")
 
     def at_end(self) -> bool:
-        """No token is left."""
         return self._at == len(self._tokens)
 
     def expect_end(self) -> None:
-        """Nothing may follow."""
         if not self.at_end():
             raise self._unexpected("&&, || or the end")
 

@@ -11,13 +11,10 @@ from hybridlab.runtime.applet import Applet, Process
 
 def applets() -> dict[str, Applet]:
     """The Windows applets by their names in the image table."""
-    return {"powershell": _applet(seven=False), "pwsh": _applet(seven=True), "calico-node": calico_node}
+    return {"powershell": _powershell, "calico-node": calico_node}
 
 
-def _applet(*, seven: bool) -> Applet:
-    async def run(process: Process) -> int:
-        from hybridlab.powershell.command_line import run as run_powershell
+async def _powershell(process: Process) -> int:
+    from hybridlab.powershell.command_line import run
 
-        return await run_powershell(process, seven=seven)
-
-    return run
+    return await run(process)

@@ -16,11 +16,11 @@ from hybridlab.powershell.faults import Fault
 from hybridlab.powershell.objects import NumberText, to_text, truth
 from hybridlab.powershell.syntax import Command, NotEmulated
 
-_DECLARATION = re.compile(r"(7:)?(-)?(\w+)((?:=\w+)*)(@\d)?(\?|\*|:int|:number|:text)?")
+_DECLARATION = re.compile(r"(-)?(\w+)((?:=\w+)*)(@\d)?(\?|\*|:int|:number|:text)?")
 _COMMON = (
     "ErrorAction=ea:text -ErrorVariable=ev WarningAction=wa:text -Verbose=vb? -Debug=db? "
     "-InformationAction=infa -WarningVariable=wv -InformationVariable=iv -OutVariable=ov -OutBuffer=ob "
-    "-PipelineVariable=pv 7:-ProgressAction=proga"
+    "-PipelineVariable=pv"
 )
 
 
@@ -34,26 +34,23 @@ class Declared:
     emulated: bool
     position: int | None
     aliases: tuple[str, ...]
-    seven: bool
-    """Whether only PowerShell 7 has it."""
 
 
 @cache
 def declared(text: str) -> tuple[Declared, ...]:
     """``Uri@0 UseBasicParsing? -Proxy TimeoutSec:int``: parameters in a row.
 
-    ``@0`` is a position, ``?`` a switch, ``=sv`` an alias, ``-`` not emulated, ``7:`` of PowerShell 7 only, ``*`` takes
-    all arguments that are left.
+    ``@0`` is a position, ``?`` a switch, ``=sv`` an alias, ``-`` not emulated, ``*`` takes all arguments that are left.
     """
     found = []
     for word in text.split():
         match = _DECLARATION.fullmatch(word)
         if match is None:
             raise ValueError(word)
-        aliases = tuple(part for part in match[4].split("=") if part)
-        position = int(match[5][1:]) if match[5] else None
-        kind = (match[6] or "").removeprefix(":")
-        found.append(Declared(match[3], kind, match[2] is None, position, aliases, match[1] is not None))
+        aliases = tuple(part for part in match[3].split("=") if part)
+        position = int(match[4][1:]) if match[4] else None
+        kind = (match[5] or "").removeprefix(":")
+        found.append(Declared(match[2], kind, match[1] is None, position, aliases))
     return tuple(found)
 
 
@@ -62,10 +59,10 @@ def common() -> tuple[Declared, ...]:
     return declared(_COMMON)
 
 
-def resolve(name: str, own: Sequence[Declared], *, seven: bool) -> Declared | None:
+def resolve(name: str, own: Sequence[Declared]) -> Declared | None:
     """The parameter that a whole or shortened name means; None when there is none.  Raises NotEmulated for several."""
     key = name.lower()
-    groups = [[item for item in group if seven or not item.seven] for group in (own, common())]
+    groups = (own, common())
     for group in groups:
         for item in group:
             if key in (item.name.lower(), *(alias.lower() for alias in item.aliases)):
@@ -108,19 +105,15 @@ class Call:
     remaining: list[object] = field(default_factory=list)
 
     def has(self, name: str) -> bool:
-        """Whether the parameter was given."""
         return name in self.bound
 
     def get(self, name: str, default: object = None) -> object:
-        """The parameter's value."""
         return self.bound.get(name, default)
 
     def flag(self, name: str) -> bool:
-        """Whether a switch is on."""
         return truth(self.bound.get(name, False))
 
     def text(self, name: str, default: str = "") -> str:
-        """The value as text."""
         return to_text(self.bound[name]) if name in self.bound else default
 
     def fault(self, message: str, identity: str) -> Fault:
@@ -135,7 +128,7 @@ class Call:
         )
 
 
-def bind(call: Call, parameters: Sequence[Declared], *, seven: bool) -> None:
+def bind(call: Call, parameters: Sequence[Declared]) -> None:
     """Bind ``call.arguments``.  Raises Fault as PowerShell does, and NotEmulated."""
     rest = next((parameter for parameter in parameters if parameter.kind == "*"), None)
     bare: list[object] = []
@@ -145,7 +138,7 @@ def bind(call: Call, parameters: Sequence[Declared], *, seven: bool) -> None:
         if not given.parameter:
             bare.append(given.value)
             continue
-        one = resolve(given.parameter, parameters, seven=seven)
+        one = resolve(given.parameter, parameters)
         if one is None:
             if rest is None:
                 raise NotEmulated(f"parameter -{given.parameter} of {call.name}")
@@ -172,18 +165,16 @@ def bind(call: Call, parameters: Sequence[Declared], *, seven: bool) -> None:
                 )
             value = waiting.pop(0).value
         call.bound[one.name.lower()] = _converted(call, one, value)
-    _positions(call, parameters, bare, rest, seven=seven)
+    _positions(call, parameters, bare, rest)
 
 
-def _positions(
-    call: Call, parameters: Sequence[Declared], bare: list[object], rest: Declared | None, *, seven: bool
-) -> None:
+def _positions(call: Call, parameters: Sequence[Declared], bare: list[object], rest: Declared | None) -> None:
     places = sorted(
         (parameter for parameter in parameters if parameter.position is not None), key=lambda one: one.position or 0
     )
     for place in places:
         if bare and place.name.lower() not in call.bound:
-            if not place.emulated or (place.seven and not seven):
+            if not place.emulated:
                 raise NotEmulated(f"parameter -{place.name} of {call.name}")
             call.bound[place.name.lower()] = _converted(call, place, bare.pop(0))
     if bare and rest is None:

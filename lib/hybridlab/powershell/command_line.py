@@ -1,15 +1,13 @@
-"""``powershell.exe`` and ``pwsh.exe``: their own arguments, and one run of the interpreter."""
+"""``powershell.exe``: its own arguments, and one run of the interpreter."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 from dataclasses import dataclass
 from functools import cache
 
-from hybridlab.powershell import dotnet, host, items, json_text, network, piping, registry, web, writing
-from hybridlab.powershell.faults import Fault, clixml, position
+from hybridlab.powershell import dotnet, host, items, json_text, network, piping, registry, remote_access, web, writing
+from hybridlab.powershell.faults import Fault, position
 from hybridlab.powershell.flow import Exit
 from hybridlab.powershell.interpreter import Interpreter
 from hybridlab.powershell.parser import parse
@@ -27,12 +25,9 @@ _VALUES = {
     "windowstyle": ("hidden", "normal", "minimized", "maximized"),
 }
 """What may be given with these; Restricted and AllSigned keep script files from running, XML changes all output."""
-_SCRIPT = ("command", "encodedcommand", "file")
+_SCRIPT = ("command", "file")
 _SHORT = {
     "c": "command",
-    "e": "encodedcommand",
-    "ec": "encodedcommand",
-    "enc": "encodedcommand",
     "f": "file",
     "ep": "executionpolicy",
     "ex": "executionpolicy",
@@ -49,7 +44,6 @@ class _Invocation:
     script: str = ""
     file: str = ""
     arguments: tuple[str, ...] = ()
-    clixml: bool = False
     interactive: bool = False
 
 
@@ -68,13 +62,10 @@ def _flag(word: str) -> str:
     raise NotEmulated(f"powershell -{name}")
 
 
-def _parse(words: list[str], *, seven: bool) -> _Invocation:
-    text_output = False
+def _parse(words: list[str]) -> _Invocation:
     while words:
         word = words.pop(0)
         if not word.startswith(("-", "/")):
-            if seven:  # pwsh takes a bare argument as a file
-                return _Invocation(file=word, arguments=tuple(words))
             return _Invocation(script=" ".join([word, *words]))
         flag = _flag(word)
         if flag in _SWITCHES:
@@ -87,20 +78,12 @@ def _parse(words: list[str], *, seven: bool) -> _Invocation:
             value = words.pop(0)
             if value.lower() not in _VALUES[flag]:
                 raise NotEmulated(f"powershell {word} {value}")
-            text_output = text_output or flag == "outputformat"
         elif flag == "command":
             if words == ["-"]:
                 raise NotEmulated("powershell -Command - (a script on standard input)")
             return _Invocation(script=" ".join(words))
-        elif flag == "file":
-            return _Invocation(file=words[0], arguments=tuple(words[1:]))
         else:
-            try:
-                script = base64.b64decode(words[0], validate=True).decode("utf-16-le")
-            except (binascii.Error, UnicodeDecodeError):
-                bad = "Cannot process the command because the value specified with -EncodedCommand is not properly "
-                raise _Bad(bad + "encoded.") from None
-            return _Invocation(script=script, clixml=not text_output and not seven)
+            return _Invocation(file=words[0], arguments=tuple(words[1:]))
     return _Invocation(interactive=True)
 
 
@@ -108,19 +91,19 @@ def _parse(words: list[str], *, seven: bool) -> _Invocation:
 def library() -> Library:
     """All cmdlets and types."""
     made = Library()
-    for module in (writing, piping, json_text, items, web, network, dotnet, host, registry):
+    for module in (writing, piping, json_text, items, web, network, dotnet, host, registry, remote_access):
         module.add_to(made)
     return made
 
 
-async def run(process: Process, *, seven: bool) -> int:
-    """One powershell (5.1) or pwsh (7), from its command line to its exit status."""
+async def run(process: Process) -> int:
+    """One powershell, from its command line to its exit status."""
     try:
-        return await _run(process, library(), seven=seven)
+        return await _run(process, library())
     except NotEmulated as missing:
         await process.stderr.write(f"not emulated: {missing}\n".encode())
         return 1
-    except _Bad as bad:  # 5.1 ends with 0xFFFD0000, 7 with 64 and its usage
+    except _Bad as bad:  # it ends with 0xFFFD0000
         await process.stderr.write(f"not emulated: the answer to a wrong command line: {bad}\n".encode())
         return 1
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
@@ -130,8 +113,8 @@ async def run(process: Process, *, seven: bool) -> int:
         return 1
 
 
-async def _run(process: Process, known: Library, *, seven: bool) -> int:
-    invocation = _parse(list(process.argv[1:]), seven=seven)
+async def _run(process: Process, known: Library) -> int:
+    invocation = _parse(list(process.argv[1:]))
     start = float(process.settings.get("powershell_start_ms", 0))
     if start:
         await asyncio.sleep(start / 1000)
@@ -150,14 +133,9 @@ async def _run(process: Process, known: Library, *, seven: bool) -> int:
         if recorded.speaks_protocol(content):
             return await run_probe_program(process, name, content, invocation.arguments)
         script = content.decode("utf-8-sig", "replace")
-    shell = Interpreter(process, known, script, seven=seven, name=name)
-    shell.clixml = invocation.clixml
-    try:
-        async with shell.closing:
-            return await _interpret(shell, invocation)
-    finally:
-        if shell.error_lines:
-            await process.stderr.write(clixml(shell.error_lines).encode())
+    shell = Interpreter(process, known, script, name=name)
+    async with shell.closing:
+        return await _interpret(shell, invocation)
 
 
 async def _interpret(shell: Interpreter, invocation: _Invocation) -> int:

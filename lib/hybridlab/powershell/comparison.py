@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from hybridlab.powershell import regex
@@ -53,39 +52,16 @@ def same_text(left: str, right: str, *, sensitive: bool) -> bool:
     return left == right or left.lower() == right.lower()
 
 
-_ALPHANUMERIC = re.compile(r"[0-9A-Za-z]")
-
-
-def order_text(left: str, right: str) -> int:
-    """Below, at or above 0, without case, as all cultures order letters and digits.
-
-    Raises NotEmulated where the order depends on how a culture weighs other characters.
-    """
-    a, b = left.lower(), right.lower()
-    if a == b:
-        return 0
-    if not a or not b:
-        return -1 if not a else 1
-    if not (a + b).isascii() or "-" in a + b or "'" in a + b:
-        raise NotEmulated("the order of texts with other characters than letters and digits")
-    for one, other in zip(a, b, strict=False):
-        if one != other:
-            if not (_ALPHANUMERIC.match(one) and _ALPHANUMERIC.match(other)):
-                raise NotEmulated("the order of texts with other characters than letters and digits")
-            return -1 if one < other else 1
-    return -1 if len(a) < len(b) else 1
-
-
 def order(left: object, right: object) -> int:
     """Below, at or above 0.  Raises Fault when PowerShell cannot compare the two."""
     if isinstance(left, NumberText):
         left = left.value
     if left is None or right is None:
-        return _order_null(left, right)
-    if isinstance(left, (Char, bool)):
-        raise NotEmulated("the order of these values")
+        raise NotEmulated("the order of null and this value")
     if isinstance(left, str):
-        return order_text(left, to_text(right))
+        raise NotEmulated("the order of texts")
+    if isinstance(left, bool):
+        raise NotEmulated("the order of these values")
     if isinstance(left, (int, float)):
         try:
             other = to_number(right)
@@ -94,19 +70,6 @@ def order(left: object, right: object) -> int:
             raise Fault(words, "InvalidOperation: (:) [], RuntimeException", "ComparisonFailure") from None
         return (left > other) - (left < other)
     raise NotEmulated("the order of these values")
-
-
-def _order_null(left: object, right: object) -> int:
-    if left is None and right is None:
-        return 0
-    value, sign = (right, -1) if left is None else (left, 1)
-    if isinstance(value, bool):
-        raise NotEmulated("the order of null and a truth value")
-    if isinstance(value, (int, float)):
-        return -sign if value < 0 else sign
-    if isinstance(value, str):
-        return sign
-    raise NotEmulated("the order of null and this value")
 
 
 def compare(operator: str, left: object, right: object, remember: Remember, *, sensitive: bool = False) -> bool:
@@ -121,11 +84,5 @@ def compare(operator: str, left: object, right: object, remember: Remember, *, s
             if found:
                 remember(regex.groups(found))
             return bool(found) == (operator == "match")
-        case "like" | "notlike":
-            pattern = regex.wildcard(to_text(right))
-            flags = 0 if sensitive else re.IGNORECASE
-            return bool(re.fullmatch(pattern, to_text(left), flags | re.DOTALL)) == (operator == "like")
-    if sensitive and isinstance(left, str):
-        raise NotEmulated(f"operator -c{operator} of texts")
     found_order = order(left, right)
     return {"gt": found_order > 0, "ge": found_order >= 0, "lt": found_order < 0, "le": found_order <= 0}[operator]

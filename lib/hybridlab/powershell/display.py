@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from hybridlab.powershell.faults import ErrorRecord, render
-from hybridlab.powershell.formatting import list_lines, table_head, table_row
+from hybridlab.powershell.formatting import list_lines
 from hybridlab.powershell.objects import HashTable, NetObject, TypedList, to_text
 from hybridlab.powershell.syntax import NotEmulated, TypeName
 
@@ -13,46 +13,29 @@ Write = Callable[[str], Awaitable[None]]
 
 
 class Display:
-    """Objects are shown as they come; objects of one kind in a row share a table's head or a list's blank lines."""
+    """Objects are shown as they come; objects of one kind in a row share a list's blank lines."""
 
-    def __init__(self, write: Write, *, seven: bool, script: str, name: str) -> None:
+    def __init__(self, write: Write, *, script: str, name: str) -> None:
         self._write = write
-        self._seven, self._script, self._name = seven, script, name
+        self._script, self._name = script, name
         self._kind = ""
-        """The kind of the objects in the table or list that is open; empty when none is."""
-        self._list = False
-        self._waiting: list[NetObject] = []
-        """Rows of a table whose columns' widths are not known yet."""
-
-    @property
-    def waiting(self) -> bool:
-        """Whether rows wait for their table to end."""
-        return bool(self._waiting)
+        """The kind of the objects in the list that is open; empty when none is."""
 
     async def show(self, value: object) -> None:
         """One object; nothing for null.  Raises NotEmulated where its view is not known."""
         if value is None:
             return
-        if isinstance(value, HashTable):
-            for key, item in value.shown():
-                await self._row(
-                    NetObject("System.Collections.DictionaryEntry", table=("Name", "Value"), Name=key, Value=item)
-                )
-            if not len(value):
-                raise NotEmulated("showing an empty hashtable")
-        elif isinstance(value, NetObject) and (value.table or value.shown):
+        if isinstance(value, HashTable) or (isinstance(value, NetObject) and value.table):
+            raise NotEmulated("showing a table")
+        if isinstance(value, NetObject) and value.shown:
             await self._object(value)
         else:
-            if self._waiting:
-                raise NotEmulated("showing text after a table")
             for line in self._text(value):
                 await self._line(line)
 
     def _text(self, value: object) -> list[str]:
         if isinstance(value, ErrorRecord):
-            if self._seven:
-                raise NotEmulated("showing an error record")
-            return render(value.fault, self._script, seven=False, name=self._name)
+            return render(value.fault, self._script, name=self._name)
         if isinstance(value, NetObject):
             if value.text is None or value.type_name.startswith(("System.Management", "System.Runtime", "System.Time",
                                                                   "System.Coll")):  # fmt: skip
@@ -65,36 +48,23 @@ class Display:
         return [to_text(value)]
 
     async def _object(self, value: NetObject) -> None:
-        if value.table:
-            await self._row(value)
-            return
-        if self._kind and (self._kind != value.type_name or not self._list):
+        if self._kind and self._kind != value.type_name:
             raise NotEmulated("objects of different types in one output")
         if not self._kind:
-            for _ in range(1 if self._seven else 2):
-                await self._line("")
-        self._kind, self._list = value.type_name, True
+            await self._blank()
+        self._kind = value.type_name
         for line in list_lines(value):
             await self._line(line)
 
-    async def _row(self, value: NetObject) -> None:
-        columns = f"{value.type_name} {value.table}"
-        if self._kind and (self._kind != columns or self._list):
-            raise NotEmulated("objects of different types in one output")
-        self._kind = columns
-        self._waiting.append(value)
-
     async def finish(self) -> None:
-        """End the table or list that is open."""
-        if self._waiting:
-            rows, self._waiting = self._waiting, []
-            widths, head = table_head(rows)
-            for line in [*head, *(table_row(row, widths) for row in rows)]:
-                await self._line(line)
-        if self._kind and not (self._seven and self._list):
-            for _ in range(1 if self._seven else 2):
-                await self._line("")
-        self._kind, self._list = "", False
+        """End the list that is open."""
+        if self._kind:
+            await self._blank()
+        self._kind = ""
+
+    async def _blank(self) -> None:
+        for _ in range(2):
+            await self._line("")
 
     async def _line(self, text: str) -> None:
         await self._write(f"{text}\r\n")

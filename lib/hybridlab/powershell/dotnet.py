@@ -88,7 +88,7 @@ def tcp_client(shell: Shell, arguments: list[object]) -> object:
         client.put("Connected", True)
 
     def close() -> None:
-        client.put("Connected", False if shell.seven else _connected_of_closed)
+        client.put("Connected", _connected_of_closed)
         for writer in connection:
             http.abort(writer)
 

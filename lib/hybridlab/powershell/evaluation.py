@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 from hybridlab.powershell import operators
 from hybridlab.powershell import syntax as s
-from hybridlab.powershell.comparison import compare, equal
+from hybridlab.powershell.comparison import compare
 from hybridlab.powershell.conversion import cast, to_number
 from hybridlab.powershell.faults import Fault
 from hybridlab.powershell.formats import format_text
@@ -16,11 +16,10 @@ from hybridlab.powershell.members import (
     list_property,
     plain_method,
     plain_property,
-    string_method,
     table_method,
     table_property,
 )
-from hybridlab.powershell.numbers import Long, fit
+from hybridlab.powershell.numbers import Long
 from hybridlab.powershell.objects import (
     Char,
     HashTable,
@@ -42,7 +41,6 @@ class Evaluation(ABC):
     process: Process
     library: Library
     scope: Scope
-    seven: bool
     succeeded: bool
     environment: dict[str, str]
 
@@ -78,8 +76,6 @@ class Evaluation(ABC):
                 return operators.index(await self.value(node.target), await self.value(node.index))
             case s.Member():
                 return await self._member(node)
-            case s.Step():
-                return await self.step(node)
             case s.Assignment():
                 return await self.assign(node)
         return unwrap(await self.collect(node))
@@ -87,7 +83,7 @@ class Evaluation(ABC):
     async def _group(self, node: s.SubExpression) -> object:
         if node.kind == "(":
             (inner,) = node.body.statements
-            if isinstance(inner, (s.If, s.Loop, s.ForEach, s.Try, s.Jump)):
+            if isinstance(inner, (s.If, s.While, s.ForEach, s.Try, s.Jump)):
                 raise NotEmulated("a keyword in parentheses")
             return await self.value(inner)
         values = await self.collect(node.body)
@@ -110,12 +106,6 @@ class Evaluation(ABC):
         value = await self.value(node.operand)
         if node.type_name in self.library.constructors and node.type_name not in ("string",):
             raise NotEmulated(f"the type [{node.type_name}]")
-        if (
-            isinstance(value, float)
-            and node.type_name == "string"
-            and len(repr(value).strip("0-").replace(".", "")) > 15
-        ):
-            raise NotEmulated("the text of this double")
         return cast(node.type_name, value, node)
 
     # -- variables -------------------------------------------------------------------------------------------
@@ -127,8 +117,6 @@ class Evaluation(ABC):
                 return self.environment_variable(node.name)
             case "nowhere":
                 return None
-            case "global":
-                return self.scope.root.get(node.name)
             case "local":
                 return self.scope.variables.get(node.name)
         if node.name == "?":
@@ -153,8 +141,7 @@ class Evaluation(ABC):
         """Whether an expression whose value is null puts out null as an object, or nothing at all."""
         match node:
             case s.Variable():
-                scope = self.scope.find(node.name)
-                return scope is None or node.name not in scope.nothing
+                return node.name not in self.scope.nothing
             case s.SubExpression(kind="("):
                 return self.is_object(node.body.statements[0])
             case s.Member():
@@ -170,17 +157,6 @@ class Evaluation(ABC):
         if value is None:
             return [None] if self.is_object(node) else []
         return enumerate_value(value)
-
-    async def step(self, node: s.Step) -> object:
-        """``$i++`` and ``--$i``."""
-        before = await self.value(node.target)
-        if before is None:
-            before = 0
-        if not isinstance(before, (int, float)) or isinstance(before, bool):
-            raise NotEmulated("++ or -- of something that is no number")
-        after = fit(before + node.delta, before) if isinstance(before, int) else before + node.delta
-        await self.store(node.target, after)
-        return after if node.before else before
 
     async def store(self, target: Node, value: object) -> object:
         """Assign a value and return what was stored."""
@@ -223,10 +199,10 @@ class Evaluation(ABC):
             raise NotEmulated("assignment to a variable of a drive")
         check_assignable(target.name)
         if target.name in PREFERENCES:
-            check_preference(target.name, to_text(value), seven=self.seven)
+            check_preference(target.name, to_text(value))
         if target.name == "null":
             return value
-        scope = self.scope.root if target.scope == "global" else self.scope
+        scope = self.scope
         if kind := scope.types.get(target.name):
             value = cast(kind, value, target)
         scope.variables["_" if target.name == "psitem" else target.name] = value
@@ -244,11 +220,9 @@ class Evaluation(ABC):
                 return operators.negate(value, node.operator, node)
             case ",":
                 return [value]
-            case "join":
-                return operators.join(value, "")
         raise NotEmulated(f"operator -{node.operator}")
 
-    async def _binary(self, node: s.Binary) -> object:  # noqa: PLR0911 - one per operator
+    async def _binary(self, node: s.Binary) -> object:
         left = await self.value(node.left)
         operator = node.operator
         if operator in ("and", "or"):
@@ -265,20 +239,7 @@ class Evaluation(ABC):
                 return operators.numbers_between(left, right)
             case "f":
                 return format_text(to_text(left), list(right) if isinstance(right, list) else [right])
-            case "join":
-                return operators.join(left, to_text(right))
-            case "contains" | "notcontains":
-                return self._among(left, right, sensitive=node.sensitive) == (operator == "contains")
-            case "in" | "notin":
-                return self._among(right, left, sensitive=node.sensitive) == (operator == "in")
         return self.comparison(operator, left, right, sensitive=node.sensitive)
-
-    @staticmethod
-    def _among(values: object, value: object, *, sensitive: bool) -> bool:
-        items = list(values) if isinstance(values, (list, bytes)) else [values]
-        if isinstance(values, HashTable):
-            raise NotEmulated("-contains and -in of a hashtable")
-        return any(equal(item, value, sensitive=sensitive) for item in items)
 
     def comparison(self, operator: str, left: object, right: object, *, sensitive: bool = False) -> object:
         """A comparison; of an array the elements that agree; ``-match`` sets ``$Matches``."""
@@ -329,7 +290,7 @@ class Evaluation(ABC):
             return table_property(owner, name)
         if isinstance(owner, NetObject):
             if key in ("count", "length") and not owner.has(name):
-                if owner.custom and not self.seven:
+                if owner.custom:
                     raise NotEmulated(f"property {name} of a custom object in 5.1")
                 return 1
             return owner.get(name)
@@ -353,7 +314,6 @@ class Evaluation(ABC):
         return item.has(name) or not (isinstance(item, HashTable) or item.custom)
 
     async def method(self, owner: object, name: str, arguments: list[object]) -> object:
-        """Call a method."""
         if owner is None:
             raise Fault(
                 "You cannot call a method on a null-valued expression.",
@@ -368,7 +328,7 @@ class Evaluation(ABC):
         if isinstance(owner, list):
             raise NotEmulated(f"method {name} of an array")
         if isinstance(owner, str) and not isinstance(owner, Char):
-            return string_method(owner, name, arguments, seven=self.seven)
+            raise NotEmulated(f"method {name} of a string")
         return plain_method(owner, name, arguments)
 
 

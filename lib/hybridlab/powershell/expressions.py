@@ -10,15 +10,9 @@ from hybridlab.powershell import syntax as s
 from hybridlab.powershell.scanner import WORD, Scanner
 from hybridlab.powershell.syntax import Block, Node, NotEmulated, SyntaxFault
 
-_CASED = frozenset(
-    (
-        *("eq", "ne", "gt", "ge", "lt", "le", "match", "notmatch", "like", "notlike"),
-        *("contains", "notcontains", "in", "notin"),
-    )
-)
-_COMPARISONS = _CASED | {"join"}
+_CASED = frozenset(("eq", "ne", "gt", "ge", "lt", "le", "match", "notmatch"))
 _LOGICAL = frozenset(("and", "or", "xor"))
-_KNOWN = _COMPARISONS | _LOGICAL | {"f"}
+_KNOWN = _CASED | _LOGICAL | {"f"}
 _OPERATOR = re.compile(r"-([A-Za-z]+)")
 _UNARY = re.compile(r"-(not|split|join|bnot|[ci]split)\b", re.IGNORECASE)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -47,7 +41,6 @@ class Expressions(Scanner):
     # -- operators -------------------------------------------------------------------------------------------
 
     def expression(self) -> Node:
-        """A whole expression."""
         node = self._named(_LOGICAL, self._comparison)
         mark = self.at
         self.space()
@@ -83,7 +76,7 @@ class Expressions(Scanner):
             left = s.Binary(start, self.at, found[0], left, below(), found[1])
 
     def _comparison(self) -> Node:
-        return self._named(_COMPARISONS, self._additive)
+        return self._named(_CASED, self._additive)
 
     def _additive(self) -> Node:
         return self._symbols("+-", self._multiplicative)
@@ -147,10 +140,8 @@ class Expressions(Scanner):
             self.at = word.end()
             self.space()
             return s.Unary(start, self.at, word[1].lower(), self.unary())
-        for sign, delta in (("++", 1), ("--", -1)):
-            if self.take(sign):
-                self.space()
-                return s.Step(start, self.at, self.unary(), delta, before=True)
+        if self.peek("++") or self.peek("--"):
+            raise NotEmulated("the operators ++ and --")
         if self.here and self.here in "!-+,":
             operator = self.here
             self.at += 1
@@ -161,7 +152,7 @@ class Expressions(Scanner):
     # -- primaries -------------------------------------------------------------------------------------------
 
     def postfix(self, node: Node) -> Node:
-        """Indexes, members and steps after an operand."""
+        """Indexes and members after an operand."""
         start = node.start
         if (
             isinstance(node, s.Literal)
@@ -185,8 +176,7 @@ class Expressions(Scanner):
                     self.at += 1
                 node = self._member(node, start, static=static)
             elif self.peek("++") or self.peek("--"):
-                self.at += 2
-                node = s.Step(start, self.at, node, 1 if self.text[self.at - 1] == "+" else -1)
+                raise NotEmulated("the operators ++ and --")
             elif self.peek("?.") or self.peek("?["):
                 raise NotEmulated("the operators ?. and ?[]")
             else:

@@ -76,24 +76,14 @@ def _wrap(line: str) -> list[str]:
     return [*lines, line]
 
 
-def render(fault: Fault, script: str, *, seven: bool, name: str = "") -> list[str]:
+def render(fault: Fault, script: str, *, name: str = "") -> list[str]:
     """The lines on standard error."""
-    if seven:
-        return [f"{fault.source or 'ParentContainsErrorRecordException'}: {fault.details or fault.message}"]
     lines = f"{fault.source} : {fault.details or fault.message}".removeprefix(" : ").splitlines()
     if fault.at is not None:
         lines += position(script, fault.at, name)
     lines.append(f"    + CategoryInfo          : {fault.category}")
     lines.append(f"    + FullyQualifiedErrorId : {fault.identity}")
     return [piece for line in lines for piece in _wrap(line)] + [" "]
-
-
-def clixml(lines: list[str]) -> str:
-    """Errors as powershell.exe writes them with -EncodedCommand when nothing else was asked for."""
-    texts = [line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") for line in lines]
-    items = "".join(f'<S S="Error">{text}_x000D__x000A_</S>' for text in texts)
-    schema = "http://schemas.microsoft.com/powershell/2004/04"
-    return f'#< CLIXML\r\n<Objs Version="1.1.0.1" xmlns="{schema}">{items}</Objs>'
 
 
 def fold(text: str, width: int) -> list[str]:

@@ -32,19 +32,13 @@ def format_text(template: str, arguments: list[object]) -> str:
         value = arguments[int(match[1])]
         if match[3]:
             raise NotEmulated(f"the format {{0:{match[3]}}}")
-        if _odd(value):
+        if isinstance(value, (list, bytes)):
             raise NotEmulated("-f of this value without a format")
         text = to_text(value)
         width = int(match[2] or 0)
         made += text.rjust(width) if width >= 0 else text.ljust(-width)
         place = match.end()
     return made
-
-
-def _odd(value: object) -> bool:
-    return isinstance(value, (list, bytes, float)) and not (
-        isinstance(value, float) and len(repr(value).replace(".", "").strip("0-")) <= 15
-    )  # both versions show
 
 
 def _fault(message: str) -> Fault:

@@ -22,9 +22,10 @@ from hybridlab.runtime.applet import Host, HostProblem
 
 SERVICE_STATUS = {"Stopped": 1, "Running": 4}
 """System.ServiceProcess.ServiceControllerStatus, which ConvertTo-Json of 5.1 writes as a number."""
-KNOWN_SERVICES = frozenset(
-    {"containerd", "hns", "kubelet", "vmcompute", "calicofelix", "caliconode", "calicoconfd", "kube-proxy", "kubeproxy"}
-)
+KNOWN_SERVICES = frozenset({
+    "containerd", "hns", "kubelet", "vmcompute", "calicofelix", "caliconode", "calicoconfd", "kube-proxy", "kubeproxy",
+    "remoteaccess",
+})  # fmt: skip
 CALICO_PROGRAMS = ("calico-node", "calico")
 KNOWN_PROCESSES = frozenset({"calico-node.exe", "calico.exe", "kube-proxy.exe"})
 
@@ -116,10 +117,9 @@ async def get_service(shell: Shell, call: Call) -> list[object]:
             text = f"Cannot find any service with service name '{name}'."
             raise _missing(call, "ServiceController", name, "NoServiceFoundForGivenName", text)
         key, status = services[name.lower()]
-        shown = ("Status", "Name", "DisplayName")
         value = NetObject("System.ServiceProcess.ServiceControllerStatus", text=status, number=SERVICE_STATUS[status])
         properties = {"Name": key, "DisplayName": key, "Status": value}
-        found.append(NetObject("System.ServiceProcess.ServiceController", properties, shown=shown, table=shown))
+        found.append(NetObject("System.ServiceProcess.ServiceController", properties, table=True))
     return found
 
 
@@ -143,18 +143,16 @@ async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
     kind = call.text("classname")
     wanted = call.text("filter")
     if kind.lower() == "win32_quickfixengineering" and not wanted:
-        columns = ("Description", "HotFixID")
         return [
-            NetObject("Microsoft.Management.Infrastructure.CimInstance", update, shown=columns, table=columns)
+            NetObject("Microsoft.Management.Infrastructure.CimInstance", update, table=True)
             for update in await ask(shell, call, "updates")
         ]
     named = re.fullmatch(r"\s*name\s*=\s*['\"]([^'\"]+)['\"]\s*", wanted, re.IGNORECASE)
     if kind.lower() != "win32_process" or named is None or named[1].lower() not in KNOWN_PROCESSES:
         raise NotEmulated(f"Get-CimInstance {kind} -Filter {wanted!r}")
     processes = await ask(shell, call, "processes")
-    shown = ("ProcessId", "Name", "CommandLine")
     return [
-        NetObject("Microsoft.Management.Infrastructure.CimInstance", process, shown=shown, table=shown)
+        NetObject("Microsoft.Management.Infrastructure.CimInstance", process, table=True)
         for process in processes
         if process["Name"].lower() == named[1].lower()
     ]
@@ -167,7 +165,7 @@ class _CalicoProgram(Stage):
         if [given.word for given in self.call.arguments] != ["-v"]:
             raise NotEmulated(f"{self.call.name} other than with -v")
         await self.put([await ask(self.shell, self.call, "calico-version")])
-        self.shell.scope.root.variables["lastexitcode"] = 0
+        self.shell.scope.variables["lastexitcode"] = 0
 
 
 async def stop_process(shell: Shell, call: Call) -> list[object]:

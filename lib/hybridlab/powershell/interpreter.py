@@ -11,8 +11,6 @@ import asyncio
 import contextlib
 
 from hybridlab.powershell import syntax as s
-from hybridlab.powershell.binding import Given
-from hybridlab.powershell.blocks import bind_arguments
 from hybridlab.powershell.display import Display
 from hybridlab.powershell.evaluation import Evaluation, whole
 from hybridlab.powershell.faults import ErrorRecord, Fault
@@ -20,7 +18,7 @@ from hybridlab.powershell.flow import Break, Continue, Exit, Flow, Return
 from hybridlab.powershell.objects import ArrayList, HashTable, NetObject, enumerate_value, to_text, truth
 from hybridlab.powershell.pipelines import run_pipeline
 from hybridlab.powershell.registry import execution_context
-from hybridlab.powershell.reporting import INFORMATION, SILENT, WARNING, Reporting
+from hybridlab.powershell.reporting import INFORMATION, SILENT, Reporting
 from hybridlab.powershell.scope import PREFERENCES, Scope
 from hybridlab.powershell.shell import Library
 from hybridlab.powershell.streams import Emit, Streams
@@ -31,12 +29,10 @@ from hybridlab.runtime.applet import Process
 class Interpreter(Evaluation, Reporting):
     """One run of powershell."""
 
-    def __init__(self, process: Process, library: Library, script: str, *, seven: bool, name: str = "") -> None:
+    def __init__(self, process: Process, library: Library, script: str, *, name: str = "") -> None:
         self.process = process
         self.library = library
         self.script = script
-        self.seven = seven
-        """PowerShell 7 instead of Windows PowerShell 5.1."""
         self.name = name
         """The script file's path; empty for a command."""
         self.environment = dict(process.env)
@@ -47,28 +43,25 @@ class Interpreter(Evaluation, Reporting):
         """Why it is not known whether ``$?`` is true now; empty: it is known."""
         self.errors = ArrayList()
         """``$Error``, the newest first."""
-        self.error_lines: list[str] = []
-        """Errors that were not shown yet because standard error is CLIXML."""
-        self.clixml = False
         self.closing = contextlib.AsyncExitStack()
         """What must be closed when the run ends."""
         self._guarded = False
         """A ``try`` is around what runs now."""
         self._handled: list[Fault] = []
         """Errors whose catch blocks run now, the innermost last."""
-        self._display = Display(self._print, seven=seven, script=script, name=name)
+        self._display = Display(self._print, script=script, name=name)
         self.scope.variables |= self._automatic()
 
     def _automatic(self) -> dict[str, object]:
         folder, _, file = self.name.replace("/", "\\").rpartition("\\")
         windows = to_text(self.process.settings.get("windows_version", "10.0.20348.1"))
         versions = HashTable()
-        text = "7.4.6" if self.seven else f"5.1.{'.'.join(windows.split('.')[2:])}"
+        text = f"5.1.{'.'.join(windows.split('.')[2:])}"
         parts = dict(
             zip(("Major", "Minor", "Build", "Revision"), [int(part) for part in text.split(".")], strict=False)
         )
         versions.set("PSVersion", NetObject("System.Version", parts, text=text))
-        versions.set("PSEdition", "Core" if self.seven else "Desktop")
+        versions.set("PSEdition", "Desktop")
         found: dict[str, object] = {
             **({"executioncontext": execution_context()} if self.process.host is not None else {}),
             "true": True,
@@ -88,18 +81,14 @@ class Interpreter(Evaluation, Reporting):
                 "System.Management.Automation.InvocationInfo",
                 MyCommand=NetObject("System.Management.Automation.ExternalScriptInfo", text=file, Name=file),
             )
-        if self.seven:
-            found |= {"iswindows": True, "islinux": False, "ismacos": False, "iscoreclr": True}
-        else:
-            found |= dict.fromkeys(("iswindows", "islinux", "ismacos", "iscoreclr"))
-        return found
+        return found | dict.fromkeys(("iswindows", "islinux", "ismacos", "iscoreclr"))
 
     # -- the run ---------------------------------------------------------------------------------------------
 
     async def run(self, script: s.ScriptBlock, arguments: tuple[str, ...] = ()) -> None:
         """The script itself.  Raises Exit, Fault (an error that ends the script) and NotEmulated."""
         try:
-            bind_arguments(self, _words(arguments), self.name or "the script")
+            self.scope.variables["args"] = _bare(arguments, self.name or "the script")
             await self.run_block(script.body, self.show)
         except Exit:
             raise
@@ -112,8 +101,6 @@ class Interpreter(Evaluation, Reporting):
         """One object on the host: what came from another stream goes where that stream goes."""
         if isinstance(value, ErrorRecord) and value.merged:
             await self._print_error(value.fault)
-        elif isinstance(value, NetObject) and value.type_name == WARNING:
-            await self.host(f"WARNING: {value.words()}\r\n")
         elif isinstance(value, NetObject) and value.type_name == INFORMATION:
             await self.host(f"{value.words()}\r\n")
         else:
@@ -196,7 +183,6 @@ class Interpreter(Evaluation, Reporting):
     # -- statements ------------------------------------------------------------------------------------------
 
     async def statement(self, node: Node, emit: Emit) -> None:
-        """Run one statement."""
         match node:
             case s.Pipeline():
                 await run_pipeline(self, node, emit)
@@ -204,13 +190,10 @@ class Interpreter(Evaluation, Reporting):
                 await self.assign(node)
                 if not isinstance(node.value, (s.Pipeline, s.Assignment, s.SubExpression)):
                     self.succeeded = True
-            case s.Step():
-                await self.step(node)
-                self.succeeded = True
             case s.If():
                 await self._if(node, emit)
-            case s.Loop():
-                await self._loop(node, emit)
+            case s.While():
+                await self._while(node, emit)
             case s.ForEach():
                 await self._for_each(node, emit)
             case s.Try():
@@ -219,8 +202,7 @@ class Interpreter(Evaluation, Reporting):
                 await self._jump(node, emit)
             case _:
                 value = await self.value(node)
-                if not isinstance(node, s.SubExpression) or not self.seven:
-                    self.succeeded = True
+                self.succeeded = True
                 for item in self.output_of(node, value):
                     await emit(item)
 
@@ -232,18 +214,9 @@ class Interpreter(Evaluation, Reporting):
         if node.otherwise is not None:
             await self.run_block(node.otherwise, emit)
 
-    async def _loop(self, node: s.Loop, emit: Emit) -> None:
-        if node.first is not None:
-            await self.statement(node.first, _nothing)
-        first = node.body_first
-        while True:
-            if not first and node.condition is not None and truth(await self.value(node.condition)) == node.until:
-                return
-            first = False
-            if not await self._body(node.body, emit):
-                return
-            if node.each is not None:
-                await self.statement(node.each, _nothing)
+    async def _while(self, node: s.While, emit: Emit) -> None:
+        while truth(await self.value(node.condition)) and await self._body(node.body, emit):
+            pass
 
     async def _for_each(self, node: s.ForEach, emit: Emit) -> None:
         for item in enumerate_value(await self.value(node.items)):
@@ -349,16 +322,8 @@ class Interpreter(Evaluation, Reporting):
         return status
 
 
-async def _nothing(value: object) -> None:
-    """Where the output of a loop's clauses goes."""
-
-
-def _words(arguments: tuple[str, ...]) -> list[Given]:
-    found = []
-    for word in arguments:
-        if word.startswith("-") and len(word) > 1 and not word[1].isdigit():
-            name, colon, value = word[1:].partition(":")
-            found.append(Given(name, value, bool(colon), word))
-        else:
-            found.append(Given("", word, word=word))
-    return found
+def _bare(arguments: tuple[str, ...], name: str) -> list[object]:
+    """``$args``; ``param(...)`` is not emulated."""
+    if any(word.startswith("-") and len(word) > 1 and not word[1].isdigit() for word in arguments):
+        raise NotEmulated(f"named arguments of {name}, which declares no parameters")
+    return list(arguments)

@@ -6,7 +6,7 @@ import asyncio
 import re
 
 from hybridlab.powershell.binding import Call
-from hybridlab.powershell.conversion import to_int, to_number
+from hybridlab.powershell.conversion import to_int
 from hybridlab.powershell.faults import Fault
 from hybridlab.powershell.objects import to_text
 from hybridlab.powershell.shell import Library, Shell
@@ -15,7 +15,7 @@ from hybridlab.powershell.syntax import NotEmulated
 
 CONTENT = (
     "Path@0 LiteralPath=PSPath=LP Raw? -TotalCount=First=Head -Tail=Last -Encoding -ReadCount -Filter -Include "
-    "-Exclude -Force? -Credential -Delimiter -Wait? -Stream -UseTransaction=usetx? 7:-AsByteStream?"
+    "-Exclude -Force? -Credential -Delimiter -Wait? -Stream -UseTransaction=usetx?"
 )
 """Parameters of Get-Content."""
 _WILDCARDS = re.compile(r"[*?\[\]]")
@@ -82,8 +82,7 @@ async def _start_sleep(shell: Shell, call: Call) -> list[object]:
     if call.has("milliseconds"):
         seconds = to_int(call.get("milliseconds")) / 1000
     else:
-        given = call.get("seconds")
-        seconds = float(to_number(given)) if shell.seven else float(to_int(given))
+        seconds = float(to_int(call.get("seconds")))
     if seconds < 0:
         raise call.fault("Cannot validate argument on parameter.", "ParameterArgumentValidationError")
     await asyncio.sleep(seconds)
@@ -103,5 +102,5 @@ async def _new_object(shell: Shell, call: Call) -> list[object]:
 def add_to(library: Library) -> None:
     """Register them with their aliases."""
     library.add("Get-Content", CONTENT, once(get_content), "cat", "type", "gc")
-    library.add("Start-Sleep", "Seconds@0:number Milliseconds=ms:int 7:-Duration=ts", once(_start_sleep), "sleep")
+    library.add("Start-Sleep", "Seconds@0:number Milliseconds=ms:int", once(_start_sleep), "sleep")
     library.add("New-Object", "TypeName@0 -ArgumentList=Args@1 -Property -ComObject -Strict?", once(_new_object))

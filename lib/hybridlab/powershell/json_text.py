@@ -1,4 +1,4 @@
-"""ConvertTo-Json, as each version writes; and decoded JSON, as HNS' cmdlets put it out."""
+"""ConvertTo-Json, as 5.1 writes; and decoded JSON, as HNS' cmdlets put it out."""
 
 from __future__ import annotations
 
@@ -30,15 +30,13 @@ _LARGEST_DEPTH = 100
 _ESCAPED_BY_5_1 = re.compile(r"[<>&']")
 _WRAPPED = "ConvertTo-Json of an array that came through a pipeline as one object, in 5.1"
 """There it becomes an object with ``value`` and ``Count``."""
-_TRUNCATED = "Resulting JSON is truncated as serialization has exceeded the set depth of {}."
 
 
 class _Json:
     """One document."""
 
-    def __init__(self, *, seven: bool, compress: bool) -> None:
-        self._seven, self._compress = seven, compress
-        self.truncated = False
+    def __init__(self, *, compress: bool) -> None:
+        self._compress = compress
 
     def plain(self, value: object, depth: int) -> Any:
         """A value as JSON has it; below ``depth`` levels objects are their text, as ConvertTo-Json cuts them."""
@@ -47,14 +45,13 @@ class _Json:
         if value is None or isinstance(value, (bool, int, NumberText)):
             return plain_value(value)
         if isinstance(value, float):
-            return self._double(value)
+            raise NotEmulated("ConvertTo-Json of a double")
         if isinstance(value, (str, Char)):
             return self._text(str(value))
         if isinstance(value, WrappedArray):
             raise NotEmulated(_WRAPPED)
         if isinstance(value, (HashTable, list, bytes)) or (isinstance(value, NetObject) and value.custom):
             if depth < 0:
-                self.truncated = True
                 return self._cut_off(value)
             return self._deeper(value, depth - 1)
         kind = f"a {value.type_name}" if isinstance(value, NetObject) else "this value"
@@ -67,15 +64,8 @@ class _Json:
             return {self._text(name): self.plain(value.get(name), depth) for name in value.properties}
         return [self.plain(item, depth) for item in enumerate_value(value)]
 
-    def _double(self, value: float) -> float:
-        if not self._seven and value.is_integer():
-            raise NotEmulated("ConvertTo-Json of a whole double in 5.1")
-        if len(repr(value).replace(".", "").strip("0-")) > 15 or "e" in repr(value):
-            raise NotEmulated("ConvertTo-Json of this double")
-        return value
-
     def _text(self, text: str) -> str:
-        if not self._seven and _ESCAPED_BY_5_1.search(text):
+        if _ESCAPED_BY_5_1.search(text):
             raise NotEmulated("ConvertTo-Json of < > & ' in 5.1, which escapes them")
         if any((ord(item) < 0x20 and item not in "\t\n\r\b\f") or item in "\x7f\x85\u2028\u2029" for item in text):
             raise NotEmulated("ConvertTo-Json of control characters")
@@ -86,7 +76,6 @@ class _Json:
         return value.words() if isinstance(value, NetObject) else to_text(value)
 
     def written(self, value: Any) -> str:
-        """The document's text."""
         if self._compress:
             return self._scalar(value, compact=True)
         return "\r\n".join(self._lines(value, 0))
@@ -97,24 +86,19 @@ class _Json:
         return json.dumps(value, ensure_ascii=False)
 
     def _lines(self, value: Any, column: int) -> list[str]:
-        """5.1 indents by four from where the bracket stands and puts two blanks after a colon; 7 indents by two."""
+        """Indented by four from where the bracket stands, with two blanks after a colon."""
         if not isinstance(value, (dict, list)):
             return [self._scalar(value)]
         opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
         if not value:
-            if not self._seven:
-                raise NotEmulated("ConvertTo-Json of an empty array or object in 5.1, without -Compress")
-            return [opening + closing]
-        inside = column + (2 if self._seven else 4)
+            raise NotEmulated("ConvertTo-Json of an empty array or object in 5.1, without -Compress")
+        inside = column + 4
         lines = [opening]
         entries = list(value.items()) if isinstance(value, dict) else [("", item) for item in value]
         for number, (key, item) in enumerate(entries):
-            head = " " * inside + (
-                f"{json.dumps(key, ensure_ascii=False)}:{' ' if self._seven else '  '}"
-                if isinstance(value, dict)
-                else ""
-            )
-            first, *more = self._lines(item, inside if self._seven else len(head))
+            named = f"{json.dumps(key, ensure_ascii=False)}:  " if isinstance(value, dict) else ""
+            head = " " * inside + named
+            first, *more = self._lines(item, len(head))
             lines += [head + first, *more]
             lines[-1] += "," if number < len(entries) - 1 else ""
         return [*lines, " " * column + closing]
@@ -132,16 +116,13 @@ async def convert_to_json(shell: Shell, call: Call, piped: list[object] | None) 
         return []  # nothing was piped in: nothing comes out
     else:
         value = unwrap(piped)
-        if not shell.seven and len(piped) == 1 and isinstance(value, (list, bytes)):
+        if len(piped) == 1 and isinstance(value, (list, bytes)):
             raise NotEmulated(_WRAPPED)
     depth = to_int(call.get("depth", JSON_DEPTH))
-    if not 0 <= depth <= _LARGEST_DEPTH or (depth == 0 and not shell.seven):
+    if not 0 < depth <= _LARGEST_DEPTH:
         raise NotEmulated(f"ConvertTo-Json -Depth {depth}")
-    document = _Json(seven=shell.seven, compress=call.flag("compress"))
-    plain = document.plain(value, depth)
-    if document.truncated and shell.seven:
-        await shell.warn(_TRUNCATED.format(depth), call)
-    return [document.written(plain)]
+    document = _Json(compress=call.flag("compress"))
+    return [document.written(document.plain(value, depth))]
 
 
 def from_json(value: Any) -> object:
@@ -157,6 +138,6 @@ def add_to(library: Library) -> None:
     """Register them."""
     library.add(
         "ConvertTo-Json",
-        "InputObject@0 Depth:int Compress? 7:-AsArray? 7:-EnumsAsStrings? 7:-EscapeHandling",
+        "InputObject@0 Depth:int Compress?",
         collecting(convert_to_json),
     )

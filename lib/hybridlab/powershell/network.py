@@ -16,18 +16,17 @@ from hybridlab.runtime.applets.registry import WINDOWS
 from hybridlab.runtime.streams import NullOutput
 
 _ADAPTER = "MSFT_NetAdapter"
-_TOOLS = ("ping", "ipconfig", "hostname", "nslookup", "whoami")
+_TOOLS = ("ping", "ipconfig", "hostname")
 
 
 async def get_net_adapter(shell: Shell, call: Call) -> list[object]:
     """The pod's one adapter."""
     if call.text("name", "*") not in ("*", "vEthernet (Ethernet)"):
         raise NotEmulated(f"Get-NetAdapter {call.text('name')}")
-    table = ("Name", "InterfaceDescription", "Status")
     return [
         NetObject(
             _ADAPTER,
-            table=table,
+            table=True,
             Name="vEthernet (Ethernet)",
             InterfaceDescription="Hyper-V Virtual Ethernet Adapter",
             Status="Up",
@@ -142,7 +141,7 @@ def _tool(name: str) -> Make:
             await output.end()
             if errors.refused:
                 raise NotEmulated(errors.refused)
-            shell.scope.root.variables["lastexitcode"] = status
+            shell.scope.variables["lastexitcode"] = status
             self.failed = status != 0
 
     return _Tool
@@ -160,7 +159,7 @@ def _words(call: Call) -> list[str]:
             words += [to_text(item) for item in enumerate_value(given.value)]
     if any(not word or '"' in word for word in words):
         raise NotEmulated(f"empty or quoted arguments of {call.name}")
-    if not words and call.name in ("ping", "nslookup", "curl"):
+    if not words and call.name == "ping":
         raise NotEmulated(f"{call.name} without arguments")
     return words
 
@@ -182,4 +181,4 @@ def add_to(library: Library) -> None:
         f"-IncludeAllCompartments? {_CIM}",
         _GetNetIPAddress,
     )
-    library.tools |= {name: _tool(name) for name in (*_TOOLS, "curl")}
+    library.tools |= {name: _tool(name) for name in _TOOLS}

@@ -11,7 +11,6 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from hybridlab.powershell.numbers import double_text
 from hybridlab.powershell.syntax import NotEmulated, ScriptBlock, TypeName
 
 CUSTOM_OBJECT = "System.Management.Automation.PSCustomObject"
@@ -73,7 +72,6 @@ class HashTable:
         return key.lower() if isinstance(key, str) else key
 
     def get(self, key: object) -> object:
-        """The value, or None."""
         return self._entries.get(self._fold(key), (None, None))[1]
 
     def set(self, key: object, value: object) -> None:
@@ -82,7 +80,6 @@ class HashTable:
         self._entries[folded] = (self._entries.get(folded, (key, None))[0], value)
 
     def has(self, key: object) -> bool:
-        """Whether the key is there."""
         return self._fold(key) in self._entries
 
     def items(self) -> Iterator[tuple[object, object]]:
@@ -127,7 +124,7 @@ class NetObject:
         text: str | None = None,
         number: int | None = None,
         shown: tuple[str, ...] = (),
-        table: tuple[str, ...] = (),
+        table: bool = False,
         **more: object,
     ) -> None:
         self.type_name = type_name
@@ -137,7 +134,7 @@ class NetObject:
         self.shown = shown
         """Property names of the default list view."""
         self.table = table
-        """Property names of the default table view; wins over ``shown``."""
+        """Its default view is a table, which is not emulated."""
         self.properties: dict[str, object] = {}
         self.methods: dict[str, Callable[..., object]] = {}
         self._names: dict[str, str] = {}
@@ -148,7 +145,7 @@ class NetObject:
     def of_properties(cls, type_name: str, properties: Mapping[str, object]) -> NetObject:
         """A custom object, which is shown as a table or, with many properties, as a list."""
         names = tuple(properties)
-        return cls(type_name, properties, shown=names, table=names if len(names) <= _TABLE_COLUMNS else ())
+        return cls(type_name, properties, shown=names, table=len(names) <= _TABLE_COLUMNS)
 
     @property
     def custom(self) -> bool:
@@ -171,7 +168,6 @@ class NetObject:
         return value() if callable(value) else value
 
     def has(self, name: str) -> bool:
-        """Whether there is such a property."""
         return name.lower() in self._names
 
     def view(self, name: str) -> object:
@@ -224,7 +220,7 @@ def to_text(value: object) -> str:
         case bool():
             return "True" if value else "False"
         case float():
-            return double_text(value)
+            raise NotEmulated("the text of a double")
         case str():
             return str(value)
         case Unordered() if len(value) > 1:

@@ -1,4 +1,4 @@
-"""Arithmetic, joining, splitting and indexing of values, by PowerShell's rules of conversion."""
+"""Arithmetic and indexing of values, by PowerShell's rules of conversion."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hybridlab.powershell.conversion import invalid_cast, to_int, to_number
 from hybridlab.powershell.faults import Fault
-from hybridlab.powershell.numbers import Number, divide, fit, remainder
+from hybridlab.powershell.numbers import Number, fit
 from hybridlab.powershell.objects import (
     ArrayList,
     Char,
@@ -14,7 +14,6 @@ from hybridlab.powershell.objects import (
     NetObject,
     NumberText,
     TypedList,
-    enumerate_value,
     to_text,
 )
 from hybridlab.powershell.syntax import Node, NotEmulated, ScriptBlock
@@ -28,7 +27,7 @@ _LARGEST_RANGE = 1_000_000
 
 
 def arithmetic(operator: str, left: object, right: object, node: Node) -> object:
-    """``+ - * / %``: the left side decides the type."""
+    """``+ - *``: the left side decides the type."""
     if isinstance(left, NumberText):
         left = left.value
     if isinstance(right, NumberText) and not isinstance(left, str):
@@ -40,20 +39,12 @@ def arithmetic(operator: str, left: object, right: object, node: Node) -> object
         return _numbers(operator, to_number(left), to_number(right))
     except ValueError as error:
         raise invalid_cast(error, node) from None
-    except ZeroDivisionError:
-        raise Fault(
-            "Attempted to divide by zero.",
-            "NotSpecified: (:) [], RuntimeException",
-            "RuntimeException",
-            at=node,
-            kind="System.Management.Automation.RuntimeException",
-        ) from None
 
 
 def _other_types(operator: str, left: object, right: object) -> tuple[object] | None:
     """Operands that are no numbers, in a tuple; None when the two are to be computed as numbers."""
     if isinstance(left, (list, bytes)):
-        return (_arrays(operator, left, right),)
+        raise NotEmulated(f"operator {operator} of an array")
     if isinstance(left, (Char, HashTable, NetObject, ScriptBlock)):
         raise NotEmulated(f"operator {operator} of these values")
     if operator == "+" and isinstance(left, str):
@@ -69,18 +60,9 @@ def _other_types(operator: str, left: object, right: object) -> tuple[object] | 
     return None
 
 
-def _arrays(operator: str, left: list[object] | bytes, right: object) -> object:
-    items = list(left)
-    if operator == "+":
-        return items + (list(right) if isinstance(right, (list, bytes)) else [right])
-    raise NotEmulated(f"operator {operator} of an array")
-
-
 def _numbers(operator: str, left: Number, right: Number) -> Number:
-    if operator == "/":
-        return divide(left, right)
-    if operator == "%":
-        return remainder(left, right)
+    if operator in "/%":
+        raise NotEmulated(f"operator {operator}")
     if isinstance(left, int) and isinstance(right, int):
         return fit(_INTEGERS[operator](int(left), int(right)), left, right)
     return {"+": left + right, "-": left - right, "*": left * right}[operator]
@@ -105,11 +87,6 @@ def numbers_between(left: object, right: object) -> list[object]:
     if abs(end - start) > _LARGEST_RANGE:
         raise NotEmulated("a range of more than a million")
     return list(range(start, end + 1)) if start <= end else list(range(start, end - 1, -1))
-
-
-def join(value: object, separator: str) -> str:
-    """``-join``."""
-    return separator.join(to_text(item) for item in enumerate_value(value))
 
 
 def index(target: object, place: object) -> object:

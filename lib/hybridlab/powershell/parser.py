@@ -14,11 +14,11 @@ from hybridlab.powershell.syntax import Block, Node, NotEmulated, SyntaxFault
 
 _REFUSED = frozenset(
     (
-        *("filter", "class", "enum", "trap", "data", "workflow", "param", "switch", "function"),
+        *("filter", "class", "enum", "trap", "data", "workflow", "param", "switch", "function", "for", "do"),
         *("begin", "process", "end", "clean", "dynamicparam", "using", "configuration", "parallel", "sequence"),
     )
 )
-_COMPOUND = (s.If, s.Loop, s.ForEach, s.Try)
+_COMPOUND = (s.If, s.While, s.ForEach, s.Try)
 
 
 def parse(text: str) -> s.ScriptBlock:
@@ -28,7 +28,6 @@ def parse(text: str) -> s.ScriptBlock:
 
 class _Parser(Commands):
     def script(self) -> s.ScriptBlock:
-        """The script."""
         block = self.block(None)
         return s.ScriptBlock(0, self.at, block, self.text)
 
@@ -57,7 +56,6 @@ class _Parser(Commands):
         return Block(start, self.at, tuple(statements))
 
     def braces(self) -> Block:
-        """``{...}`` as a body."""
         self.space(lines=True)
         self.expect("{")
         block = self.block("}")
@@ -65,7 +63,6 @@ class _Parser(Commands):
         return block
 
     def script_block(self) -> s.ScriptBlock:
-        """``{...}`` as a value."""
         start = self.at
         self.expect("{")
         inside = self.at
@@ -87,14 +84,14 @@ class _Parser(Commands):
         adjacent = self.text[word.end() : word.end() + 1] if word else ""
         if keyword in _REFUSED and not after.startswith("=") and adjacent != "-":
             raise NotEmulated(f"the keyword {keyword}")
-        if word and keyword in ("if", "while", "for", "foreach") and after.startswith("("):
+        if word and keyword in ("if", "while", "foreach") and after.startswith("("):
             self.at = word.end()
             return getattr(self, f"_{keyword}")(start)  # type: ignore[no-any-return]
         if keyword == "foreach" and after.startswith("-parallel"):
             raise NotEmulated("foreach -parallel")
-        if word and keyword in ("do", "try") and after.startswith("{"):
+        if word and keyword == "try" and after.startswith("{"):
             self.at = word.end()
-            return getattr(self, f"_{keyword}")(start)  # type: ignore[no-any-return]
+            return self._try(start)
         if word and keyword in ("break", "continue", "return", "exit", "throw") and adjacent != "-":
             return self._jump(start, keyword, word.end())
         return self.pipeline()
@@ -136,27 +133,7 @@ class _Parser(Commands):
 
     def _while(self, start: int) -> Node:
         condition = self._parentheses()
-        return s.Loop(start, self.at, condition, self.braces())
-
-    def _do(self, start: int) -> Node:
-        body = self.braces()
-        self.space(lines=True)
-        keyword = self.keyword()
-        if keyword not in ("while", "until"):
-            raise SyntaxFault("Missing while or until keyword in do loop.", self.at)
-        self.at += len(keyword)
-        return s.Loop(start, self.at, self._parentheses(), body, body_first=True, until=keyword == "until")
-
-    def _for(self, start: int) -> Node:
-        self.space()
-        self.expect("(")
-        parts: list[Node | None] = []
-        for closing in (";", ";", ")"):
-            self.space(lines=True)
-            parts.append(None if self.peek(closing) else self.statement())
-            self.space(lines=True)
-            self.expect(closing)
-        return s.Loop(start, self.at, parts[1], self.braces(), first=parts[0], each=parts[2])
+        return s.While(start, self.at, condition, self.braces())
 
     def _foreach(self, start: int) -> Node:
         self.space()

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 
 from hybridlab.powershell import syntax as s
 from hybridlab.powershell.binding import Call, Given, bind
-from hybridlab.powershell.blocks import BlockStage
 from hybridlab.powershell.faults import Fault
 from hybridlab.powershell.flow import Enough
-from hybridlab.powershell.objects import NumberText, Unordered, to_text
+from hybridlab.powershell.objects import NumberText, to_text
 from hybridlab.powershell.shell import Shell, Stage
 from hybridlab.powershell.streams import Emit, Streams, redirected
 from hybridlab.powershell.syntax import NotEmulated
-
-_ORDERLESS = frozenset(("Sort-Object", "Measure-Object"))
-"""Cmdlets to which the order of their input does not matter."""
 
 
 @dataclass
@@ -97,13 +93,11 @@ async def _expression(shell: Shell, element: s.Element, downstream: Emit, links:
         shell.streams, downstream = redirected(outside, downstream, element.redirections)
     try:
         value = await shell.value(element.node)
-        if isinstance(element.node, (s.Step, s.Assignment)):
+        if isinstance(element.node, s.Assignment):
             return
     finally:
         shell.streams = outside
-    orderless = isinstance(value, Unordered) and links and links[0].stage.call.name in _ORDERLESS
-    items = list(value) if orderless and isinstance(value, list) else shell.output_of(element.node, value)
-    for item in items:
+    for item in shell.output_of(element.node, value):
         await downstream(item)
 
 
@@ -111,22 +105,17 @@ async def _stage(shell: Shell, node: s.Command) -> Stage:
     """The command that a node names, with its arguments."""
     name = await shell.value(node.name)
     if isinstance(name, s.ScriptBlock):
-        if not node.operator:
-            raise NotEmulated("a script block as a command")
-        call = Call(node, "script block", "script block", await _arguments(shell, node))
-        return BlockStage(shell, call, name, inherits=node.operator == ".")
+        raise NotEmulated("a script block as a command")
     text = to_text(name)
     if node.operator == "." or not text:
         raise NotEmulated(f"command . {text}" if text else "an empty command")
     if isinstance(node.name, s.Literal) and not isinstance(node.name.value, str):
         raise NotEmulated(f"command {node.name.text}")
     key = shell.library.aliases.get(text.lower(), text.lower())
-    if shell.seven and text.lower() in ("curl", "wget"):
-        key = text.lower()  # aliases of 5.1 only
     cmdlet = shell.library.cmdlets.get(key)
     if cmdlet is not None:
-        call = Call(node, cmdlet.name, cmdlet.name if shell.seven else text, await _arguments(shell, node))
-        bind(call, cmdlet.parameters, seven=shell.seven)
+        call = Call(node, cmdlet.name, text, await _arguments(shell, node))
+        bind(call, cmdlet.parameters)
         return cmdlet.make(shell, call)
     tool = key.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe")
     found = shell.library.tools.get(tool)

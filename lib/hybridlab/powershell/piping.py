@@ -6,10 +6,8 @@ from hybridlab.powershell.binding import Call, plain_value
 from hybridlab.powershell.conversion import to_int
 from hybridlab.powershell.faults import Fault
 from hybridlab.powershell.flow import Enough
-from hybridlab.powershell.members import is_string_method
 from hybridlab.powershell.objects import (
     SELECTED,
-    Char,
     HashTable,
     NetObject,
     enumerate_value,
@@ -20,66 +18,22 @@ from hybridlab.powershell.objects import (
 from hybridlab.powershell.shell import Library, Shell, Stage
 from hybridlab.powershell.syntax import NotEmulated, ScriptBlock
 
-_OPERATORS = ("eq", "ne", "gt", "ge", "lt", "le", "like", "notlike", "match", "notmatch")
+_OPERATORS = ("eq", "ne", "gt", "ge", "lt", "le", "match", "notmatch")
 
 
 class _ForEach(Stage):
     def __init__(self, shell: Shell, call: Call) -> None:
         super().__init__(shell, call)
-        given = [enumerate_value(call.get(name)) for name in ("begin", "process", "end")]
-        self._begin, self._process, self._end = given
-        self._member = call.text("membername")
-        bare = list(call.remaining)
-        blocks = [script_block for script_block in bare if isinstance(script_block, ScriptBlock)]
-        self._arguments = enumerate_value(call.get("argumentlist"))
-        if blocks and len(blocks) == len(bare) and not self._member and len(blocks) <= 3 - sum(map(bool, given)):
-            if len(blocks) > 1 and any(given):
-                raise NotEmulated("these script blocks of ForEach-Object")
-            names = {1: ("process",), 2: ("begin", "process"), 3: ("begin", "process", "end")}[len(blocks)]
-            for name, block in zip(names, blocks, strict=True):
-                getattr(self, f"_{name}").append(block)
-        elif bare and not self._member and not isinstance(bare[0], ScriptBlock):
-            self._member, self._arguments = to_text(bare[0]), [*self._arguments, *bare[1:]]
-        elif bare:
+        given = [*enumerate_value(call.get("process")), *call.remaining]
+        if len(given) != 1 or not isinstance(given[0], ScriptBlock):
             raise NotEmulated("these arguments of ForEach-Object")
-        if self._member and self._process:
-            raise NotEmulated("these arguments of ForEach-Object")
-
-    async def begin(self) -> None:
-        await self._run(self._begin, None)
+        self._block = given[0]
 
     async def process(self, item: object) -> None:
-        if self._member:
-            await self.put(await self._value(item))
-        await self._run(self._process, item)
+        await self.shell.call_block(self._block, self.emit, item)
 
     async def alone(self) -> None:
         raise NotEmulated("ForEach-Object without pipeline input")
-
-    async def end(self) -> None:
-        await self._run(self._end, None)
-
-    async def _run(self, blocks: list[object], item: object) -> None:
-        for block in blocks:
-            if not isinstance(block, ScriptBlock):
-                raise NotEmulated("ForEach-Object with something that is no script block")
-            await self.shell.call_block(block, self.emit, item)
-
-    async def _value(self, item: object) -> list[object]:
-        """The member of one object: a method is called, a property read."""
-        name = self._member
-        method = isinstance(item, NetObject) and name.lower() in item.methods
-        if isinstance(item, str) and not isinstance(item, Char) and is_string_method(name):
-            method = True
-        if name.lower() in ("gettype", "tostring") or self._arguments or "*" in name:
-            method = True
-        if isinstance(item, HashTable) and not item.has(name) and name.lower() not in ("count", "keys", "values"):
-            raise NotEmulated(f"member {name} of a hashtable")
-        if isinstance(item, (str, int, float, list)) and not method and name.lower() not in ("length", "count"):
-            raise NotEmulated(f"member {name} of this value")
-        if method:
-            return enumerate_value(await self.shell.method(item, name, self._arguments))
-        return enumerate_value(self.shell.property(item, name))
 
 
 class _Where(Stage):
@@ -194,23 +148,21 @@ def add_to(library: Library) -> None:
     """Register them with their aliases."""
     library.add(
         "ForEach-Object",
-        "Process* Begin End MemberName ArgumentList=Args -InputObject -RemainingScripts -WhatIf=wi? -Confirm=cf? "
-        "7:-Parallel 7:-ThrottleLimit 7:-TimeoutSeconds 7:-AsJob? 7:-UseNewRunspace?",
+        "Process* -Begin -End -MemberName -ArgumentList=Args -InputObject -RemainingScripts -WhatIf=wi? -Confirm=cf?",
         _ForEach, "%", "foreach",
     )  # fmt: skip
     switches = " ".join(
-        f"{name}=I{name}? C{name}?"
-        for name in ("EQ", "NE", "GT", "GE", "LT", "LE", "Like", "NotLike", "Match", "NotMatch")
+        f"{name}=I{name}? C{name}?" for name in ("EQ", "NE", "GT", "GE", "LT", "LE", "Match", "NotMatch")
     )
     library.add(
         "Where-Object",
-        f"FilterScript* Property Value {switches} -InputObject -Contains? -NotContains? -In? -NotIn? -Is? -IsNot? "
-        "7:-Not?",
+        f"FilterScript* Property Value {switches} -InputObject -Like=ILike? -NotLike=INotLike? -CLike? -CNotLike? "
+        "-Contains? -NotContains? -In? -NotIn? -Is? -IsNot?",
         _Where, "?", "where",
     )  # fmt: skip
     library.add(
         "Select-Object",
         "Property@0 ExpandProperty First:int -Last -Skip -Unique? -SkipLast -Index -Wait? -ExcludeProperty "
-        "-InputObject 7:-SkipIndex 7:-CaseInsensitive?",
+        "-InputObject",
         _Select, "select",
     )  # fmt: skip

@@ -93,24 +93,3 @@ def groups(found: re.Match[str]) -> HashTable:
         if text is not None:
             table.set(names.get(number, number), text)
     return table
-
-
-def wildcard(pattern: str) -> str:
-    """``-like``'s pattern as a regular expression."""
-    parts: list[str] = []
-    place = 0
-    while place < len(pattern):
-        here = pattern[place]
-        if here == "`":
-            raise NotEmulated(f"the wildcard pattern '{pattern}'")
-        if here == "[":
-            end = pattern.find("]", place + 2)
-            inside = pattern[place + 1 : end]
-            if end < 0 or "]" in inside or inside[0] in "^!" or not re.fullmatch(r"[\w\[. -]+", inside):
-                raise NotEmulated(f"the wildcard pattern '{pattern}'")
-            parts.append("[" + inside.replace("[", "\\[") + "]")
-            place = end
-        else:
-            parts.append({"*": ".*", "?": "."}.get(here) or re.escape(here))
-        place += 1
-    return "".join(parts)

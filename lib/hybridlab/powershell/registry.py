@@ -36,9 +36,8 @@ async def get_item_property(shell: Shell, call: Call) -> list[object]:
 async def get_culture(shell: Shell, call: Call) -> list[object]:
     """The lab's hosts are installed in English."""
     await ask(shell, call, "services")  # of a host alone
-    columns = ("LCID", "Name", "DisplayName")
     values = {"LCID": 1033, "Name": "en-US", "DisplayName": "English (United States)"}
-    return [NetObject("System.Globalization.CultureInfo", values, text="en-US", shown=columns, table=columns)]
+    return [NetObject("System.Globalization.CultureInfo", values, text="en-US", table=True)]
 
 
 def execution_context() -> NetObject:

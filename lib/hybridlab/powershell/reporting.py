@@ -1,4 +1,4 @@
-"""What a script reports beside its output: errors, warnings, verbose messages and text on the host.
+"""What a script reports beside its output: errors and text on the host.
 
 Preference variables and common parameters decide what becomes of each (about_Preference_Variables).
 """
@@ -17,7 +17,6 @@ from hybridlab.runtime.applet import Process
 SILENT = ("silentlycontinue", "ignore")
 _ACTIONS = {"0": "silentlycontinue", "1": "stop", "2": "continue", "4": "ignore"}
 """The numbers of System.Management.Automation.ActionPreference."""
-WARNING = "System.Management.Automation.WarningRecord"
 INFORMATION = "System.Management.Automation.InformationRecord"
 
 
@@ -28,11 +27,8 @@ class Reporting:
     scope: Scope
     script: str
     name: str
-    seven: bool
     streams: Streams
     errors: ArrayList
-    error_lines: list[str]
-    clixml: bool
     _display: Display
 
     def preference(self, name: str) -> str:
@@ -43,14 +39,14 @@ class Reporting:
             raise NotEmulated(f"${name} = {text}")
         return text
 
-    def _action(self, call: Call | None, parameter: str, variable: str) -> str:
-        if call is None or not call.has(parameter):
-            return self.preference(variable)
-        text = call.text(parameter).lower()
+    def _action(self, call: Call | None) -> str:
+        if call is None or not call.has("erroraction"):
+            return self.preference("erroractionpreference")
+        text = call.text("erroraction").lower()
         found = [item for item in ("silentlycontinue", "stop", "continue", "ignore", "inquire", "suspend", "break")
                  if item == _ACTIONS.get(text, text)]  # fmt: skip
         if not found or found[0] in ("inquire", "suspend", "break"):
-            raise NotEmulated(f"-{parameter} {text}")
+            raise NotEmulated(f"-erroraction {text}")
         return found[0]
 
     def _record(self, fault: Fault) -> None:
@@ -60,7 +56,7 @@ class Reporting:
 
     async def write_error(self, fault: Fault, call: Call | None) -> None:
         """An error that does not end its statement.  Raises it when it is to stop."""
-        action = self._action(call, "erroraction", "erroractionpreference")
+        action = self._action(call)
         if action == "ignore":
             return
         self._record(fault)
@@ -77,27 +73,12 @@ class Reporting:
             await self._print_error(fault)
 
     async def _print_error(self, fault: Fault) -> None:
-        lines = render(fault, self.script, seven=self.seven, name=self.name)
-        if self.clixml:
-            self.error_lines += lines
-        else:
-            await self.process.stderr.write("".join(f"{line}\r\n" for line in lines).encode())
+        lines = render(fault, self.script, name=self.name)
+        await self.process.stderr.write("".join(f"{line}\r\n" for line in lines).encode())
 
     async def report(self, fault: Fault) -> None:
         """Print the error that ended the script."""
         await self._print_error(fault)
-
-    async def warn(self, message: str, call: Call | None = None) -> None:
-        """A warning."""
-        action = self._action(call, "warningaction", "warningpreference")
-        if action in SILENT:
-            return
-        if action == "stop":
-            raise NotEmulated("warnings that stop")
-        if self.streams.warning is not None:
-            await self.streams.warning(NetObject(WARNING, text=message))
-        else:
-            await self.host(f"WARNING: {message}\r\n")
 
     async def inform(self, text: str, end: str) -> None:
         """What Write-Host says."""
@@ -110,8 +91,6 @@ class Reporting:
 
     async def host(self, text: str) -> None:
         """Text on the host, which is standard output here."""
-        if self._display.waiting:
-            raise NotEmulated("text on the host before a table has ended")
         await self._print(text)
 
     async def _print(self, text: str) -> None:

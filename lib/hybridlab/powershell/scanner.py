@@ -51,17 +51,14 @@ class Scanner:
 
     @property
     def done(self) -> bool:
-        """Whether the script ends here."""
         return self.at >= len(self.text)
 
     @property
     def here(self) -> str:
-        """The next character, or nothing."""
         return self.text[self.at : self.at + 1]
 
     @property
     def following(self) -> str:
-        """The character after the next, or nothing."""
         return self.text[self.at + 1 : self.at + 2]
 
     def keyword(self) -> str:

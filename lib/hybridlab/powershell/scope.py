@@ -1,4 +1,4 @@
-"""Variables: scopes, automatic variables, and those that this PowerShell does not have and names when they are read."""
+"""Variables: automatic ones, and those that this PowerShell does not have and names when they are read."""
 
 from __future__ import annotations
 
@@ -38,36 +38,20 @@ _ACTIONS = ("continue", "silentlycontinue", "stop")
 
 
 class Scope:
-    """Variables of a script or script block; a name that is not here is looked up in the parent."""
+    """A script's variables."""
 
-    def __init__(self, parent: Scope | None = None) -> None:
-        self.parent = parent
+    def __init__(self) -> None:
         self.variables: dict[str, object] = {}
         self.types: dict[str, str] = {}
         """Types of the variables that were assigned as ``[type]$name = ...``."""
         self.nothing: set[str] = set()
         """Variables that hold the output of a command that put nothing out: null, but no object in a pipeline."""
 
-    def find(self, name: str) -> Scope | None:
-        """The scope that has the variable."""
-        scope: Scope | None = self
-        while scope is not None and name not in scope.variables:
-            scope = scope.parent
-        return scope
-
     def get(self, name: str) -> object:
         """The value; null of a variable that was never set.  Raises NotEmulated."""
-        scope = self.find(name)
-        if scope is not None:
-            return scope.variables[name]
-        if name in REFUSED:
+        if name not in self.variables and name in REFUSED:
             raise NotEmulated(f"the variable ${name}")
-        return None
-
-    @property
-    def root(self) -> Scope:
-        """The script's own scope."""
-        return self if self.parent is None else self.parent.root
+        return self.variables.get(name)
 
 
 def check_assignable(name: str) -> None:
@@ -76,8 +60,7 @@ def check_assignable(name: str) -> None:
         raise NotEmulated(f"assignment to ${name}")
 
 
-def check_preference(name: str, value: str, *, seven: bool) -> None:
+def check_preference(name: str, value: str) -> None:
     """Raise NotEmulated for what a preference refuses, or cannot hold: 5.1 takes Ignore and fails at the next error."""
-    ignores = seven and name == "erroractionpreference" and value.lower() == "ignore"
-    if not (ignores or value.lower() in _ACTIONS):
+    if value.lower() not in _ACTIONS:
         raise NotEmulated(f"assignment of {value!r} to ${name}")

@@ -24,8 +24,6 @@ class Shell(Protocol):
     process: Process
     library: Library
     script: str
-    seven: bool
-    """PowerShell 7 instead of Windows PowerShell 5.1."""
     environment: dict[str, str]
     scope: Scope
     streams: Streams
@@ -64,9 +62,6 @@ class Shell(Protocol):
     async def write_error(self, fault: Fault, call: Call | None) -> None:
         """An error that does not end its statement."""
 
-    async def warn(self, message: str, call: Call | None = None) -> None:
-        """A warning."""
-
     async def inform(self, text: str, end: str) -> None:
         """Text for the host."""
 
@@ -99,7 +94,6 @@ class Stage:
         """After the last object."""
 
     async def put(self, values: list[object]) -> None:
-        """Hand on objects."""
         for value in values:
             await self.emit(value)
 

@@ -1,4 +1,4 @@
-"""The streams beside the output: where errors, warnings and the host's texts go while a command runs."""
+"""The streams beside the output: where errors and the host's texts go while a command runs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ class Streams:
     """A sink per stream; None is the host."""
 
     error: Emit | None = None
-    warning: Emit | None = None
-    verbose: Emit | None = None
-    debug: Emit | None = None
     information: Emit | None = None
 
 
-_NUMBERS = {"2": "error", "3": "warning", "4": "verbose", "5": "debug", "6": "information"}
+_WRITTEN = {"2": ("error",), "6": ("information",), "*": ("error", "information")}
+"""Streams to which something here writes."""
 
 
 def redirected(outer: Streams, output: Emit, redirections: Iterable[Redirection]) -> tuple[Streams, Emit]:
@@ -38,13 +36,7 @@ def redirected(outer: Streams, output: Emit, redirections: Iterable[Redirection]
                 raise NotEmulated("the redirection 1>&1")
             out = drop
     for redirection in redirections:
-        names = (
-            list(_NUMBERS.values())
-            if redirection.stream == "*"
-            else [_NUMBERS[redirection.stream]]
-            if redirection.stream != "1"
-            else []
-        )
+        names = _WRITTEN.get(redirection.stream, ())
         if redirection.stream == "*" and not redirection.merge:
             out = drop
         if redirection.merge and out is drop:

@@ -76,7 +76,7 @@ class Index(Node):
 
 @dataclass(frozen=True)
 class Unary(Node):
-    """``-a``, ``!a``, ``-not a``, ``,a``, ``++a``."""
+    """``-a``, ``!a``, ``-not a``, ``,a``."""
 
     operator: str
     operand: Node
@@ -181,15 +181,6 @@ class Assignment(Node):
 
 
 @dataclass(frozen=True)
-class Step(Node):
-    """``$i++``, ``$i--``; ``before`` when it is written ``++$i``."""
-
-    target: Node
-    delta: int
-    before: bool = False
-
-
-@dataclass(frozen=True)
 class Block(Node):
     """Statements in order."""
 
@@ -205,15 +196,11 @@ class If(Node):
 
 
 @dataclass(frozen=True)
-class Loop(Node):
-    """``while``, ``do ... while``, ``do ... until``, ``for``."""
+class While(Node):
+    """``while``."""
 
-    condition: Node | None
+    condition: Node
     body: Block
-    first: Node | None = None
-    each: Node | None = None
-    body_first: bool = False
-    until: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,14 @@
-"""Invoke-WebRequest: one connection per request, with the messages of each PowerShell."""
+"""Invoke-WebRequest: one connection per request, with PowerShell's messages."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import re
 
 from hybridlab.powershell.binding import Call
 from hybridlab.powershell.conversion import to_int
 from hybridlab.powershell.faults import Fault
-from hybridlab.powershell.objects import HashTable, NetObject, TypedList, to_text
+from hybridlab.powershell.objects import HashTable, NetObject, to_text
 from hybridlab.powershell.shell import Library, Shell
 from hybridlab.powershell.stages import once
 from hybridlab.powershell.syntax import NotEmulated
@@ -20,20 +19,12 @@ _RESOLVE_SECONDS = 15.0
 """-TimeoutSec does not bound the resolver: "it can take 15 seconds or more" (Invoke-WebRequest's reference, 5.1)."""
 _VIEW_LENGTH = 200
 """Characters of a body that the list view shows."""
-_SEVEN_REFUSED = "No connection could be made because the target machine actively refused it."
-_SEVEN_SILENT = (
-    "A connection attempt failed because the connected party did not properly respond after a period of time."
-)
 _AGENT = "Mozilla/5.0 (Windows NT; Windows NT 10.0; en-US) WindowsPowerShell/5.1.20348.2760"
 _PARAMETERS = (
     "Uri@0 UseBasicParsing? TimeoutSec:int DisableKeepAlive? -Method -Headers -Body -UserAgent -ContentType "
     "-WebSession -SessionVariable=SV -Credential -UseDefaultCredentials? -CertificateThumbprint -Certificate "
     "-MaximumRedirection -Proxy -ProxyCredential -ProxyUseDefaultCredentials? -TransferEncoding -InFile -OutFile "
-    "-PassThru? 7:-NoProxy? 7:-SkipHttpErrorCheck? 7:-SkipCertificateCheck? 7:-AllowUnencryptedAuthentication? "
-    "7:-Authentication 7:-SslProtocol 7:-Token 7:-SkipHeaderValidation? 7:-AllowInsecureRedirect? "
-    "7:-MaximumRetryCount 7:-PreserveAuthorizationOnRedirect? 7:-RetryIntervalSec 7:-CustomMethod=CM "
-    "7:-PreserveHttpMethodOnRedirect? 7:-UnixSocket 7:-Form 7:-Resume? 7:-HttpVersion 7:-OperationTimeoutSeconds "
-    "7:-ConnectionTimeoutSeconds"
+    "-PassThru?"
 )
 
 
@@ -48,16 +39,14 @@ class _Command:
         if self.seconds is not None and self.seconds < 0:
             raise NotEmulated(f"{call.name} -TimeoutSec {self.seconds:g}")
 
-    def fault(
-        self, message: str, seven: str | None = None, *, kind: str = "System.Net.Http.HttpRequestException"
-    ) -> Fault:
+    def fault(self, message: str) -> Fault:
         return Fault(
-            (seven or message) if self.shell.seven else message,
+            message,
             f"InvalidOperation: (System.Net.HttpWebRequest:HttpWebRequest) [{self.call.name}], WebException",
             f"WebCmdletWebResponseException,Microsoft.PowerShell.Commands.{self.class_name}",
             source=self.call.typed,
             at=self.call.node,
-            kind=kind if self.shell.seven else "System.Net.WebException",
+            kind="System.Net.WebException",
         )
 
     async def send(self) -> http.Response:
@@ -85,43 +74,36 @@ class _Command:
         try:
             addresses = await net.resolve(url.host, timeout=_RESOLVE_SECONDS)
         except (dns.NameNotFound, dns.ResolverSilent):
-            raise self.fault(f"The remote name could not be resolved: '{url.host}'", "No such host is known.") from None
+            raise self.fault(f"The remote name could not be resolved: '{url.host}'") from None
         try:
             async with asyncio.timeout(self.seconds):
                 asking = http.request(net, url, addresses[0], headers=headers)
                 return await heard_late(asking, settings)
-        except http.ConnectFailed as error:
-            seven = _SEVEN_REFUSED if error.errno == errno.ECONNREFUSED else _SEVEN_SILENT
-            raise self.fault("Unable to connect to the remote server", seven) from None
+        except http.ConnectFailed:
+            raise self.fault("Unable to connect to the remote server") from None
         except TimeoutError:
-            seconds = f"{self.seconds:g}" if self.seconds else ""
-            seven = f"The request was canceled due to the configured HttpClient.Timeout of {seconds} seconds elapsing."
-            kind = "System.Threading.Tasks.TaskCanceledException"
-            raise self.fault("The operation has timed out.", seven, kind=kind) from None
+            raise self.fault("The operation has timed out.") from None
         except http.BadAnswer:
             words = "The underlying connection was closed: The connection was closed unexpectedly."
-            raise self.fault(words, "An error occurred while sending the request.") from None
+            raise self.fault(words) from None
         except OSError:
             words = "The underlying connection was closed: An unexpected error occurred on a receive."
-            raise self.fault(words, "An error occurred while sending the request.") from None
+            raise self.fault(words) from None
 
     def _refused(self, response: http.Response) -> Fault:
         """A status of 400 or more is an error; what is shown of it is the body's text, where there is one."""
-        words = f"The remote server returned an error: ({response.status}) {response.reason}."
-        seven = f"Response status code does not indicate success: {response.status} ({response.reason})."
-        fault = self.fault(words, seven, kind="Microsoft.PowerShell.Commands.HttpResponseException")
+        fault = self.fault(f"The remote server returned an error: ({response.status}) {response.reason}.")
         fault.details = re.sub(r"<[^>]*>", "", response.body.decode("utf-8", "replace")).strip()
         code = "".join(part.capitalize() for part in re.split(r"[ -]", response.reason))
         status = NetObject("System.Net.HttpStatusCode", text=code, number=response.status, value__=response.status)
-        kind = "System.Net.Http.HttpResponseMessage" if self.shell.seven else "System.Net.HttpWebResponse"
-        fault.members["Response"] = NetObject(kind, StatusCode=status)
+        fault.members["Response"] = NetObject("System.Net.HttpWebResponse", StatusCode=status)
         return fault
 
 
 async def invoke_web_request(shell: Shell, call: Call) -> list[object]:
-    """Invoke-WebRequest; 5.1 without -UseBasicParsing fails in Server Core, which has no Internet Explorer."""
+    """Invoke-WebRequest; without -UseBasicParsing it fails in Server Core, which has no Internet Explorer."""
     response = await _Command(shell, call).send()
-    if not shell.seven and not call.flag("usebasicparsing"):
+    if not call.flag("usebasicparsing"):
         raise Fault(
             "The response content cannot be parsed because the Internet Explorer engine is not available, or "
             "Internet Explorer's first-launch configuration is not complete. Specify the UseBasicParsing parameter and "
@@ -132,28 +114,28 @@ async def invoke_web_request(shell: Shell, call: Call) -> list[object]:
             at=call.node,
             kind="System.NotSupportedException",
         )
-    return [_response(response, seven=shell.seven)]
+    return [_response(response)]
 
 
-def _headers_of(response: http.Response, *, seven: bool) -> HashTable:
+def _headers_of(response: http.Response) -> HashTable:
     table = HashTable(ordered=True)
     for key, text in sorted(response.headers):
-        table.set(key, TypedList([text]) if seven else text)
+        table.set(key, text)
     return table
 
 
-def _decoded(response: http.Response, *, seven: bool) -> str:
+def _decoded(response: http.Response) -> str:
     charset = re.search(r"charset=\"?([\w-]+)", response.header("Content-Type"), re.IGNORECASE)
-    name = charset[1] if charset else "utf-8" if seven else "iso-8859-1"
+    name = charset[1] if charset else "iso-8859-1"
     try:
         return response.body.decode(name, "replace")
     except LookupError:
         raise NotEmulated(f"a page in {name}") from None
 
 
-def _response(response: http.Response, *, seven: bool) -> NetObject:
+def _response(response: http.Response) -> NetObject:
     text = _is_text(response.header("Content-Type"))
-    body = _decoded(response, seven=seven) if text else response.body.decode("iso-8859-1")
+    body = _decoded(response) if text else response.body.decode("iso-8859-1")
     top = f"{response.version} {response.status} {response.reason}\r\n"
     raw = top + "".join(f"{name}: {value}\r\n" for name, value in response.headers) + "\r\n" + body
     elements = {"Forms": "form", "Images": "img", "InputFields": "input", "Links": "a"}
@@ -163,16 +145,11 @@ def _response(response: http.Response, *, seven: bool) -> NetObject:
         "StatusDescription": response.reason,
         "Content": body if text else response.body,
         "RawContent": raw,
-        "Headers": _headers_of(response, seven=seven),
+        "Headers": _headers_of(response),
         "RawContentLength": len(response.body),
     }
     if not text:
         kind, names = "WebResponseObject", tuple(properties)
-    elif seven:
-        kind = "BasicHtmlWebResponseObject"
-        names = (*list(properties)[:5], "Images", "InputFields", "Links", "RawContentLength", "RelationLink")
-        properties |= {name: parsed[name] for name in ("Images", "InputFields", "Links")}
-        properties["RelationLink"] = HashTable()
     else:
         kind = "BasicHtmlWebResponseObject"
         names = (*list(properties)[:4], "Forms", "Headers", "Images", "InputFields", "Links", "ParsedHtml")
@@ -208,5 +185,5 @@ def _is_text(content_type: str) -> bool:
 
 
 def add_to(library: Library) -> None:
-    """Register them with their aliases; ``curl`` is Invoke-WebRequest in 5.1."""
+    """Register it with its aliases."""
     library.add("Invoke-WebRequest", _PARAMETERS, once(invoke_web_request), "iwr", "wget", "curl")

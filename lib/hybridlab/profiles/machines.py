@@ -35,7 +35,6 @@ class Machine:
 
     @property
     def os(self) -> OS:
-        """The machine's operating system."""
         return self.group.os
 
     @property

@@ -84,6 +84,4 @@ class Runtime(Containers, ContainerStreams, ContainerNews, Protocol):
 class WindowsHosts(Protocol):
     """What labd asks of the cluster: the machines around HostProcess containers, by their nodes' names."""
 
-    async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer:
-        """As ``runtime.applet.Host.ask``."""
-        ...
+    async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer: ...

@@ -93,7 +93,6 @@ class LazyReader(asyncio.StreamReader):
             self._watching = False
 
     async def read(self, n: int = -1) -> bytes:
-        """As StreamReader's."""
         self._watch()
         return await super().read(n)
 
@@ -103,7 +102,6 @@ class LazyReader(asyncio.StreamReader):
         return await super().readuntil(separator)
 
     async def readexactly(self, n: int) -> bytes:
-        """As StreamReader's."""
         self._watch()
         return await super().readexactly(n)
 

@@ -54,7 +54,6 @@ class HnsNetwork:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.spec.name
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hybridlab.dataplane.model import ServiceTable
@@ -67,6 +67,10 @@ class HostState:
     """Windows services that Calico runs as; none where it runs in pods alone."""
     kube_proxy_service: str = ""
     """Windows service that kube-proxy is; empty: it is none."""
+    network_services: Callable[[], Mapping[str, bool]] = dict
+    """Services that the network of pods needs, and whether each runs."""
+    network_tables: Mapping[str, Callable[[], list[dict[str, object]]]] = field(default_factory=dict)
+    """What cmdlets about the network of pods list, by their names in lower case."""
 
 
 class WindowsHost:
@@ -78,8 +82,8 @@ class WindowsHost:
 
     async def answer(self, question: str, arguments: Mapping[str, Any]) -> object:
         """JSON for ``networks``, ``endpoints``, ``policy-lists``, ``services``, ``processes``, ``updates``,
-        ``registry``, ``calico-version`` and ``files``; nothing for the acts ``remove-network`` (id),
-        ``restart-service`` (name) and ``stop-process`` (id).
+        ``registry``, ``calico-version``, ``files`` and cmdlets about pods' network; nothing for the acts
+        ``remove-network`` (id), ``restart-service`` (name) and ``stop-process`` (id).
 
         Raises HostRefused.
         """
@@ -95,6 +99,7 @@ class WindowsHost:
             "registry": self._registry,
             "calico-version": lambda: self._profile.calico.on("windows"),
             "files": lambda: dict(self._state.files()),
+            **self._state.network_tables,
         }
         if question in told:
             return told[question]()
@@ -148,6 +153,7 @@ class WindowsHost:
         services = dict.fromkeys(ALWAYS_RUNNING, RUNNING)
         up = RUNNING if self._state.felix_process() is not None else STOPPED
         services |= dict.fromkeys(self._state.calico_services, up)
+        services |= {name: RUNNING if runs else STOPPED for name, runs in self._state.network_services().items()}
         if name := self._state.kube_proxy_service:
             services[name] = RUNNING if self._state.kube_proxy_process() is not None else STOPPED
         return services

@@ -84,6 +84,8 @@ class CalicoLab:
         await self.calico.start()
         for node in self.calico.nodes:
             self.calico.felix_started(node)
+            for container in ("calico-node", "confd"):
+                self.calico.plane.ran(node, container, now=True)
         await self.until(lambda: all(felix.routing.routes for felix in self.calico.felixes.values()))
 
     async def until(self, test: Callable[[], Any]) -> None:

@@ -101,7 +101,7 @@ def test_interfaces_have_the_sizes(lab: RunningLab) -> None:
     on_the_host = lab.kubectl("exec", "host", "--", "ip", "addr").stdout
     assert "mtu 9000" in on_the_host
     assert "mtu 8950" in on_the_host
-    adapter = lab.kubectl("exec", "windows", "--", "powershell", "-Command", "Get-NetAdapter | Select MtuSize").stdout
+    adapter = lab.kubectl("exec", "windows", "--", "powershell", "-Command", "(Get-NetAdapter).MtuSize").stdout
     assert "1400" in adapter
 
 

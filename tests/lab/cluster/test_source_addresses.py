@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.xdist_group("source-addresses"),
 ]
 
-PROFILES = {"overlay": "default", "l2bridge": "l2bridge"}
+PROFILES = {"overlay": "default", "l2bridge": "bgp"}
 NODES = {"dsr": "windows-2022", "no dsr": "windows-2019"}
 """kube-proxy of one is told to use direct server return, that of the other nothing."""
 PLACES = {"windows-2022": "windows-2022", "windows-2019": "windows-2019", "linux": "linux-1", "on-host": "linux-2"}

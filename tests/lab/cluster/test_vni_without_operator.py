@@ -71,7 +71,7 @@ def test_the_environment_does_and_the_network_still_stays(lab: RunningLab) -> No
 def test_felix_is_a_service_there(lab: RunningLab) -> None:
     read = "Get-Service -Name CalicoFelix | Select-Object Name, Status | ConvertTo-Json -Compress"
     assert json.loads(powershell(lab, read)) == {"Name": "CalicoFelix", "Status": 4}
-    process = "Get-CimInstance Win32_Process -Filter \"name='calico-node.exe'\" | Select-Object ProcessId"
+    process = "(Get-CimInstance Win32_Process -Filter \"name='calico-node.exe'\").ProcessId"
     before = powershell(lab, process)
     assert powershell(lab, "Restart-Service -Name CalicoFelix") == ""
     assert powershell(lab, process) != before

@@ -14,6 +14,7 @@ from tests.lab.rbac.conftest import run_suite
 pytestmark = [
     pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH"),
     pytest.mark.xdist_group("windows-services"),
+    pytest.mark.whole_run,
 ]
 
 

@@ -16,6 +16,7 @@ import pytest
 from tests.golden import left_by_a_run
 
 ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.whole_run
 
 
 class Running:

@@ -89,3 +89,48 @@ def test_a_windows_host_has_an_endpoint_among_its_pods_which_is_their_gateway(la
     allowed = lab.calico.felixes["windows-2022"].acls[uid]
     from_host = next(entry for entry in allowed if entry.get("Id") == "allow-host-to-endpoint")
     assert f"{own}/32" in str(from_host["RemoteAddresses"])
+
+
+def blocks_routed(lab: CalicoLab, node: str) -> set[str]:
+    """The nodes whose blocks the kernel of a node has routes to."""
+    facts: Any = lab.run(lab.plane.facts(node))
+    blocks = {str(block.cidr): block.node for block in lab.calico.ipam.blocks()}
+    by_bird = {route["dst"] for route in facts["routes"] if route["protocol"] == BIRD and route["type"] != "blackhole"}
+    return {blocks[cidr] for cidr in by_bird}
+
+
+@pytest.mark.parametrize(
+    ("fault", "parameters", "lost"),
+    [
+        ("bgp-stopped", {"node": "linux-1"}, {"linux-1"}),
+        ("bgp-stopped", {"node": "windows-2022"}, {"windows-2022"}),
+        ("confd-silent", {"node": "windows-2022"}, {"windows-2022"}),
+        ("block-not-announced", {"node": "windows-2022"}, {"windows-2022"}),
+        ("next-hop-astray", {"node": "windows-2022"}, {"windows-2022"}),
+        ("bgp-peer-down", {"node": "linux-1", "to": "windows-2022"}, set()),
+    ],
+)
+def test_what_is_wrong_with_bgp_is_in_the_routes_of_others(
+    lab: CalicoLab, fault: str, parameters: dict[str, str], lost: set[str]
+) -> None:
+    before = blocks_routed(lab, "linux-2")
+    identity = lab.run(lab.injector.inject(fault, parameters))
+    assert before - blocks_routed(lab, "linux-2") == lost
+    assert lab.attempt("l1", "w1") != lab.addresses["l1"]
+    lab.run(lab.injector.heal(identity))
+    assert blocks_routed(lab, "linux-2") == before
+    assert lab.attempt("l1", "w1") == lab.addresses["l1"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "parameters"),
+    [("source-check-on", {"node": "linux-1"}), ("host-endpoint-missing", {"node": "windows-2022"})],
+)
+def test_a_fabric_that_checks_and_a_host_without_its_endpoint_stop_pods_packets(
+    lab: CalicoLab, fault: str, parameters: dict[str, str]
+) -> None:
+    identity = lab.run(lab.injector.inject(fault, parameters))
+    assert lab.attempt("l1", "w1") == "timed out"
+    assert lab.attempt("l1", "l1b") == lab.addresses["l1"], "within a node"
+    lab.run(lab.injector.heal(identity))
+    assert lab.attempt("l1", "w1") == lab.addresses["l1"]

@@ -125,9 +125,8 @@ def test_the_cluster_resolver_answers_every_tool(lab: Lab) -> None:
     assert (ran.code, ran.out) == (0, "192.168.1.9\r\n")
     ran = lab.exec(windows, "powershell", "[Net.Dns]::GetHostAddresses('nosuch')")
     assert (ran.code, ran.err.startswith('Exception calling "GetHostAddresses"')) == (1, True)
-    for image in (new, windows):
-        ran = lab.exec(image, "nslookup", "web.demo.svc.cluster.local")
-        assert "192.168.1.9" in ran.out
+    ran = lab.exec(new, "nslookup", "web.demo.svc.cluster.local")
+    assert "192.168.1.9" in ran.out
 
 
 def test_agnhost_speaks_its_exact_words(lab: Lab) -> None:
@@ -144,12 +143,11 @@ def test_agnhost_speaks_its_exact_words(lab: Lab) -> None:
     assert connect("192.168.1.62:80") == (1, "", "TIMEOUT\n")
     assert connect(f"{address}:8081", "--protocol=udp") == (0, "", "")
     assert connect(f"{address}:8082", "--protocol=udp") == (1, "", "REFUSED\n")
-    dialled = f"/dial?host={address}&port=8080&request=hostname&protocol=http&tries=2"
     node = ProbeSpec(kind="http", node="l1", address=address, port=8080, path="/healthz", timeout=2)
     assert lab.run(lab.runtime.probe(node)).ok
     shell = lab.start("agn-shell", "busybox:1.36", command=("sleep", "3600"))
-    ran = lab.exec(shell, "wget", "-q", "-O", "-", f"http://{address}:8080{dialled}")
-    assert ran.out == '{"responses":["agn-server","agn-server"]}'
+    ran = lab.exec(shell, "wget", "-q", "-O", "-", f"http://{address}:8080/hostname")
+    assert ran.out == "agn-server"
     ran = lab.exec(shell, "wget", "-q", "-O", "-", f"http://{address}:8080/clientip")
     assert ran.out.startswith(lab.address("agn-shell") + ":")
 

@@ -76,18 +76,35 @@ def test_a_rerun_leaves_its_report_where_a_run_does(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("options", "environment"),
+    ("options", "environment", "kept"),
     [
-        (["-p", "no:cacheprovider"], ""),
-        (["-pno:cacheprovider"], ""),
-        ([], "-p no:cacheprovider"),
-        ([], ""),
+        (["-p", "no:cacheprovider"], "", False),
+        (["-pno:cacheprovider"], "", False),
+        ([], "-p no:cacheprovider", False),
+        (["-p", "no:randomly"], "", True),
     ],
 )
 def test_a_run_may_be_told_to_keep_no_cache(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str], environment: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str], environment: str, kept: bool
 ) -> None:
     monkeypatch.setenv("PYTEST_ADDOPTS", environment)
+    monkeypatch.chdir(tmp_path)
+    called: list[str] = []
+
+    def run(command: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
+        called.extend(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert main(["run", *options]) == 0
+    assert any(word.startswith("cache_dir=") for word in called) == kept
+
+
+@pytest.mark.parametrize("options", [["-p", "no:cacheprovider"], []])
+def test_pytest_takes_what_a_run_hands_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str]
+) -> None:
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     monkeypatch.chdir(tmp_path)
     assert main(["run", *options, "--collect-only", "-q"]) == 0
 

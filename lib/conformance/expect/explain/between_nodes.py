@@ -29,6 +29,10 @@ class Blamed:
     """What is not as announced or configured: ``route of node a to block B of node b: no route``."""
     unread: str = ""
     """Why something of it is not known; empty: all was read."""
+    by: str = "overlay"
+    """What carries pods there, as the line of a message is called."""
+    see: str = "VXLAN-2, VXLAN-3 and VXLAN-9"
+    """The claims about it."""
 
     @property
     def shown(self) -> str:

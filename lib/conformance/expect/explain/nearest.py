@@ -95,11 +95,11 @@ def _lines(found: Blamed) -> dict[str, str]:
     """What a message says about the overlay; nothing where all that it needs is there."""
     if found.wrong:
         return {
-            "overlay": found.shown,
-            "do": "see VXLAN-2, VXLAN-3 and VXLAN-9; then restart calico-node on that node (on Windows that resets its "
-            "pods' connections)",
+            found.by: found.shown,
+            "do": f"see {found.see}; then restart calico-node on that node (on Windows that resets its pods' "
+            "connections)",
         }
-    return {"overlay": found.unread} if found.unread else {}
+    return {found.by: found.unread} if found.unread else {}
 
 
 def _by_own_address(asks: Asks, attempt: Attempt, target: Target) -> dict[str, list[Observation]]:

@@ -7,26 +7,14 @@ from typing import Any
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.http.ages import age
-from hybridlab.api.http.columns import COLUMNS, Column
+from hybridlab.api.http.columns import AGE, COLUMNS, CREATED, NAME, Column
 from hybridlab.api.resources import CRD_V1, V3, Resource
 
 _NAME_DESCRIPTION = "Name must be unique within a namespace."
 
 
-def _name(obj: Obj) -> str:
-    return str(obj["metadata"]["name"])
-
-
-def _age(obj: Obj) -> str:
-    return age(obj["metadata"].get("creationTimestamp"))
-
-
-def _created(obj: Obj) -> str:
-    return str(obj["metadata"].get("creationTimestamp", ""))
-
-
-_DEFAULT = (Column("Name", _name), Column("Age", _age))
-_DEFAULT_CREATED = (Column("Name", _name), Column("Created At", _created, type="date"))
+_DEFAULT = (NAME, AGE)
+_DEFAULT_CREATED = (NAME, CREATED)
 
 
 def columns_of(resource: Resource) -> Sequence[Column]:

@@ -8,7 +8,7 @@ Services show, and what the cluster's objects, CNI configurations and host files
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -21,6 +21,9 @@ from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import OS, PlaneSettings, Profile
 from hybridlab.windows.hns_networks import Hns, NetworkSpec
 from hybridlab.windows.kube_proxy import NetworkFlags
+
+Table = list[dict[str, object]]
+"""Rows by the names of their columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,14 +98,22 @@ class Plane(ABC):
         """
 
     @abstractmethod
-    def node_end(self, name: str, annotations: Mapping[str, str]) -> NodeEnd | None:
-        """Return how a node announces that its pods are reached; None while something is missing."""
+    def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
+        """Return how a node announces, by its object's metadata, that its pods are reached; None while it does not."""
 
     @abstractmethod
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
         """Return what is laid on a node whose Felix read these settings when it started."""
+
+    def ran(self, node: str, program: str, *, now: bool) -> None:
+        """Take note that a program of Calico's (container of its pod, or service of the host) began or ended."""
+        return
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` whenever what nodes lay may have to change for another reason than the API's objects."""
+        return
 
     def host_addresses(self, machine: Machine, windows: WindowsNode | None) -> tuple[str, ...]:
         """Return every address that the node's host has."""
@@ -125,6 +136,17 @@ class Plane(ABC):
     def hns_routes(self, routes: NodeRoutes, windows: WindowsNode) -> list[dict[str, Any]]:
         """Return the policies that lead to other nodes, as the pods' network shows them."""
         return []
+
+    def host_services(self, windows: WindowsNode) -> Mapping[str, bool]:
+        """Return the services of a Windows host that the network needs, and whether each runs."""
+        return {}
+
+    def host_tables(self, windows: WindowsNode, facts: RoutingFacts) -> Mapping[str, Callable[[], Table]]:
+        """Return what cmdlets about the network list on a Windows host, by their names in lower case.
+
+        A table raises ``windows.host.HostRefused`` where its cmdlet ends in an error.
+        """
+        return {}
 
     # -- Services
 

@@ -54,6 +54,10 @@ class RoutingFacts:
     ends: dict[str, NodeEnd] = field(default_factory=dict)
     blocks: dict[str, BlockFacts] = field(default_factory=dict)
     pools: dict[str, PoolFacts] = field(default_factory=dict)
+    peering: dict[str, Obj] = field(default_factory=dict)
+    """Spec of each BGPConfiguration, by its name."""
+    peers: dict[str, Obj] = field(default_factory=dict)
+    """Spec of each BGPPeer, by its name."""
 
     def elsewhere(self, node: str) -> Iterator[tuple[str, str]]:
         """(network, node) of everything that other nodes than this one have pods in, in the order of the blocks."""

@@ -65,7 +65,6 @@ class IPAM:
         return tuple(self._blocks.values())
 
     def block(self, cidr: ipaddress.IPv4Network) -> Block:
-        """The block of that network."""
         return self._blocks[cidr]
 
     def blocks_of(self, node: str) -> tuple[Block, ...]:

@@ -1,23 +1,26 @@
 """Calico without encapsulation: nodes announce their blocks by BGP, and pods' packets travel as they are.
 
-Windows pods are on an l2bridge network; their gateway is the host's own endpoint there.  Sessions are not modelled: a
-block counts as announced once its node has announced itself, whether or not confd and RemoteAccess run.
+Windows pods are on an l2bridge network; their gateway is the host's own endpoint there.  Who learns which block follows
+from the sessions of ``bgp``; a host's cmdlets list what ``remote_access`` makes of them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any, ClassVar
+import ipaddress
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hybridlab.dataplane.model import DirectRoute, HostEndpoint, NodeRoutes, PodPort
 from hybridlab.networks.contract.addresses import AddressSource
-from hybridlab.networks.contract.plane import Declared, NodeProgram, Plane
+from hybridlab.networks.contract.plane import Declared, NodeProgram, Plane, Table
 from hybridlab.networks.contract.routing import IPV4_ADDRESS, NodeEnd, RoutingFacts
 from hybridlab.networks.contract.windows_node import WindowsNode
-from hybridlab.networks.l2bridge.settings import L2BridgeSettings
-from hybridlab.profiles.machines import Machine
-from hybridlab.profiles.model import OS
+from hybridlab.networks.l2bridge.bgp import CONFD_SERVICE, Bgp, end_of
+from hybridlab.networks.l2bridge.remote_access import RemoteAccess
+from hybridlab.networks.l2bridge.settings import L2BridgeSettings, broken
+from hybridlab.profiles.machines import Machine, machines
+from hybridlab.profiles.model import OS, Profile
 from hybridlab.windows.dsr import uses_dsr
 from hybridlab.windows.hns_networks import (
     EXTERNAL_GATEWAY,
@@ -30,6 +33,9 @@ from hybridlab.windows.hns_networks import (
 )
 from hybridlab.windows.kube_proxy import NetworkFlags
 from hybridlab.windows.reserved import gateway, source_vip
+
+if TYPE_CHECKING:
+    from hybridlab.faults.model import FaultType
 
 BIRD = 12
 """Who laid a route, as ``ip route`` shows it."""
@@ -44,9 +50,17 @@ class L2Bridge(Plane):
     settings_type = L2BridgeSettings
     device: ClassVar[str] = "eth0"
 
+    def __init__(self, profile: Profile) -> None:
+        super().__init__(profile)
+        version = profile.calico.on("windows")
+        self.bgp = Bgp({machine.name: machine.os for machine in machines(profile)}, configures=not broken(version))
+        self._underlay = ipaddress.IPv4Network(profile.network.node_cidr)
+
     @classmethod
-    def fault_types(cls) -> tuple[Any, ...]:
-        return ()
+    def fault_types(cls) -> tuple[FaultType, ...]:
+        from hybridlab.networks.l2bridge.faults import TYPES  # only a lab that runs needs them
+
+        return tuple(TYPES)
 
     # -- pods
 
@@ -67,29 +81,40 @@ class L2Bridge(Plane):
             addresses.own_network(machine.name)
         return {}
 
-    def node_end(self, name: str, annotations: Mapping[str, str]) -> NodeEnd | None:
-        address = annotations.get(IPV4_ADDRESS, "").partition("/")[0]
-        return NodeEnd(address=address) if address else None
+    def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
+        address = (metadata.get("annotations") or {}).get(IPV4_ADDRESS, "").partition("/")[0]
+        return end_of(address, metadata) if address else None
 
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
-        """BIRD, on Windows RemoteAccess: other nodes' blocks by the nodes' own addresses, on the underlay."""
-        ends, direct, unknown = facts.ends, [], []
-        for cidr, owner in facts.elsewhere(node) if node in ends else ():
-            if owner in ends:
-                direct.append(DirectRoute(cidr=cidr, via=ends[owner].address, protocol=BIRD))
-            else:
-                unknown.append(cidr)
+        """BIRD, on Windows RemoteAccess: blocks that were learned, by the addresses of the nodes that have them.
+
+        What has its next hop elsewhere than on the underlay is learned, and not laid.
+        """
+        direct = [
+            DirectRoute(cidr=cidr, via=facts.ends[owner].address, protocol=BIRD)
+            for cidr, owner in facts.elsewhere(node)
+            if owner in facts.ends and self.bgp.learns(node, owner, facts) and self._on_link(owner, facts)
+        ]
         routes = NodeRoutes(
             own_blocks=facts.own_blocks(node),
             own_protocol=BIRD,
             direct=tuple(direct),
-            host_endpoint=_host_endpoint(windows),
+            host_endpoint=None if any(node in nodes for nodes in self.bgp.wrong("bare")) else _host_endpoint(windows),
             pools=facts.pool_cidrs(),
             nat_outgoing=facts.nat_outgoing,
         )
-        return NodeProgram(tunnel=None, routes=routes, unknown=unknown)
+        return NodeProgram(tunnel=None, routes=routes)
+
+    def _on_link(self, owner: str, facts: RoutingFacts) -> bool:
+        return ipaddress.IPv4Address(self.bgp.next_hop(owner, facts)) in self._underlay
+
+    def ran(self, node: str, program: str, *, now: bool) -> None:
+        self.bgp.ran(node, program, now=now)
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        self.bgp.on_change(listener)
 
     def host_addresses(self, machine: Machine, windows: WindowsNode | None) -> tuple[str, ...]:
         """The host endpoint's is one of them, so that policies let it in (felix/dataplane/windows/endpoint_mgr.go)."""
@@ -114,6 +139,14 @@ class L2Bridge(Plane):
 
     def plugged_network(self, windows: WindowsNode, block: str) -> NetworkSpec:
         return self.started_network(windows, block)
+
+    def host_services(self, windows: WindowsNode) -> Mapping[str, bool]:
+        node = windows.machine.name
+        named = {CONFD_SERVICE: "confd"} if self.profile.calico.install == "services" else {}
+        return {shown: self.bgp.runs(node, name) for shown, name in (named | {"RemoteAccess": "RemoteAccess"}).items()}
+
+    def host_tables(self, windows: WindowsNode, facts: RoutingFacts) -> Mapping[str, Callable[[], Table]]:
+        return RemoteAccess(self.bgp, windows.machine, facts).tables()
 
     # -- Services
 

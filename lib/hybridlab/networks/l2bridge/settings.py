@@ -8,8 +8,8 @@ from typing import Literal
 
 from hybridlab.profiles.model import PlaneSettings, Profile
 
-BROKEN = (((3, 30, 3), (3, 30, 8)), ((3, 31, 0), (3, 31, 5)))
-"""Releases, from the first to before the second, whose confd configures no BGP on Windows (calico#11714, #12063)."""
+BROKEN = (((3, 30, 3), (3, 30, 8)), ((3, 31, 0), (3, 31, 5)), ((3, 32, 0), (3, 32, 2)))
+"""Releases, from the first to before the second, whose confd configures no BGP on Windows (calico#11714, #13139)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,10 +17,18 @@ class L2BridgeSettings(PlaneSettings):
     """Calico's BGP without encapsulation, over one subnet."""
 
     kind: Literal["l2bridge"] = "l2bridge"
+    as_shipped: bool = False
+    """Releases that configure no BGP on Windows are taken as they were shipped; otherwise they are refused."""
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:
-        found = re.match(r"v(\d+)\.(\d+)\.(\d+)", profile.calico.version)
-        version = tuple(map(int, found.groups())) if found else ()
-        if any(first <= version < end for first, end in BROKEN):
-            return "", f"is l2bridge: Calico {profile.calico.version} configures no BGP on Windows, take v3.31.7"
+        version = profile.calico.on("windows")
+        if broken(version) and not self.as_shipped:
+            return "", f"is l2bridge: Calico {version} configures no BGP on Windows, take v3.31.7, or set as_shipped"
         return None
+
+
+def broken(version: str) -> bool:
+    """Whether confd of this release configures no BGP on Windows."""
+    found = re.match(r"v(\d+)\.(\d+)\.(\d+)", version)
+    numbers = tuple(map(int, found.groups())) if found else ()
+    return any(first <= numbers < end for first, end in BROKEN)

@@ -95,8 +95,8 @@ class Vxlan(Plane):
         secondary = {"node": machine.name, "type": "vxlanTunnelAddress"}
         return {IPV4_TUNNEL: addresses.assign(machine.name, handle, secondary)}
 
-    def node_end(self, name: str, annotations: Mapping[str, str]) -> NodeEnd | None:
-        return vtep(name, annotations)
+    def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
+        return vtep(name, metadata.get("annotations") or {})
 
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import json
 import os
 import re
 import socket
@@ -203,66 +202,9 @@ class _NetExec:
                 return http.Reply(200 if self.udp_ready else 412, b"", text)
             case "/header":
                 return http.Reply(200, request.headers.get(query.get("key", "").lower(), "").encode(), text)
-            case "/dial":
-                return await self.dial(query)
-            case "/shell" | "/upload" | "/exit" | "/shutdown" | "/redirect":
+            case "/dial" | "/shell" | "/upload" | "/exit" | "/shutdown" | "/redirect":
                 return http.Reply(501, f"not emulated: netexec {request.path}\n".encode(), text)
         return http.Reply(404, b"404 page not found\n", text)
-
-    async def dial(self, query: dict[str, str]) -> http.Reply:
-        for name in ("host", "port", "request"):
-            if name not in query and not (name == "request" and "dialCommand" in query):
-                return http.Reply(400, f"missing {name}".encode())
-        protocol = query.get("protocol", "")
-        if protocol not in ("http", "udp"):
-            return http.Reply(400, f"unsupported protocol. {protocol}".encode())
-        wanted = query.get("request") or query.get("dialCommand", "")
-        answers: dict[str, list[str]] = {}
-        for _ in range(int(query.get("tries", "1"))):
-            run = self._dial_http if protocol == "http" else self._dial_udp
-            try:
-                answers.setdefault("responses", []).append(await run(query["host"], int(query["port"]), wanted))
-            except _DialFailed as failed:
-                answers.setdefault("errors", []).append(str(failed))
-        body = json.dumps(dict(sorted(answers.items())), separators=(",", ":"))
-        return http.Reply(200, body.encode(), "text/plain; charset=utf-8")
-
-    async def _address(self, host: str) -> str:
-        try:
-            return (await self.process.net.resolve(host))[0]
-        except (dns.NameNotFound, dns.ResolverSilent) as error:
-            raise _DialFailed(f"dial: {_lookup_error(self.process, host, error)}") from None
-
-    async def _dial_http(self, host: str, port: int, wanted: str) -> str:
-        url = http.Url(host, port, "/" + wanted.lstrip("/"))
-        shown = f'Get "http://{host}:{port}{url.target}"'
-        address = await self._address(host)
-        try:
-            async with asyncio.timeout(30):
-                answer = await heard_late(http.request(self.process.net, url, address), self.process.settings)
-        except TimeoutError:
-            raise _DialFailed(f"{shown}: dial tcp {address}:{port}: i/o timeout") from None
-        except http.BadAnswer:
-            raise _DialFailed(f"{shown}: EOF") from None
-        except OSError as error:
-            raise _DialFailed(f"{shown}: {_dial_error(self.process, f'{address}:{port}', error)}") from None
-        return answer.body.decode(errors="replace").strip()
-
-    async def _dial_udp(self, host: str, port: int, wanted: str) -> str:
-        address = await self._address(host)
-        loop = asyncio.get_running_loop()
-        with self.process.net.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.connect((address, port))
-            where = "read udp {}:{}".format(*sock.getsockname()) + f"->{address}:{port}"
-            try:
-                await loop.sock_sendall(sock, wanted.encode())
-                async with asyncio.timeout(5):
-                    return (await loop.sock_recv(sock, 2048)).decode(errors="replace").strip()
-            except TimeoutError:
-                why = "i/o timeout"
-            except OSError as error:
-                why = _RESET if _is_windows(self.process) else f"recvfrom: {os.strerror(error.errno or 0).lower()}"
-        raise _DialFailed(f"reading from udp connection failed. err:'{where}: {why}'")
 
     async def udp(self, sock: socket.socket) -> None:
         """Answer datagrams one by one until cancelled."""
@@ -284,10 +226,6 @@ class _NetExec:
             case "echo":
                 return rest
         return f"Unknown UDP command: {text}" if text else ""
-
-
-class _DialFailed(Exception):
-    """The text that goes into ``errors``."""
 
 
 async def _netexec(process: Process) -> int:

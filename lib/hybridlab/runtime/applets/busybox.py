@@ -1,4 +1,4 @@
-"""The small busybox commands that need the pod's network or identity: ping, ip, ifconfig, hostname, and pause."""
+"""The small busybox commands that need the pod's network or identity: ping, ip, hostname, and pause."""
 
 from __future__ import annotations
 
@@ -104,28 +104,6 @@ async def ip(process: Process) -> int:
         lines.append("       valid_lft forever preferred_lft forever")
     if rest and not lines:
         await err(process, f"ip: can't find device '{rest[0]}'")
-        return 1
-    await out(process, *lines)
-    return 0
-
-
-async def ifconfig(process: Process) -> int:
-    """``ifconfig [NAME]``, without the packet counters."""
-    if len(process.argv) > 2:
-        return await not_emulated(process, " ".join(process.argv))
-    lines = []
-    for _, name, address, mask, mtu, mac in interfaces(process.net):
-        if len(process.argv) == 2 and process.argv[1] != name:
-            continue
-        head = "Link encap:Local Loopback  " if name == "lo" else f"Link encap:Ethernet  HWaddr {mac.upper()}  "
-        lines += [
-            f"{name:<10}{head}",
-            f"{'':10}inet addr:{address}  Mask:{mask}",
-            f"{'':10}UP RUNNING  MTU:{mtu}  Metric:1",
-            "",
-        ]
-    if not lines:
-        await err(process, f"ifconfig: {process.argv[-1]}: error fetching interface information: Device not found")
         return 1
     await out(process, *lines)
     return 0

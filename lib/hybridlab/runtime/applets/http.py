@@ -80,16 +80,8 @@ async def connect(net: Net, address: str, port: int) -> tuple[asyncio.StreamRead
         raise
 
 
-async def request(
-    net: Net,
-    url: Url,
-    address: str,
-    *,
-    method: str = "GET",
-    headers: Mapping[str, str] | None = None,
-    body: bytes = b"",
-) -> Response:
-    """One request to ``address`` on a connection of its own; it never times out by itself.
+async def request(net: Net, url: Url, address: str, *, headers: Mapping[str, str] | None = None) -> Response:
+    """One GET to ``address`` on a connection of its own; it never times out by itself.
 
     Raises :class:`ConnectFailed`, OSError once connected, and :class:`BadAnswer`.
     """
@@ -97,26 +89,11 @@ async def request(
         reader, writer = await connect(net, address, url.port)
     except OSError as error:
         raise ConnectFailed(error.errno, os.strerror(error.errno or 0)) from error
-    return await exchange((reader, writer), url, method=method, headers=headers, body=body)
-
-
-async def exchange(
-    connection: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-    url: Url,
-    *,
-    method: str = "GET",
-    headers: Mapping[str, str] | None = None,
-    body: bytes = b"",
-) -> Response:
-    """One request on an open connection, which is closed after it.  Raises OSError and :class:`BadAnswer`."""
-    reader, writer = connection
+    lines = [f"GET {url.target} HTTP/1.1", f"Host: {url.authority}"]
+    lines += [f"{key}: {value}" for key, value in (headers or {}).items()]
     try:
-        lines = [f"{method} {url.target} HTTP/1.1", f"Host: {url.authority}"]
-        lines += [f"{key}: {value}" for key, value in (headers or {}).items()]
-        if body:
-            lines.append(f"Content-Length: {len(body)}")
-        writer.write("\r\n".join([*lines, "", ""]).encode() + body)
-        return await _read_response(reader, method)
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        return await _read_response(reader)
     finally:
         abort(writer)
 
@@ -127,7 +104,7 @@ def abort(writer: asyncio.StreamWriter) -> None:
         writer.close()
 
 
-async def _read_response(reader: asyncio.StreamReader, method: str) -> Response:
+async def _read_response(reader: asyncio.StreamReader) -> Response:
     line = await _line(reader)
     if not line:
         raise BadAnswer("the connection was closed without an answer")
@@ -138,7 +115,7 @@ async def _read_response(reader: asyncio.StreamReader, method: str) -> Response:
     headers = await _headers(reader)
     named = {key.lower(): value for key, value in headers}
     body = b""
-    if method != "HEAD" and int(status) not in (204, 304):
+    if int(status) not in (204, 304):
         if "chunked" in named.get("transfer-encoding", "").lower():
             body = await _chunks(reader)
         elif "content-length" in named:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybridlab.runtime.applet import Applet
-from hybridlab.runtime.applets import agnhost, busybox, coredns, curl, nc, nginx, nslookup, porter, wget, windows_tools
+from hybridlab.runtime.applets import agnhost, busybox, coredns, nc, nginx, nslookup, porter, wget, windows_tools
 from hybridlab.runtime.applets.coredns import ServeNames
 
 LINUX: Mapping[str, Applet] = {
@@ -14,13 +14,11 @@ LINUX: Mapping[str, Applet] = {
     "nslookup": nslookup.nslookup,
     "ping": busybox.ping,
     "ip": busybox.ip,
-    "ifconfig": busybox.ifconfig,
     "hostname": busybox.hostname,
     "sleep": busybox.sleep,
     "echo": busybox.echo,
     "true": busybox.true,
     "false": busybox.false,
-    "curl": curl.curl,
     "nginx": nginx.nginx,
     "pause": busybox.idle,
     "idle": busybox.elsewhere,
@@ -31,9 +29,6 @@ WINDOWS: Mapping[str, Applet] = {
     "ping": windows_tools.ping,
     "ipconfig": windows_tools.ipconfig,
     "hostname": windows_tools.hostname,
-    "nslookup": windows_tools.nslookup,
-    "whoami": windows_tools.whoami,
-    "curl": curl.curl,
     "porter": porter.porter,
     "agnhost": agnhost.agnhost,
     "pause": busybox.idle,
@@ -51,7 +46,7 @@ def linux(resolver: ServeNames | None = None) -> dict[str, Applet]:
 
 
 def windows(more: Mapping[str, Applet] | None = None) -> dict[str, Applet]:
-    """Windows applets with ``more`` (powershell, pwsh); cmd can start all of them."""
+    """Windows applets with ``more`` (powershell, calico-node); cmd can start all of them."""
     applets = {**WINDOWS, **(more or {})}
     applets["cmd"] = windows_tools.cmd(applets)
     return applets

@@ -1,22 +1,20 @@
-"""busybox ``wget`` for plain http, as ``make defconfig`` builds it (``-T`` exists; ``--spider``, ``-S`` too)."""
+"""busybox ``wget`` for plain http, as ``make defconfig`` builds it (``-T`` exists)."""
 
 from __future__ import annotations
 
 import asyncio
 import getopt
 import os
-from urllib.parse import urljoin
 
 from hybridlab.runtime.applet import Process
 from hybridlab.runtime.applets import dns, http
 from hybridlab.runtime.applets.console import err, not_emulated
 
 _DEFAULT_TIMEOUT = 900.0
-_MAX_REDIRECTS = 20
-_LONG = ["quiet", "output-document=", "timeout=", "tries=", "header=", "user-agent=", "spider", "server-response",
-         "post-data=", "no-check-certificate", "directory-prefix=", "proxy=", "continue"]  # fmt: skip
+_LONG = ["quiet", "output-document=", "timeout=", "tries=", "header=", "user-agent=", "no-check-certificate",
+         "directory-prefix=", "proxy=", "continue"]  # fmt: skip
 _SHORT_OF = {"--quiet": "-q", "--output-document": "-O", "--timeout": "-T", "--tries": "-t", "--user-agent": "-U",
-             "--server-response": "-S", "--directory-prefix": "-P"}  # fmt: skip
+             "--directory-prefix": "-P"}  # fmt: skip
 
 
 class _Failed(Exception):
@@ -26,14 +24,14 @@ class _Failed(Exception):
 async def wget(process: Process) -> int:
     """Run one wget."""
     try:
-        flags, words = getopt.gnu_getopt(list(process.argv[1:]), "qO:T:t:SU:P:cY:", _LONG)
+        flags, words = getopt.gnu_getopt(list(process.argv[1:]), "qO:T:t:U:P:cY:", _LONG)
         given = {_SHORT_OF.get(flag, flag): value for flag, value in flags}
         timeout = float(given.get("-T", _DEFAULT_TIMEOUT)) or None
     except (getopt.GetoptError, ValueError) as error:
-        await err(process, f"wget: {error}", "Usage: wget [-cqS] [--spider] [-O FILE] [-T SEC] URL...")
+        await err(process, f"wget: {error}", "Usage: wget [-cq] [-O FILE] [-T SEC] URL...")
         return 1
     if not words:
-        await err(process, "Usage: wget [-cqS] [--spider] [-O FILE] [-T SEC] URL...")
+        await err(process, "Usage: wget [-cq] [-O FILE] [-T SEC] URL...")
         return 1
     headers = {"User-Agent": given.get("-U", "Wget"), "Connection": "close"}
     for flag, value in flags:
@@ -59,23 +57,11 @@ async def _download(
         url = http.Url.parse(text)
     except ValueError:
         raise _Failed(f"not an http or ftp url: {text}") from None
-    for _ in range(_MAX_REDIRECTS):
-        response = await _request(process, url, given, headers, limit)
-        if "-S" in given:
-            shown = [f"{response.version} {response.status} {response.reason}"]
-            await err(process, *(f"  {line}" for line in shown + [f"{k}: {v}" for k, v in response.headers]))
-        location = response.header("Location")
-        if response.status not in (301, 302, 303, 307, 308) or not location:
-            break
-        url = http.Url.parse(urljoin(f"http://{url.authority}{url.target}", location))
-    else:
-        raise _Failed("too many redirections")
+    response = await _request(process, url, given, headers, limit)
+    if response.status in (301, 302, 303, 307, 308) and response.header("Location"):
+        raise _Failed("not emulated: following a redirect")
     if not 200 <= response.status < 300:
         raise _Failed(f"server returned error: {response.version} {response.status} {response.reason}".rstrip())
-    if "--spider" in given:
-        if not quiet:
-            await err(process, "remote file exists")
-        return
     name = given.get("-O") or url.target.partition("?")[0].rsplit("/", 1)[-1] or "index.html"
     if name == "-":
         if not quiet:
@@ -100,15 +86,9 @@ async def _request(
         raise _Failed(f"bad address '{url.host}'") from None
     if "-q" not in given:
         await err(process, f"Connecting to {url.host} ({address}:{url.port})")
-    post = given.get("--post-data")
-    method = "POST" if post is not None else "HEAD" if "--spider" in given else "GET"
-    if post is not None:
-        headers = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
     try:
         async with asyncio.timeout(limit):
-            return await http.request(
-                process.net, url, address, method=method, headers=headers, body=(post or "").encode()
-            )
+            return await http.request(process.net, url, address, headers=headers)
     except http.ConnectFailed as error:
         raise _Failed(f"can't connect to remote host ({address}): {os.strerror(error.errno or 0)}") from None
     except TimeoutError:

@@ -1,8 +1,8 @@
-"""Windows' console tools: ping, ipconfig, hostname, nslookup, whoami, and as much of cmd as starts them.
+"""Windows' console tools: ping, ipconfig, hostname, and as much of cmd as starts them.
 
 Texts are those of the English Windows Server.  ``ping`` exits 0 when a reply came back, "Destination host unreachable"
-included, as Windows' own does.  cmd runs one command with ``/c``, sequences with ``&``, ``&&``, ``||``, its builtins
-echo, type, ver, set and exit, and redirection to NUL; anything else is not emulated.
+included, as Windows' own does.  cmd runs one command with ``/c``, with redirection to NUL; anything else is not
+emulated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from hybridlab.runtime.applet import Applet, Process
 from hybridlab.runtime.applets import dns, icmp
 from hybridlab.runtime.applets.busybox import interfaces
 from hybridlab.runtime.applets.console import not_emulated
-from hybridlab.runtime.applets.nslookup import reverse_name
 from hybridlab.runtime.streams import NullOutput
 
 _STDERR = r"\s*2>\s*(?:nul|&1)"
@@ -33,16 +32,6 @@ async def hostname(process: Process) -> int:
     if len(process.argv) > 1:
         return await not_emulated(process, " ".join(process.argv))
     await crlf(process, process.net.hostname)
-    return 0
-
-
-async def whoami(process: Process) -> int:
-    """The default user of the servercore images; a HostProcess container's own is not known here."""
-    if len(process.argv) > 1:
-        return await not_emulated(process, " ".join(process.argv))
-    if process.host is not None:
-        return await not_emulated(process, "whoami in a HostProcess container")
-    await crlf(process, "user manager\\containeradministrator")
     return 0
 
 
@@ -132,35 +121,6 @@ async def _pings(process: Process, address: str, count: int, wait: float, size: 
     return 0 if received else 1
 
 
-async def nslookup(process: Process) -> int:
-    """``nslookup NAME [SERVER]``; exits 0 even if it finds nothing, as Windows' own does."""
-    words = process.argv[1:]
-    if not words or len(words) > 2 or words[0].startswith("-"):
-        return await not_emulated(process, " ".join(process.argv))
-    name, server = words[0], words[1] if len(words) == 2 else (process.net.nameservers or ("",))[0]
-    if not dns.is_address(server):
-        return await not_emulated(process, f"nslookup with server {server!r}")
-    try:
-        pointer = await dns.query(process.net, reverse_name(server), "PTR", server=server, limit=2)
-        known = pointer.addresses[0] if pointer.addresses else "UnKnown"
-    except (dns.ResolverSilent, OSError):
-        await process.stderr.write(b"DNS request timed out.\r\n    timeout was 2 seconds.\r\n")
-        known = "UnKnown"
-    await crlf(process, f"Server:  {known}", f"Address:  {server}", "")
-    for full in dns.candidates(name, tuple(process.net.searches)):
-        try:
-            answer = await dns.query(process.net, full, server=server, limit=4)
-        except (dns.ResolverSilent, OSError):
-            await process.stderr.write(f"*** Request to {known} timed-out\r\n".encode())
-            return 0
-        if answer.addresses:
-            label = "Address" if len(answer.addresses) == 1 else "Addresses"
-            await crlf(process, f"Name:    {answer.name}", f"{label}:  " + "\r\n\t  ".join(answer.addresses), "")
-            return 0
-    await process.stderr.write(f"*** {known} can't find {name}: Non-existent domain\r\n".encode())
-    return 0
-
-
 def cmd(others: Mapping[str, Applet]) -> Applet:
     """``cmd``, which starts the applets in ``others`` (names without ``.exe``)."""
 
@@ -178,61 +138,22 @@ def cmd(others: Mapping[str, Applet]) -> Applet:
             return await not_emulated(process, "interactive cmd")
         if words[0].lower() not in ("/c", "/k") or words[0].lower() == "/k":
             return await not_emulated(process, f"cmd {words[0]}")
-        return await _line(process, " ".join(words[1:]), others)
+        return await _command(process, " ".join(words[1:]).strip(), others)
 
     return run
 
 
-async def _line(process: Process, line: str, others: Mapping[str, Applet]) -> int:
-    status = 0
-    operator = "&"
-    for part in re.split(r"(&&|\|\||(?<!>)&)", line):
-        if part in ("&&", "||", "&"):
-            operator = part
-        elif operator == "&" or (operator == "&&") == (status == 0):
-            status = await _command(process, part.strip(), others)
-    return status
-
-
-async def _command(process: Process, text: str, others: Mapping[str, Applet]) -> int:  # noqa: PLR0911 - one per builtin
+async def _command(process: Process, text: str, others: Mapping[str, Applet]) -> int:
     if re.search(_STDERR, text, re.IGNORECASE):
         process = replace(process, stderr=process.stdout if "&1" in text else NullOutput())
         text = re.sub(_STDERR, "", text, flags=re.IGNORECASE)
     if re.search(_STDOUT, text, re.IGNORECASE):
         process = replace(process, stdout=NullOutput())
         text = re.sub(_STDOUT, "", text, flags=re.IGNORECASE)
-    if any(mark in text for mark in "|<>^"):
-        return await not_emulated(process, f"cmd /c {text}")
-    words = [a or b for a, b in re.findall(r'"([^"]*)"|(\S+)', text)]
+    words = [quoted or bare for quoted, bare in re.findall(r'"([^"]*)"|(\S+)', text)]
     if not words:
         return 0
     name = words[0].lower().replace("/", "\\").rsplit("\\", 1)[-1].removesuffix(".exe")
-    expanded = re.sub(r"%(\w+)%", lambda m: _variable(process, m[1]) or m[0], text)
-    match name:
-        case "echo":
-            await crlf(process, expanded[4:].strip() or "ECHO is on.")
-            return 0
-        case "exit":
-            return int(next((word for word in words[1:] if word.isdigit()), "0"))
-        case "ver":
-            version = process.settings.get("windows_version", "10.0.20348.1")
-            await crlf(process, "", f"Microsoft Windows [Version {version}]")
-            return 0
-        case "set" if len(words) == 1:
-            await crlf(process, *(f"{key}={value}" for key, value in process.env.items()))
-            return 0
-        case "type" if len(words) == 2:
-            try:
-                await process.stdout.write(process.files.read(words[1]))
-            except OSError:
-                await process.stderr.write(b"The system cannot find the file specified.\r\n")
-                return 1
-            return 0
-    if name in others:
-        words = [re.sub(r"%(\w+)%", lambda m: _variable(process, m[1]) or m[0], word) for word in words]
-        return await others[name](replace(process, argv=tuple(words)))
-    return await not_emulated(process, f"cmd /c {words[0]}")
-
-
-def _variable(process: Process, name: str) -> str | None:
-    return next((value for key, value in process.env.items() if key.lower() == name.lower()), None)
+    if name not in others or any(mark in text for mark in "|<>^&%"):
+        return await not_emulated(process, f"cmd /c {text}")
+    return await others[name](replace(process, argv=tuple(words)))

@@ -88,7 +88,7 @@ def test_pods_that_do_not_become_ready_in_time_are_named_with_all_states_seen(ku
     ]
     serve(api, fakes, stuck)
     with pytest.raises(
-        EnvironmentBroken, match=r"(?s)0 of 1 pods .*Unschedulable: 0/6 nodes are available.*seen    \+0\.0 s"
+        EnvironmentBroken, match=r"(?s)0 of 1 pods .*Unschedulable: 0/6 nodes are available.*seen    \+0\.\d s"
     ):
         Waits(kube).pods_ready("n", "app=x", 1, within=0.1)
 

@@ -22,7 +22,8 @@ class StandIn:
     def __init__(self, configuration: str) -> None:
         profile = load("default", [])
         machine = next(item for item in machines(profile) if item.name == NODE)
-        self.windows = plane_of(profile).windows_node(machine, "10-calico.conflist")
+        self.plane = plane_of(profile)
+        self.windows = self.plane.windows_node(machine, "10-calico.conflist")
         self.configuration = configuration
         self.kubelets = {NODE: self}
         self.lines: list[str] = []

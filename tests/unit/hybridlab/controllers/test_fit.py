@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from hybridlab.controllers.fit import Cluster, NodeState, PodNeeds, explain
 from hybridlab.controllers.nodes import node_object
 from hybridlab.profiles.load import load
@@ -91,24 +93,12 @@ def test_a_host_port_is_given_once_per_node() -> None:
     assert places(cluster, container=port) == {"linux-2", "linux-3"}
 
 
-def test_anti_affinity_keeps_equals_apart_in_both_directions() -> None:
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
+def test_affinity_between_pods_is_refused_by_name(kind: str) -> None:
     cluster = default_cluster()
     term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
-    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    occupy(cluster, "linux-1", "a", labels={"app": "x"}, affinity=apart)
-    occupy(cluster, "linux-2", "b", labels={"app": "x"})
-    assert places(cluster, labels={"app": "x"}) == {"linux-2", "linux-3"}
-    assert places(cluster, labels={"app": "x"}, affinity=apart) == {"linux-3"}
-
-
-def test_affinity_follows_its_group_and_the_first_of_a_group_goes_anywhere() -> None:
-    cluster = default_cluster()
-    term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
-    together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    assert len(places(cluster, labels={"app": "x"}, affinity=together)) == 3
-    assert places(cluster, labels={"app": "y"}, affinity=together) == set()
-    occupy(cluster, "linux-3", "a", labels={"app": "x"})
-    assert places(cluster, labels={"app": "y"}, affinity=together) == {"linux-3"}
+    asked = {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    assert places(cluster, labels={"app": "x"}, affinity=asked) == set()
 
 
 def test_a_removed_pod_frees_what_it_had() -> None:

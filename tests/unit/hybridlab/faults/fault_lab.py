@@ -49,8 +49,8 @@ class Lab:
 
 
 @contextlib.asynccontextmanager
-async def lab() -> AsyncIterator[Lab]:
-    async with calico_harness() as calico:
+async def lab(profile: str = "default") -> AsyncIterator[Lab]:
+    async with calico_harness(profile=profile) as calico:
         service = {
             "metadata": {"name": "web", "namespace": "demo"},
             "spec": {

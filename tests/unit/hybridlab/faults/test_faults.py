@@ -166,16 +166,39 @@ SAMPLES = {
 }
 
 
+WITHOUT_AN_OVERLAY = {
+    "bgp-stopped": {"node": "linux-1"},
+    "bgp-peer-down": {"node": "linux-1", "to": "windows-2022"},
+    "confd-silent": {"node": "windows-2022"},
+    "block-not-announced": {"node": "windows-2022"},
+    "next-hop-astray": {"node": "linux-1"},
+    "announces-more": {"node": "windows-2022"},
+    "source-check-on": {},
+    "host-endpoint-missing": {},
+}
+"""Samples of faults that there are on the profile bgp alone."""
+
+
 def test_every_fault_has_a_sample() -> None:
-    assert set(fault_types()) == NAMES
+    assert set(fault_types()) == NAMES | set(WITHOUT_AN_OVERLAY)
     assert set(SAMPLES) == NAMES
 
 
-@pytest.mark.parametrize("name", sorted(NAMES))
-def test_each_is_in_effect_after_its_injection_and_not_after_its_healing(name: Any) -> None:
+@pytest.mark.parametrize("name", sorted(WITHOUT_AN_OVERLAY))
+def test_a_fault_of_bgp_is_refused_where_nobody_speaks_it(name: str) -> None:
     async def run() -> None:
         async with lab() as made:
-            identity = await made.injector.inject(name, SAMPLES[name])
+            with pytest.raises(BadFault, match="the lab's nodes do not speak BGP"):
+                await made.injector.inject(name, WITHOUT_AN_OVERLAY[name])
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", sorted(NAMES | set(WITHOUT_AN_OVERLAY)))
+def test_each_is_in_effect_after_its_injection_and_not_after_its_healing(name: Any) -> None:
+    async def run() -> None:
+        async with lab("bgp" if name in WITHOUT_AN_OVERLAY else "default") as made:
+            identity = await made.injector.inject(name, (SAMPLES | WITHOUT_AN_OVERLAY)[name])
             assert await made.injector.evidence(identity)
             assert [(item["id"], item["fault"]) for item in made.injector.active()] == [(identity, name)]
             fault = made.injector._active[identity].fault

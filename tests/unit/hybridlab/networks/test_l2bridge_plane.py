@@ -10,7 +10,6 @@ import pytest
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.injector import Injector
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.networks.contract.routing import BlockFacts, NodeEnd, RoutingFacts
 from hybridlab.networks.l2bridge.plane import L2Bridge, endpoint_mac
 from hybridlab.networks.registry import fault_types
 from hybridlab.profiles.check import ProfileError
@@ -22,29 +21,36 @@ BLOCK = "192.168.4.64/26"
 
 @pytest.fixture
 def plane() -> L2Bridge:
-    return L2Bridge(load("l2bridge"))
+    return L2Bridge(load("bgp"))
 
 
 def windows(plane: L2Bridge) -> Machine:
     return next(machine for machine in machines(plane.profile) if machine.os == "windows")
 
 
-@pytest.mark.parametrize("version", ["v3.30.3", "v3.30.7", "v3.31.0", "v3.31.4"])
+@pytest.mark.parametrize("version", ["v3.30.3", "v3.30.7", "v3.31.0", "v3.31.4", "v3.32.0", "v3.32.1"])
 def test_releases_that_configure_no_bgp_on_windows_are_refused(version: str) -> None:
     with pytest.raises(
         ProfileError, match=rf"network\.plane is l2bridge: Calico {version} configures no BGP on Windows"
     ):
-        load("l2bridge", [f"calico.version={version}"])
+        load("bgp", [f"calico.version={version}"])
 
 
-@pytest.mark.parametrize("version", ["v3.30.2", "v3.30.8", "v3.31.5", "v3.32.0"])
+@pytest.mark.parametrize("version", ["v3.30.2", "v3.30.8", "v3.31.5", "v3.32.2"])
 def test_releases_before_and_after_are_taken(version: str) -> None:
-    assert load("l2bridge", [f"calico.version={version}"]).calico.version == version
+    assert load("bgp", [f"calico.version={version}"]).calico.version == version
+
+
+def test_a_profile_that_wants_a_release_as_it_was_shipped_gets_it() -> None:
+    plane = L2Bridge(load("bgp-v3.31.2-as-shipped"))
+    plane.ran("windows-2022", "confd", now=True)
+    assert not plane.bgp.configured("windows-2022")
+    assert plane.bgp.configured("linux-1")
 
 
 def test_a_vni_is_no_field_of_it() -> None:
     with pytest.raises(ProfileError, match=r"unknown key 'network\.plane\.vni'"):
-        load("l2bridge", ["network.plane.vni=4097"])
+        load("bgp", ["network.plane.vni=4097"])
 
 
 def test_services_show_the_node_without_dsr_and_pods_with_it(plane: L2Bridge) -> None:
@@ -60,18 +66,6 @@ def test_pods_have_the_underlay_s_mtu_and_send_to_the_host_s_endpoint(plane: L2B
     assert (port.gateway, port.mtu) == ("192.168.4.66", 1500)
     assert port.mac == endpoint_mac(node.machine.name, "192.168.4.70")
     assert node.plugin["mode"] == "windows-bgp"
-
-
-def test_a_block_is_not_routed_before_its_node_has_announced_itself(plane: L2Bridge) -> None:
-    facts = RoutingFacts(ends={"a": NodeEnd(address="10.0.0.1"), "b": NodeEnd(address="10.0.0.2")})
-    for number, name in ((1, "a"), (2, "b"), (3, "c")):
-        cidr = f"192.168.{number}.0/26"
-        facts.blocks[cidr] = BlockFacts(cidr=cidr, node=name)
-    facts.blocks["192.168.2.0/26"] = BlockFacts(cidr="192.168.2.0/26", node="b", borrowed=(("192.168.2.9", "c"),))
-    program = plane.program("a", facts, {}, None)
-    assert [(route.cidr, route.via) for route in program.routes.direct] == [("192.168.2.0/26", "10.0.0.2")]
-    assert program.unknown == ["192.168.2.9/32", "192.168.3.0/26"]
-    assert plane.program("c", facts, {}, None).routes.direct == (), "it has not announced itself"
 
 
 def test_faults_of_other_planes_are_not_offered() -> None:

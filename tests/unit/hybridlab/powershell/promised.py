@@ -37,9 +37,7 @@ def written() -> str:
 
 
 def _emulated(parameters: Sequence[Declared]) -> str:
-    return " ".join(
-        f"`-{parameter.name}`{' (7)' if parameter.seven else ''}" for parameter in parameters if parameter.emulated
-    )
+    return " ".join(f"`-{parameter.name}`" for parameter in parameters if parameter.emulated)
 
 
 def _words(names: Iterable[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import re
 import socket
@@ -70,25 +69,25 @@ def _argv(harness: Harness, case: Mapping[str, Any], ports: Mapping[str, int]) -
     match case["how"]:
         case "argv":
             return [fill(word) for word in case["script"]]
-        case "command":
+        case "command" | "encoded":
             return ["-NoProfile", "-Command", fill(case["script"])]
         case "file":
             harness.files.write(r"C:\scripts\t.ps1", fill(case["script"]).encode())
             return ["-NoProfile", "-File", r"C:\scripts\t.ps1"]
-    return ["-NoProfile", "-EncodedCommand", base64.b64encode(fill(case["script"]).encode("utf-16-le")).decode()]
+    raise ValueError(case["how"])
 
 
-async def _run(shell: str, case: Mapping[str, Any], ports: Mapping[str, int]) -> Answer:
+async def _run(case: Mapping[str, Any], ports: Mapping[str, int]) -> Answer:
     harness = Harness()
     harness.env["POD_NAME"] = "web"
     try:
-        ran = await harness.call(applets()[shell], shell, *_argv(harness, case, ports))
+        ran = await harness.call(applets()["powershell"], "powershell", *_argv(harness, case, ports))
     except TimeoutError:
         ran = Ran(-1, "", "it did not end")
     return Answer(ran.code, lines(ran.out), ran.err)
 
 
-async def _run_all(shell: str, wanted: Sequence[Mapping[str, Any]]) -> dict[str, Answer]:
+async def _run_all(wanted: Sequence[Mapping[str, Any]]) -> dict[str, Answer]:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound and not listening: refuses
         async with tcp(_porter) as plain, tcp(silent) as mute:
@@ -97,11 +96,11 @@ async def _run_all(shell: str, wanted: Sequence[Mapping[str, Any]]) -> dict[str,
 
             async def one(case: Mapping[str, Any]) -> tuple[str, Answer]:
                 async with free:
-                    return case["id"], await _run(shell, case, ports)
+                    return case["id"], await _run(case, ports)
 
             return dict(await asyncio.gather(*(one(case) for case in wanted)))
 
 
-def answers(shell: str, wanted: Sequence[Mapping[str, Any]]) -> dict[str, Answer]:
-    """The answers of ``powershell`` or ``pwsh``, by the cases' ids."""
-    return asyncio.run(_run_all(shell, wanted))
+def answers(wanted: Sequence[Mapping[str, Any]]) -> dict[str, Answer]:
+    """PowerShell's answers, by the cases' ids."""
+    return asyncio.run(_run_all(wanted))

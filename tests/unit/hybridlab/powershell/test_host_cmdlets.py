@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from conformance.model.host import BgpHost, BgpPeer, BgpRoute
+from conformance.probe import bgp
 from hybridlab.powershell.command_line import run
 from hybridlab.runtime.applet import HostProblem, Process
 from tests.unit.hybridlab.windows.loopback import LoopbackNet
@@ -74,7 +76,7 @@ def powershell(script: str, host: KnownHost | None) -> tuple[int, str, str]:
             env={}, net=LoopbackNet(), files=NoFiles(), stdin=asyncio.StreamReader(),
             stdout=out, stderr=err, settings={}, host=host,
         )  # fmt: skip
-        return await run(made, seven=False)
+        return await run(made)
 
     return asyncio.run(go()), out.text, err.text
 
@@ -212,3 +214,51 @@ def test_calicos_program_says_its_version_and_does_nothing_else() -> None:
     host.answers["calico-version"] = "v3.24.0"
     assert powershell("$path = 'C:\\CalicoWindows\\calico-node.exe'; & $path -v", host)[1].strip() == "v3.24.0"
     assert "not emulated" in powershell("calico-node.exe -felix", host)[2]
+
+
+BGP = {
+    "get-bgprouter": [{"BgpIdentifier": "10.0.0.14", "LocalASN": 64512}],
+    "get-bgppeer": [{"PeerName": "Mesh_10_0_0_11", "PeerIPAddress": "10.0.0.11", "ConnectivityStatus": "Connected"}],
+    "get-bgpcustomroute": [{"Interface": [], "Network": ["192.168.1.0/26", "192.168.2.0/26"]}],
+    "get-bgprouteinformation": [
+        {"DestinationNetwork": "192.168.3.0/26", "NextHop": "10.0.0.11", "LearnedFromPeer": "Mesh_10_0_0_11"}
+    ],
+}
+
+
+def bgp_of(host: KnownHost) -> Any:
+    code, out, err = powershell(bgp.script(), host)
+    assert (code, err) == (0, "")
+    return bgp.parse(out, "the host")
+
+
+def test_the_suites_program_about_bgp_says_what_the_host_knows() -> None:
+    host = KnownHost()
+    host.answers |= BGP | {"services": {"RemoteAccess": "Running"}}
+    assert bgp_of(host) == BgpHost(
+        service="Running",
+        router="10.0.0.14 64512",
+        peers=(BgpPeer(name="Mesh_10_0_0_11", address="10.0.0.11", state="Connected"),),
+        custom_routes=("192.168.1.0/26", "192.168.2.0/26"),
+        routes=(BgpRoute(network="192.168.3.0/26", next_hop="10.0.0.11", peer="Mesh_10_0_0_11"),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("remote-access", "BGP is not configured."),
+        ("unknown", "CommandNotFoundException The term 'Get-BgpPeer' is not rec"),
+    ],
+)
+def test_the_suites_program_about_bgp_goes_on_after_an_error(kind: str, message: str) -> None:
+    class Refusing(KnownHost):
+        async def ask(self, question: str, arguments: Mapping[str, object]) -> object:
+            if question.startswith("get-bgp"):
+                raise HostProblem(kind, "BGP is not configured.")
+            return await super().ask(question, arguments)
+
+    seen = bgp_of(Refusing())
+    assert seen.errors["service"].startswith("NoServiceFoundForGivenName")
+    assert message in seen.errors["peer"]
+    assert set(seen.errors) == {"service", "router", "peer", "custom", "route"}

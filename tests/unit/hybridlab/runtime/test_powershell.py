@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,18 +44,15 @@ def against(harness: Harness, serve: Serve, script: str) -> Ran:
         ("1..3 | % { $_ * 2 }", "2\n4\n6\n"),
         ("@(1,2,3) | ? { $_ -gt 1 } | Select-Object -First 1", "2\n"),
         ("if (2 -lt 1) { 'a' } elseif ('X' -eq 'x') { 'b' } else { 'c' }", "b\n"),
-        ("$i = 0; while ($true) { $i++; if ($i -eq 3) { break } }; $i", "3\n"),
-        ("for ($i = 0; $i -lt 3; $i++) { if ($i -eq 1) { continue }; $i }", "0\n2\n"),
+        ("$i = 0; while ($i -lt 9) { $i += 1; if ($i -eq 1) { continue }; if ($i -eq 3) { break } }; $i", "3\n"),
         ("foreach ($n in 'a','b') { $n }", "a\nb\n"),
-        ("do { 'once' } while ($false)", "once\n"),
         ("$h = @{ a = 1; b = 'x' }; $h.a; $h['B']; $h.Keys.Count", "1\nx\n2\n"),
         ("'{0}-{1,3}' -f 'a', 7", "a-  7\n"),
-        ("'a,b,c'.Split(',')[1].ToUpper()", "B\n"),
         ("try { throw 'bad' } catch { $_.Exception.Message } finally { 'end' }", "bad\nend\n"),
         ("try { 'a'; throw 'b' } catch { 'c'; $_.Exception.Message }", "a\nc\nb\n"),
         ("try { foreach ($n in 1,2) { 'n'; if ($n -eq 2) { 'last'; break } } } catch { 'no' }", "n\nn\nlast\n"),
         ("$null -eq $missing", "True\n"),
-        ("10 - 3 - 2; 7 / 2; 6 / 2; -4", "5\n3.5\n3\n-4\n"),
+        ("10 - 3 - 2; -4", "5\n-4\n"),
         ("'abc' -match 'b(.)'; $Matches[1]", "True\nc\n"),
         ("$env:POD_NAME; hostname", "web\npod\n"),
         ("ConvertTo-Json ([ordered]@{a=1;b=@(1,2)}) -Compress", '{"a":1,"b":[1,2]}\n'),
@@ -85,7 +81,12 @@ def test_the_language_computes_what_powershell_does(harness: Harness, script: st
         ("notepad x", "command notepad"),
         ("$x = [System.IO.File]::ReadAllText('x')", "the type [io.file]"),
         ("New-Object Net.WebClient", "New-Object Net.WebClient"),
-        ("'x'.Normalize()", "method Normalize of a string with no arguments"),
+        ("'x'.Trim()", "method Trim of a string"),
+        ("for ($i = 0; $i -lt 3; $i += 1) { $i }", "the keyword for"),
+        ("$i = 0; $i++", "the operators ++ and --"),
+        ("7 / 2", "operator /"),
+        ("'x' -like 'x*'", "operator -like"),
+        ("& { 1 }", "a script block as a command"),
         ("Invoke-WebRequest http://127.0.0.1 -Proxy http://127.0.0.1", "parameter -Proxy of Invoke-WebRequest"),
         ("Invoke-WebRequest http://127.0.0.1 -SessionVariable s", "parameter -sessionvariable of Invoke-WebRequest"),
         ("'x' > C:\\file", "redirection to a file"),
@@ -173,18 +174,6 @@ def test_an_error_ends_its_statement_and_the_last_one_decides_the_exit_code(harn
     assert run(harness, "throw 'x'").code == 1
 
 
-def test_encoded_commands_are_utf16_and_report_errors_as_clixml(harness: Harness) -> None:
-    def encode(script: str) -> str:
-        return base64.b64encode(script.encode("utf-16-le")).decode()
-
-    assert run(harness, "-EncodedCommand", encode("'hé'")) == Ran(0, "hé\n", "")
-    ran = run(harness, "-enc", encode("throw 'bad'"))
-    assert (ran.code, ran.err.startswith('#< CLIXML\n<Objs Version="1.1.0.1"')) == (1, True)
-    ran = run(harness, "-OutputFormat", "Text", "-enc", encode("throw 'bad'"))
-    assert ran.err.startswith("bad\nAt line:1 char:1\n")
-    assert run(harness, "-EncodedCommand", "%%%").code == 1
-
-
 def test_a_syntax_error_runs_nothing(harness: Harness) -> None:
     ran = run(harness, "'before'; if (1 { 'x' }")
     assert (ran.code, ran.out) == (1, "")
@@ -217,14 +206,6 @@ def test_powershell_starts_as_slowly_as_it_is_told(harness: Harness, monkeypatch
     harness.settings["powershell_start_ms"] = 2500
     assert run(harness, "1").out == "1\n"
     assert slept == [2.5]
-
-
-def test_pwsh_words_errors_as_version_7_does(harness: Harness) -> None:
-    async def call() -> Ran:
-        return await harness.call(applets()["pwsh"], "pwsh", "-c", "iwr http://nosuch")
-
-    ran = asyncio.run(call())
-    assert (ran.code, ran.err) == (1, "Invoke-WebRequest: No such host is known.\r\n")
 
 
 def test_a_new_pods_first_action_is_tried_again_while_it_fails_at_once(harness: Harness, closed_port: int) -> None:

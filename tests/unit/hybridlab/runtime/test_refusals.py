@@ -12,7 +12,6 @@ AGNHOST = ("/agnhost", "connect", "127.0.0.1:PORT")
 POWERSHELL = ("powershell", "-Command")
 PROGRAMS = [
     pytest.param((*POWERSHELL, "iwr http://127.0.0.1:PORT -UseBasicParsing"), id="Invoke-WebRequest"),
-    pytest.param((*POWERSHELL, "curl.exe -s http://127.0.0.1:PORT"), id="curl.exe"),
     pytest.param(AGNHOST, id="agnhost"),
 ]
 

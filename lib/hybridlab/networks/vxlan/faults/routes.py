@@ -70,7 +70,6 @@ class BlocksAstray(_OfFelix):
         await self._programmed()
 
     async def heal(self) -> None:
-        """Lay them as they should be."""
         self._felix.faults.routes.pop(self._identity, None)
         await self._programmed()
 
@@ -130,12 +129,10 @@ class DeviceDiffers(_OfFelix):
         self._vni, self._port = given.get("vni"), given.get("port")
 
     async def inject(self) -> None:
-        """Make the device anew."""
         self._felix.faults.tunnels[self._identity] = self._made
         await self._programmed()
 
     async def heal(self) -> None:
-        """Make it as it should be."""
         self._felix.faults.tunnels.pop(self._identity, None)
         await self._programmed()
 

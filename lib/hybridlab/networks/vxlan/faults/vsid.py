@@ -44,7 +44,6 @@ class VsidDiffers(Fault):
         self._network, self._before = network, network.vsid
 
     async def inject(self) -> None:
-        """Change it."""
         self._node.hns.set_vsid(self._vsid)
 
     async def heal(self) -> None:

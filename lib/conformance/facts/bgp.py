@@ -1,0 +1,232 @@
+"""What Windows nodes say about BGP, as facts by name: the service, sessions, what they announce and what they learn.
+
+It judges nothing.  A host that does not know the cmdlets, or whose answer is another error than that BGP is not
+configured, tells nothing: what it was asked is then not known.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection
+from typing import Protocol
+
+from conformance.catalog import Conditions
+from conformance.errors import MissingCapability
+from conformance.facts.objects import ADDRESS, CalicoObjects
+from conformance.kube.client import Obj
+from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.host import BgpHost, LinuxFacts
+
+CONNECTED = "Connected"
+NOT_CONFIGURED = "BGP is not configured"
+"""What each cmdlet says until Calico's confd has made a router on the host (calico#11714)."""
+NO_CMDLET = "CommandNotFoundException"
+"""Id of the error, in every language, on a host without the module RemoteAccess."""
+SERVICE_GONE = "NoServiceFoundForGivenName"
+ADVERTISED = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")
+
+
+class Hosts(Protocol):
+    """What is needed of looking into nodes (``conformance.probe.host.Hosts``)."""
+
+    def bgp(self, node: str) -> BgpHost:
+        """BGP of a Windows node."""
+
+    def linux(self, node: str) -> LinuxFacts:
+        """Networking of a Linux node."""
+
+
+class BgpFacts:
+    """Reads of one test."""
+
+    ABOUT = Conditions(modes=("bgp",))
+    """On other clusters no node speaks BGP."""
+
+    OWN = "its blocks"
+    """What a Windows node is to announce."""
+
+    def __init__(self, facts: Facts, hosts: Hosts, calico: CalicoObjects, looked_into: Collection[str] = ()) -> None:
+        """``looked_into``: Windows nodes that may be looked into to tell which end of a session is down."""
+        self._facts, self._hosts, self._calico, self._looked_into = facts, hosts, calico, looked_into
+        self._seen: dict[str, BgpHost] = {}
+        """What each host said since the read that is under way began."""
+
+    # --- the service ----------------------------------------------------------------------------------------------
+
+    def service(self, windows: str) -> dict[str, Fact[str]]:
+        """Status of a Windows node's RemoteAccess, ``none`` without one; told with it, an error of its router's own."""
+        seen = self._anew(windows)
+        error, silent = seen.errors.get("service", ""), seen.errors.get("router", "")
+        status = seen.service or ("none" if error.startswith(SERVICE_GONE) else None)
+        if status == "Running" and silent and not silent.startswith(NO_CMDLET) and NOT_CONFIGURED not in silent:
+            status = f"Running, and Get-BgpRouter ends in an error: {silent}"
+        source = f"Get-Service and Get-BgpRouter on node {windows}: {status or error}"
+        return {f"service RemoteAccess of node {windows}": Fact(status, source)}
+
+    # --- sessions -------------------------------------------------------------------------------------------------
+
+    def sessions(self, windows: str) -> dict[str, Fact[str]]:
+        """State of a Windows node's session with every other node: ``Connected``, or what is wrong at which end."""
+        seen = self._anew(windows)
+        found: dict[str, Fact[str]] = {}
+        for other in self._facts.nodes:
+            address = _address(other)
+            if other.name == windows or not address:
+                continue
+            said = "; ".join(f"{peer.name} {peer.state}" for peer in seen.peers) or seen.errors.get("peer", "no peer")
+            where = f"Get-BgpPeer on node {windows}: {said}"
+            found[f"BGP session of node {windows} with node {other.name}"] = Fact(self._session(windows, other), where)
+        return found
+
+    def external(self, windows: str) -> dict[str, Fact[str]]:
+        """State of a Windows node's sessions with peers that are no node, with a route from each.
+
+        Raises MissingCapability where no BGPPeer gives it one.
+        """
+        seen, nodes = self._anew(windows), {_address(node) for node in self._facts.nodes}
+        beyond = [peer for peer in seen.peers if peer.address not in nodes]
+        if not beyond:
+            raise MissingCapability(
+                f"node {windows} has no BGP peer that is no node",
+                "make a BGPPeer with the router's peerIP that selects it",
+            )
+        learned = {route.peer: route.network for route in seen.routes}
+        return {
+            f"BGP session of node {windows} with {peer.address}": Fact(
+                peer.state if peer.state != CONNECTED or peer.name in learned else "Connected, without a route from it",
+                f"Get-BgpPeer and Get-BgpRouteInformation on node {windows}",
+            )
+            for peer in beyond
+        }
+
+    # --- what is announced ----------------------------------------------------------------------------------------
+
+    def announced(self, windows: str) -> dict[str, Fact[str]]:
+        """What a Windows node announces: ``its blocks``, or what is missing or more."""
+        seen, name = self._anew(windows), f"networks that node {windows} announces"
+        blocks = self._calico.blocks()[f"blocks of node {windows}"].value or []
+        said = ", ".join(seen.custom_routes) or seen.errors.get("custom", "none")
+        source = f"Get-BgpCustomRoute on node {windows}: {said}"
+        if "custom" in seen.errors:
+            return {name: Fact(None, source)}
+        missing = sorted(set(blocks) - set(seen.custom_routes))
+        more = sorted(set(seen.custom_routes) - set(blocks))
+        told = f"not {', '.join(missing)}" if missing else f"{self.OWN} and {', '.join(more)}" if more else self.OWN
+        return {name: Fact(told, f"{source}; BlockAffinities: {', '.join(blocks) or 'none'}")}
+
+    def announces_more(self, told: str) -> bool:
+        """Whether that is what a node announces which has all its blocks, and other networks too."""
+        return told.startswith(f"{self.OWN} and ")
+
+    def services(self, windows: str) -> dict[str, Fact[list[str]]]:
+        """The networks of Services that a Windows node announces, of those that Calico is told to advertise.
+
+        Not known where the node learns none of them from a Linux node, which would show that they are advertised.
+        Raises MissingCapability where Calico advertises none.
+        """
+        wanted = self._advertised()
+        if not wanted:
+            raise MissingCapability(
+                "Calico advertises no service network",
+                "set serviceClusterIPs of BGPConfiguration default where that is wanted",
+            )
+        seen, name = self._anew(windows), f"service networks that node {windows} announces"
+        own = [route for route in seen.custom_routes if _within(route, wanted)]
+        witness = [f"{route.network} by {route.peer}" for route in seen.routes if _within(route.network, wanted)]
+        if "custom" in seen.errors or not (own or witness):
+            why = seen.errors.get("custom") or f"it learns none of {', '.join(wanted)}: nobody seems to advertise it"
+            return {name: Fact(None, f"node {windows}: {why}")}
+        return {name: Fact(own, f"Get-BgpCustomRoute on node {windows}, which learns {', '.join(witness) or 'none'}")}
+
+    # --- dead paths -----------------------------------------------------------------------------------------------
+
+    def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
+        """What a node lacks for another one's pods: session, route, or the address that it announces, in this order."""
+        nodes = {one.name: one for one in self._facts.nodes}
+        address, blocks = (
+            _address(nodes[toward]),
+            self._calico.blocks(of_all=True)[f"blocks of node {toward}"].value or [],
+        )
+        if not address:
+            return {f"address of node {toward}": Fact(f"none is announced (annotation {ADDRESS})", "its annotations")}
+        windows = next((name for name in (node, toward) if name in self._looked_into), "")
+        if windows:
+            self._anew(windows)
+            other = toward if windows == node else node
+            state = self._session(windows, nodes[other])
+            if state not in {None, CONNECTED}:
+                return {
+                    f"BGP session of node {windows} with node {other}": Fact(state, f"Get-BgpPeer on node {windows}")
+                }
+        if nodes[node].os == "linux":
+            hops = {route.destination: route.gateway for route in self._hosts.linux(node).routes}
+        else:
+            hops = {route.network: route.next_hop for route in self._host(node).routes}
+        return {
+            f"route of node {node} to block {block} of node {toward}": Fact(
+                f"by {hop}, not by the node's address {address}" if (hop := hops.get(block)) else "no route",
+                f"routes of node {node}",
+            )
+            for block in blocks
+            if hops and hops.get(block) != address
+        }
+
+    # --- how ------------------------------------------------------------------------------------------------------
+
+    def _anew(self, windows: str) -> BgpHost:
+        """What a host says now; what others said before is forgotten."""
+        self._seen.clear()
+        return self._host(windows)
+
+    def _host(self, windows: str) -> BgpHost:
+        if windows not in self._seen:
+            self._seen[windows] = self._hosts.bgp(windows)
+        return self._seen[windows]
+
+    def _session(self, windows: str, other: NodeFacts) -> str | None:
+        """``Connected``, or what the session is and which end is down; None: not known."""
+        seen = self._host(windows)
+        if trouble := _trouble(seen):
+            return f"none; the end that is down is node {windows}: {trouble}"
+        if "peer" in seen.errors:
+            return None
+        state = _state(seen, other)
+        return CONNECTED if state == CONNECTED else f"{state}; {self._down(windows, seen, other)}"
+
+    def _down(self, windows: str, seen: BgpHost, other: NodeFacts) -> str:
+        """Which end of a session is down, as far as the covered Windows nodes tell."""
+        if len(seen.peers) > 1 and not any(peer.state == CONNECTED for peer in seen.peers):
+            return f"the end that is down is node {windows}: it has no session at all"
+        if other.os == "windows" and other.name in self._looked_into and (trouble := _trouble(self._host(other.name))):
+            return f"the end that is down is node {other.name}: {trouble}"
+        others = [name for name in self._looked_into if name not in {windows, other.name}]
+        if others and not any(_state(self._host(name), other) == CONNECTED for name in others):
+            return f"the end that is down is node {other.name}: no Windows node has a session with it"
+        return "between these two nodes alone" if others else f"look at both ends, node {other.name} first"
+
+    def _advertised(self) -> list[str]:
+        objects, _ = self._calico.listed("BGPConfiguration")
+        specs: list[Obj] = [one.get("spec") or {} for one in objects if one["metadata"]["name"] == "default"]
+        return [entry["cidr"] for spec in specs for name in ADVERTISED for entry in spec.get(name) or []]
+
+
+def _trouble(seen: BgpHost) -> str:
+    """Why a Windows host can have no session; empty: nothing is known against it."""
+    if seen.service and seen.service != "Running":
+        return f"its service RemoteAccess is {seen.service}"
+    return NOT_CONFIGURED if NOT_CONFIGURED in seen.errors.get("peer", "") else ""
+
+
+def _state(seen: BgpHost, other: NodeFacts) -> str:
+    states = {peer.address: peer.state for peer in seen.peers}
+    return states.get(_address(other), f"no peer {_address(other)}")
+
+
+def _address(node: NodeFacts) -> str:
+    return node.annotations.get(ADDRESS, "").partition("/")[0]
+
+
+def _within(network: str, wanted: list[str]) -> bool:
+    """Whether a network is one of these, or a part of one."""
+    mine = ipaddress.ip_network(network, strict=False)
+    return any(mine.version == 4 and ":" not in one and mine.subnet_of(ipaddress.IPv4Network(one)) for one in wanted)

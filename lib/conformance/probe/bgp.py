@@ -1,0 +1,53 @@
+"""The program that asks a Windows host about BGP, and what it prints as typed objects.  Pure: no exec, no clock.
+
+The program is manifests/nodes/bgp.ps1: a line for each thing, and ``end``.  What cannot be read is ProbeBroken.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from conformance.errors import ProbeBroken
+from conformance.model.host import BgpHost, BgpPeer, BgpRoute
+from conformance.product import MANIFESTS
+
+ASKED = ("service", "router", "peer", "custom", "route")
+
+
+@functools.cache
+def script() -> str:
+    """The program as one line, since HostProcess containers of containerd 1.6 run commands by ``cmd /c``."""
+    lines = (MANIFESTS / "nodes" / "bgp.ps1").read_text(encoding="ascii").splitlines()
+    return " ".join(line for line in lines if not line.startswith("#"))
+
+
+def parse(text: str, where: str) -> BgpHost:
+    """What a host said.  Raises ProbeBroken, naming ``where``, for an output without its end or of another shape."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines or lines[-1] != "end":
+        raise ProbeBroken(f"{where}: bgp.ps1 printed no end: {text[-200:]!r}", transport="cut off")
+    told: dict[str, list[str]] = {name: [] for name in ASKED}
+    errors: dict[str, str] = {}
+    for line in lines[:-1]:
+        word, _, rest = line.partition(" ")
+        name, _, message = rest.partition(" ")
+        if word == "no" and name in told:
+            errors[name] = message
+        elif word in told:
+            told[word].append(rest)
+        else:
+            raise ProbeBroken(f"{where}: bgp.ps1 printed {line[:200]!r}", transport="garbled output")
+    try:
+        peers = tuple(BgpPeer(*_three(line)) for line in told["peer"])
+        routes = tuple(BgpRoute(*_three(line)) for line in told["route"])
+    except ValueError as error:
+        raise ProbeBroken(f"{where}: bgp.ps1 printed a line of another shape: {error}", transport="garbled") from None
+    return BgpHost(
+        service="".join(told["service"]), router="".join(told["router"]), peers=peers,
+        custom_routes=tuple(told["custom"]), routes=routes, errors=errors,
+    )  # fmt: skip
+
+
+def _three(line: str) -> tuple[str, str, str]:
+    one, two, three = line.split()
+    return one, two, three

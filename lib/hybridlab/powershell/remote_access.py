@@ -1,0 +1,64 @@
+"""Cmdlets of the module RemoteAccess that list what a Windows host knows of BGP, as CIM objects.
+
+Their properties are among those of Microsoft's reference.  A host of a network without BGP has no such module, and says
+of the cmdlets what PowerShell says of any name that it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from hybridlab.powershell.binding import Call
+from hybridlab.powershell.faults import Fault
+from hybridlab.powershell.objects import NetObject
+from hybridlab.powershell.shell import Library, Shell
+from hybridlab.powershell.stages import once
+from hybridlab.powershell.syntax import NotEmulated
+from hybridlab.runtime.applet import HostProblem
+
+CMDLETS = {
+    "Get-BgpRouter": ("BgpRouter", "-RoutingDomain"),
+    "Get-BgpPeer": ("BgpPeer", "-Name=PeerId -RoutingDomain"),
+    "Get-BgpCustomRoute": ("BgpCustomRoute", "-RoutingDomain"),
+    "Get-BgpRouteInformation": ("BgpRouteInformation", "-Network -RoutingDomain -Type"),
+}
+"""Cmdlet to the class of its objects, and what it takes."""
+
+
+def _listing(kind: str) -> Callable[[Shell, Call], Awaitable[list[object]]]:
+    async def rows(shell: Shell, call: Call) -> list[object]:
+        if shell.process.host is None:
+            raise NotEmulated(f"cmdlet {call.name} outside a HostProcess container")
+        try:
+            found: Any = await shell.process.host.ask(call.name.lower(), {})
+        except HostProblem as problem:
+            raise _unknown(call) if problem.kind == "unknown" else _refused(call, kind, str(problem)) from None
+        shown = tuple(found[0]) if found else ()
+        return [NetObject(f"Microsoft.Management.Infrastructure.CimInstance#{kind}", row, table=shown) for row in found]
+
+    return rows
+
+
+def _refused(call: Call, kind: str, message: str) -> Fault:
+    where = f"(PS_{kind}:root/Microsoft/...Access/PS_{kind})"
+    return Fault(
+        message, f"NotSpecified: {where} [{call.typed}], CimException", f"WIN32 0,{call.typed}",
+        source=call.typed, terminating=False, kind="Microsoft.Management.Infrastructure.CimException",
+    )  # fmt: skip
+
+
+def _unknown(call: Call) -> Fault:
+    text = (
+        f"The term '{call.typed}' is not recognized as the name of a cmdlet, function, script file, or operable "
+        "program. Check the spelling of the name, or if a path was included, verify that the path is correct and try "
+        "again."
+    )
+    category = f"ObjectNotFound: ({call.typed}:String) [], CommandNotFoundException"
+    return Fault(text, category, "CommandNotFoundException", source=call.typed)
+
+
+def add_to(library: Library) -> None:
+    """Register them."""
+    for name, (kind, parameters) in CMDLETS.items():
+        library.add(name, parameters, once(_listing(kind)))

@@ -1,0 +1,53 @@
+"""Windows nodes take part in BGP: RemoteAccess runs, every session is up, and they announce their blocks alone."""
+
+from conformance.fixtures import BgpFacts, Readings, WorkerPods
+from conformance.marks import needs, verifies
+
+CONFD = (
+    "read the log of container confd of calico-node-windows there (by hand: service CalicoConfd), then Get-BgpPeer on "
+    "the host; Calico v3.30.3 to v3.30.7, v3.31.0 to v3.31.4, v3.32.0 and v3.32.1 configure nothing on Windows "
+    "(calico#11714, #13139)"
+)
+
+
+@verifies("BGP-6")
+@needs(host_process=True)
+def test_remote_access_runs_on_every_windows_node(pods: WorkerPods, bgp: BgpFacts, requires: Readings) -> None:
+    because = "RemoteAccess is the router by which a Windows node speaks BGP"
+    do = "Install-WindowsFeature Routing; Install-RemoteAccess -VpnType RoutingOnly; Start-Service RemoteAccess"
+    requires.that(bgp.service, "Running", on=pods.ensure_ready("windows-server"), because=because, do=do)
+
+
+@verifies("BGP-1")
+@needs(host_process=True)
+def test_every_windows_node_has_a_session_with_every_node(pods: WorkerPods, bgp: BgpFacts, requires: Readings) -> None:
+    because = "in the mesh every node is every other node's peer, without anybody's configuring it"
+    requires.that(bgp.sessions, "Connected", on=pods.ensure_ready("windows-server"), because=because, do=CONFD)
+
+
+@verifies("BGP-2")
+@needs(host_process=True)
+def test_every_router_that_a_windows_node_is_to_peer_with_is_its_peer(
+    pods: WorkerPods, bgp: BgpFacts, requires: Readings
+) -> None:
+    because = "a BGPPeer that selects a Windows node makes the router its peer, which announces something"
+    do = "Get-BgpPeer on the node; compare addresses and AS numbers of both ends"
+    requires.that(bgp.external, "Connected", on=pods.ensure_ready("windows-server"), because=because, do=do)
+
+
+@verifies("XBGP-1")
+@needs(host_process=True)
+def test_every_windows_node_announces_its_blocks_and_nothing_else(
+    pods: WorkerPods, bgp: BgpFacts, requires: Readings
+) -> None:
+    because = "confd's template for Windows knows the node's confirmed IPv4 blocks, and no other network"
+    windows = pods.ensure_ready("windows-server")
+    requires.that(bgp.announced, bgp.OWN, on=windows, lifted=bgp.announces_more, because=because, do=CONFD)
+
+
+@verifies("SVC-3")
+@needs(host_process=True)
+def test_no_windows_node_announces_a_service_network(pods: WorkerPods, bgp: BgpFacts, requires: Readings) -> None:
+    because = "Calico advertises Services from Linux nodes alone"
+    windows = pods.ensure_ready("windows-server")
+    requires.that(bgp.services, [], "none", on=windows, lifted=bool, because=because, do=CONFD)

@@ -1,0 +1,184 @@
+"""What is said of BGP on Windows nodes: sessions, the end that is down, what is announced, what a dead path lacks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.errors import MissingCapability, ProbeBroken
+from conformance.facts.bgp import BgpFacts
+from conformance.model.facts import NodeFacts
+from conformance.model.host import BgpHost, BgpPeer, BgpRoute, LinuxFacts, RouteEntry
+from conformance.probe import bgp
+
+ADDRESSES = {"l1": "10.0.0.11", "l2": "10.0.0.12", "w1": "10.0.0.14", "w2": "10.0.0.15"}
+NOT_CONFIGURED = dict.fromkeys(("router", "peer", "custom", "route"), "WIN32 0,Get-BgpPeer BGP is not configured.")
+UNKNOWN = dict.fromkeys(("router", "peer", "custom", "route"), "CommandNotFoundException The term is not recognized")
+LINUX = LinuxFacts(
+    node="l1", links=(), fdb=(), neighbours=(),
+    routes=(RouteEntry(destination="192.168.2.0/26", gateway="10.0.0.14", device="eth0", onlink=False, table=254),),
+)  # fmt: skip
+
+
+def node(name: str) -> NodeFacts:
+    return NodeFacts(
+        name=name, os="windows" if name.startswith("w") else "linux", address=ADDRESSES[name], ready=True,
+        schedulable=True, control_plane=False, os_image="", kernel_version="", container_runtime="",
+        annotations={"projectcalico.org/IPv4Address": f"{ADDRESSES[name]}/24"},
+    )  # fmt: skip
+
+
+def host(own: str, down: tuple[str, ...] = (), **otherwise: Any) -> BgpHost:
+    """One whose sessions with all others but some are up, and that learns their blocks."""
+    others = [name for name in ADDRESSES if name != own]
+    peers = [
+        BgpPeer(name=f"Mesh_{name}", address=ADDRESSES[name], state="Connecting" if name in down else "Connected")
+        for name in others
+    ]
+    routes = [
+        BgpRoute(network=cidr, next_hop=ADDRESSES[name], peer=f"Mesh_{name}")
+        for name, cidr in blocks().items()
+        if name in others and name not in down
+    ]
+    plain = BgpHost(
+        service="Running",
+        router="10.0.0.1 64512",
+        peers=tuple(peers),
+        custom_routes=(blocks()[own],),
+        routes=tuple(routes),
+    )
+    return replace(plain, **otherwise)
+
+
+def blocks() -> dict[str, str]:
+    return {name: f"192.168.{number}.0/26" for number, name in enumerate(ADDRESSES)}
+
+
+def facts(*, configuration: Any = None, linux: LinuxFacts = LINUX, **hosts: BgpHost) -> BgpFacts:
+    nodes = tuple(map(node, ADDRESSES))
+    cluster = SimpleNamespace(nodes=nodes, by_os=lambda os: tuple(one for one in nodes if one.os == os))
+    seen = {"w1": host("w1"), "w2": host("w2")} | hosts
+    objects = [{"metadata": {"name": "default"}, "spec": configuration or {}}]
+    told = {f"blocks of node {name}": SimpleNamespace(value=[cidr]) for name, cidr in blocks().items()}
+    calico = SimpleNamespace(blocks=lambda of_all=False: told, listed=lambda kind: (objects, "v3"))
+    looks = SimpleNamespace(bgp=seen.__getitem__, linux=lambda name: linux)
+    return BgpFacts(cluster, looks, calico, looked_into=("w1", "w2"))  # type: ignore[arg-type]
+
+
+def session(read: BgpFacts, windows: str, other: str) -> str | None:
+    return read.sessions(windows)[f"BGP session of node {windows} with node {other}"].value
+
+
+def test_sessions_that_are_up() -> None:
+    read = facts()
+    assert {fact.value for fact in read.sessions("w1").values()} == {"Connected"}
+    assert len(read.sessions("w1")) == 3
+    assert read.deviations("w1", "l1") == {}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "other", "told"),
+    [
+        ({"w1": host("w1", service="Stopped")}, "l1",
+         "none; the end that is down is node w1: its service RemoteAccess is Stopped"),
+        ({"w1": BgpHost(service="Running", errors=NOT_CONFIGURED)}, "l1",
+         "none; the end that is down is node w1: BGP is not configured"),
+        ({"w1": host("w1", ("l1", "l2", "w2"))}, "l1",
+         "Connecting; the end that is down is node w1: it has no session at all"),
+        ({"w1": host("w1", ("l1",)), "w2": host("w2", ("l1",))}, "l1",
+         "Connecting; the end that is down is node l1: no Windows node has a session with it"),
+        ({"w1": host("w1", ("l1",))}, "l1", "Connecting; between these two nodes alone"),
+        ({"w1": host("w1", ("w2",)), "w2": BgpHost(service="Running", errors=NOT_CONFIGURED)}, "w2",
+         "Connecting; the end that is down is node w2: BGP is not configured"),
+        ({"w1": host("w1", peers=host("w1").peers[1:])}, "l1", "no peer 10.0.0.11; between these two nodes alone"),
+        ({"w1": BgpHost(service="Running", errors=UNKNOWN)}, "l1", None),
+    ],
+)  # fmt: skip
+def test_a_session_that_is_not_up_names_the_end_that_is_down(hosts: Any, other: str, told: str | None) -> None:
+    assert session(facts(**hosts), "w1", other) == told
+
+
+@pytest.mark.parametrize(
+    ("seen", "status"),
+    [
+        (host("w1"), "Running"),
+        (host("w1", service="Stopped", router="", errors={"router": "X it does not run"}), "Stopped"),
+        (host("w1", router="", errors={"router": "X broken"}), "Running, and Get-BgpRouter ends in an error: X broken"),
+        (BgpHost(service="Running", errors=NOT_CONFIGURED), "Running"),
+        (BgpHost(service="Running", errors=UNKNOWN), "Running"),
+        (BgpHost(errors={"service": "NoServiceFoundForGivenName,X There is none", **UNKNOWN}), "none"),
+        (BgpHost(errors={"service": "Denied,X You may not", **UNKNOWN}), None),
+    ],
+)
+def test_the_service_and_its_router(seen: BgpHost, status: str | None) -> None:
+    assert [fact.value for fact in facts(w1=seen).service("w1").values()] == [status]
+
+
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        (host("w1"), "its blocks"),
+        (host("w1", custom_routes=("192.168.2.0/26", "10.96.0.0/12")), "its blocks and 10.96.0.0/12"),
+        (host("w1", custom_routes=()), "not 192.168.2.0/26"),
+        (BgpHost(service="Running", errors=NOT_CONFIGURED), None),
+    ],
+)
+def test_what_a_windows_node_announces(seen: BgpHost, told: str | None) -> None:
+    assert [fact.value for fact in facts(w1=seen).announced("w1").values()] == [told]
+
+
+def test_service_networks_are_asked_for_where_they_are_advertised_and_learned() -> None:
+    wanted = {"serviceClusterIPs": [{"cidr": "10.96.0.0/12"}]}
+    with pytest.raises(MissingCapability, match="advertises no service network"):
+        facts().services("w1")
+    learned = BgpRoute(network="10.96.0.0/12", next_hop="10.0.0.11", peer="Mesh_l1")
+
+    def announced(seen: BgpHost) -> list[str] | None:
+        (fact,) = facts(configuration=wanted, w1=seen).services("w1").values()
+        return fact.value
+
+    assert announced(host("w1")) is None, "nobody is seen to advertise it"
+    assert announced(host("w1", routes=(learned,))) == []
+    assert announced(host("w1", routes=(learned,), custom_routes=("10.96.0.0/16",))) == ["10.96.0.0/16"]
+
+
+def test_peers_that_are_no_node() -> None:
+    with pytest.raises(MissingCapability, match="node w1 has no BGP peer that is no node"):
+        facts().external("w1")
+    peer = BgpPeer(name="Global_10_0_0_250", address="10.0.0.250", state="Connected")
+    route = BgpRoute(network="172.16.0.0/16", next_hop="10.0.0.250", peer=peer.name)
+
+    def told(peer: BgpPeer, *routes: BgpRoute) -> list[str | None]:
+        return [fact.value for fact in facts(w1=host("w1", peers=(peer,), routes=routes)).external("w1").values()]
+
+    assert told(peer, route) == ["Connected"]
+    assert told(peer) == ["Connected, without a route from it"]
+    assert told(peer._replace(state="Connecting")) == ["Connecting"]
+
+
+def test_what_a_dead_path_lacks() -> None:
+    read = facts(w1=host("w1", ("l1",)), w2=host("w2", routes=()))
+    assert [*read.deviations("w1", "l1")] == ["BGP session of node w1 with node l1"]
+    assert [*read.deviations("l1", "w1")] == ["BGP session of node w1 with node l1"], "asked at the end that can say"
+    assert read.deviations("w2", "l1") == {}, "what it learns is not known where it shows nothing at all"
+    assert facts().deviations("l1", "w1") == {}
+    found = read.deviations("l1", "w2")
+    assert {name: fact.value for name, fact in found.items()} == {
+        "route of node l1 to block 192.168.3.0/26 of node w2": "no route"
+    }
+    other = replace(LINUX, routes=(replace(LINUX.routes[0], gateway="10.0.0.99"),))
+    (fact,) = facts(linux=other).deviations("l1", "w1").values()
+    assert fact.value == "by 10.0.0.99, not by the node's address 10.0.0.14"
+
+
+def test_the_program_has_nothing_that_a_command_line_of_windows_changes() -> None:
+    assert not set('"%^\n') & set(bgp.script())
+
+
+@pytest.mark.parametrize("text", ["", "service Running", "service Running\nwhat is this\nend", "peer Mesh\nend"])
+def test_an_output_that_is_cut_off_or_garbled_is_a_broken_probe(text: str) -> None:
+    with pytest.raises(ProbeBroken, match=r"node w1: bgp\.ps1 printed"):
+        bgp.parse(text, "node w1")
