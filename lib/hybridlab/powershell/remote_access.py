@@ -34,8 +34,7 @@ def _listing(kind: str) -> Callable[[Shell, Call], Awaitable[list[object]]]:
             found: Any = await shell.process.host.ask(call.name.lower(), {})
         except HostProblem as problem:
             raise _unknown(call) if problem.kind == "unknown" else _refused(call, kind, str(problem)) from None
-        shown = tuple(found[0]) if found else ()
-        return [NetObject(f"Microsoft.Management.Infrastructure.CimInstance#{kind}", row, table=shown) for row in found]
+        return [NetObject(f"Microsoft.Management.Infrastructure.CimInstance#{kind}", row, table=True) for row in found]
 
     return rows
 
