@@ -109,8 +109,8 @@ def decisions_about(
             verdict=verdict,
             reason=reason,
             halves=(half,),
-            expected=symptom[0],
-            observed=symptom[1],
+            expected=_told(symptom[0]),
+            observed=_told(symptom[1]),
             enforced=_enforcing(source, end, enforced_at),
         )
         for end, builds, about in found
@@ -124,7 +124,7 @@ def decision_on(
     builds = (node.build,) if node.build else ()
     return Decision(
         source="", target=node.name, builds=builds, about=builds, verdict=verdict, reason=reason, halves=(half,),
-        expected=symptom[0], observed=symptom[1],
+        expected=_told(symptom[0]), observed=_told(symptom[1]),
     )  # fmt: skip
 
 
@@ -141,3 +141,8 @@ def _builds(ends: Iterable[Workload | None]) -> tuple[str, ...]:
 def _about(source: Workload | None, target: Workload | None, enforced_at: Side) -> tuple[str, ...]:
     enforcing = {"source": source, "target": target, "both": None}[enforced_at]
     return _builds([enforcing]) or _builds([source, target])
+
+
+def _told(words: str) -> str:
+    """One half of a symptom, without what stands between several of them."""
+    return words.replace("; ", ", ")

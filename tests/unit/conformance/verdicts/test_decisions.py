@@ -156,3 +156,8 @@ def test_a_decision_survives_json() -> None:
     decision = replace(way, claim="CONN-3", part="linux->windows pod-ip", test="t::a")
     result = ClaimResult(claim="CONN-3", verdict=V.CONFIRMED, test="t::a", reason="why", decisions=(decision,))
     assert from_plain(ClaimResult, to_plain(result)) == result
+
+
+def test_what_was_seen_may_have_the_words_that_part_several_symptoms() -> None:
+    (decision,) = seen(None, None, ClaimVerdict.VIOLATED, "so", "open", symptom=("up", "down; not configured"))
+    assert decision.symptoms == [("up", "down, not configured")]
