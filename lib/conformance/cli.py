@@ -51,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(given)
         code: int = options.run(options)
     except OSError as error:
-        print(f"ERROR: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        if error.filename is None:  # a pipe, a socket: nothing that the user named
+            raise
+        print(f"ERROR: {error.filename}: {error.strerror}", file=sys.stderr)
         return 4
     except UsageProblem as problem:
         print(f"ERROR: {problem}", file=sys.stderr)

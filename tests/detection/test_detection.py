@@ -19,7 +19,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.qualify.acceptable import acceptable
 from conformance.qualify.sets import sets
 from hybridlab.networks.registry import fault_types
-from tests.detection import breaks, cluster_edits, document, policies_of_others, reading_edits, runner
+from tests.detection import bgp_edits, breaks, cluster_edits, document, policies_of_others, reading_edits, runner
 from tests.detection.patched_lab import PATCHES
 from tests.detection.table import RED, Row, read
 from tests.plugin import parts
@@ -27,7 +27,7 @@ from tests.plugin import parts
 ROOT = Path(__file__).parents[2]
 TABLE = read()
 FAULTS = fault_types()
-EDITS = cluster_edits.EDITS | reading_edits.EDITS | policies_of_others.EDITS
+EDITS = cluster_edits.EDITS | bgp_edits.EDITS | reading_edits.EDITS | policies_of_others.EDITS
 
 
 class Labs:

@@ -82,7 +82,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "expect.engine": {"probe", "pods"} | BASE,
     "probe": {"pods", "kube"} | BASE,
     "pods": {"kube"} | BASE,
-    "facts": {"kube", "catalog"} | BASE,
+    "facts": {"policy.selectors", "kube", "catalog"} | BASE,
     "kube": BASE,
     "policy": {"model", "errors"},
     "marks": {"model", "errors", "catalog", "product"},

@@ -263,16 +263,8 @@ class Expect(Session):
         Without answers in ``to``: there is no such record, and the source is told so.  ``at``: each of these servers is
         asked.
         """
-        resolution.resolves(
-            self,
-            [sources] if isinstance(sources, Workload) else list(sources),
-            name,
-            to,
-            because=because,
-            record=record,
-            over_tcp=over_tcp,
-            at=at,
-        )
+        several = [sources] if isinstance(sources, Workload) else list(sources)
+        resolution.resolves(self, several, name, to, because=because, record=record, over_tcp=over_tcp, at=at)
 
     # --- how they are decided --------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from conformance.facts.objects import ADDRESS, CalicoObjects
 from conformance.kube.client import Obj
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.host import BgpHost, LinuxFacts
+from conformance.policy.selectors import Selection, calico
 
 CONNECTED = "Connected"
 NOT_CONFIGURED = "BGP is not configured"
@@ -66,12 +67,14 @@ class BgpFacts:
     # --- sessions -------------------------------------------------------------------------------------------------
 
     def sessions(self, windows: str) -> dict[str, Fact[str]]:
-        """State of a Windows node's session with every other node: ``Connected``, or what is wrong at which end."""
+        """State of a Windows node's session with every other node: ``Connected``, or what is wrong at which end.
+
+        Not with nodes that announce no address, by which they could be a peer: that is DS-1's.
+        """
         seen = self._anew(windows)
         found: dict[str, Fact[str]] = {}
         for other in self._facts.nodes:
-            address = _address(other)
-            if other.name == windows or not address:
+            if other.name == windows or not _address(other):
                 continue
             said = "; ".join(f"{peer.name} {peer.state}" for peer in seen.peers) or seen.errors.get("peer", "no peer")
             where = f"Get-BgpPeer on node {windows}: {said}"
@@ -79,25 +82,44 @@ class BgpFacts:
         return found
 
     def external(self, windows: str) -> dict[str, Fact[str]]:
-        """State of a Windows node's sessions with peers that are no node, with a route from each.
+        """State of a Windows node's sessions with routers that are no node, with a route from each.
 
         Raises MissingCapability where no BGPPeer gives it one.
         """
-        seen, nodes = self._anew(windows), {_address(node) for node in self._facts.nodes}
-        beyond = [peer for peer in seen.peers if peer.address not in nodes]
-        if not beyond:
+        routers = self._routers(windows)
+        if not routers:
             raise MissingCapability(
-                f"node {windows} has no BGP peer that is no node",
+                f"no BGPPeer gives node {windows} a peer that is no node",
                 "make a BGPPeer with the router's peerIP that selects it",
             )
-        learned = {route.peer: route.network for route in seen.routes}
-        return {
-            f"BGP session of node {windows} with {peer.address}": Fact(
-                peer.state if peer.state != CONNECTED or peer.name in learned else "Connected, without a route from it",
-                f"Get-BgpPeer and Get-BgpRouteInformation on node {windows}",
-            )
-            for peer in beyond
-        }
+        seen = self._anew(windows)
+        learned = {route.peer for route in seen.routes}
+        found: dict[str, Fact[str]] = {}
+        for address, read in routers.items():
+            peer = next((one for one in seen.peers if one.address == address), None)
+            state: str | None = peer.state if peer else f"no peer {address}; {_trouble(seen) or 'look at its confd'}"
+            if peer and state == CONNECTED and peer.name not in learned:
+                state = "Connected, without a route from it"
+            untold = not read or (peer is None and "peer" in seen.errors and not _trouble(seen))
+            source = f"Get-BgpPeer and Get-BgpRouteInformation on node {windows}"
+            source += f": {seen.errors['peer']}" if "peer" in seen.errors else ""
+            why = source if read else "the nodeSelector of its BGPPeer cannot be read"
+            found[f"BGP session of node {windows} with {address}"] = Fact(None if untold else state, why)
+        return found
+
+    def _routers(self, windows: str) -> dict[str, bool]:
+        """Addresses that BGPPeers give a node for peers and that are no node's; whether each surely is one."""
+        nodes = {node.name: node for node in self._facts.nodes}
+        addresses, found = {_address(node) for node in nodes.values()}, dict[str, bool]()
+        for spec in (one.get("spec") or {} for one in self._calico.listed("BGPPeer")[0]):
+            told = str(spec.get("peerIP") or "")
+            address = "" if told.count(":") > 1 else told.partition(":")[0]  # IPv6 is nothing for Windows; or a port
+            if not address or address in addresses or (spec.get("node") or windows) != windows:
+                continue
+            chosen = calico(spec.get("nodeSelector")).selects(nodes[windows].labels)
+            if chosen is not Selection.SELECTS_NOT:
+                found[address] = found.get(address, False) or chosen is Selection.SELECTS
+        return found
 
     # --- what is announced ----------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -57,13 +58,18 @@ def blocks() -> dict[str, str]:
     return {name: f"192.168.{number}.0/26" for number, name in enumerate(ADDRESSES)}
 
 
-def facts(*, configuration: Any = None, linux: LinuxFacts = LINUX, **hosts: BgpHost) -> BgpFacts:
+def facts(
+    *, configuration: Any = None, peering: Sequence[Any] = (), linux: LinuxFacts = LINUX, **hosts: BgpHost
+) -> BgpFacts:
     nodes = tuple(map(node, ADDRESSES))
     cluster = SimpleNamespace(nodes=nodes, by_os=lambda os: tuple(one for one in nodes if one.os == os))
     seen = {"w1": host("w1"), "w2": host("w2")} | hosts
-    objects = [{"metadata": {"name": "default"}, "spec": configuration or {}}]
+    objects = {
+        "BGPConfiguration": [{"metadata": {"name": "default"}, "spec": configuration or {}}],
+        "BGPPeer": [{"metadata": {"name": "p"}, "spec": spec} for spec in peering],
+    }
     told = {f"blocks of node {name}": SimpleNamespace(value=[cidr]) for name, cidr in blocks().items()}
-    calico = SimpleNamespace(blocks=lambda of_all=False: told, listed=lambda kind: (objects, "v3"))
+    calico = SimpleNamespace(blocks=lambda of_all=False: told, listed=lambda kind: (objects[kind], "v3"))
     looks = SimpleNamespace(bgp=seen.__getitem__, linux=lambda name: linux)
     return BgpFacts(cluster, looks, calico, looked_into=("w1", "w2"))  # type: ignore[arg-type]
 
@@ -145,18 +151,37 @@ def test_service_networks_are_asked_for_where_they_are_advertised_and_learned() 
     assert announced(host("w1", routes=(learned,), custom_routes=("10.96.0.0/16",))) == ["10.96.0.0/16"]
 
 
-def test_peers_that_are_no_node() -> None:
-    with pytest.raises(MissingCapability, match="node w1 has no BGP peer that is no node"):
-        facts().external("w1")
+ROUTER = {"peerIP": "10.0.0.250", "asNumber": 64600}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"peerIP": "10.0.0.11"}, {"peerIP": "fd00::1"}, {"peerSelector": "rack == 'a'"}, ROUTER | {"node": "w2"},
+        ROUTER | {"nodeSelector": "rack == 'a'"},
+    ],
+)  # fmt: skip
+def test_without_a_router_that_is_its_peer_nothing_is_asked_of_a_node(spec: dict[str, Any]) -> None:
+    with pytest.raises(MissingCapability, match="no BGPPeer gives node w1 a peer that is no node"):
+        facts(peering=[spec]).external("w1")
+
+
+def test_routers_that_are_to_be_peers() -> None:
     peer = BgpPeer(name="Global_10_0_0_250", address="10.0.0.250", state="Connected")
     route = BgpRoute(network="172.16.0.0/16", next_hop="10.0.0.250", peer=peer.name)
 
-    def told(peer: BgpPeer, *routes: BgpRoute) -> list[str | None]:
-        return [fact.value for fact in facts(w1=host("w1", peers=(peer,), routes=routes)).external("w1").values()]
+    def told(seen: BgpHost, spec: dict[str, Any] = ROUTER) -> list[str | None]:
+        return [fact.value for fact in facts(peering=[spec], w1=seen).external("w1").values()]
 
-    assert told(peer, route) == ["Connected"]
-    assert told(peer) == ["Connected, without a route from it"]
-    assert told(peer._replace(state="Connecting")) == ["Connecting"]
+    whole = host("w1", peers=(peer,), routes=(route,))
+    assert told(whole) == told(whole, {"peerIP": "10.0.0.250:179", "node": "w1"}) == ["Connected"]
+    assert told(host("w1", peers=(peer,), routes=())) == ["Connected, without a route from it"]
+    assert told(host("w1", peers=(peer._replace(state="Connecting"),))) == ["Connecting"]
+    assert told(host("w1")) == ["no peer 10.0.0.250; look at its confd"], "what the host does not know is missing"
+    silent = host("w1", peers=(), routes=(), errors=NOT_CONFIGURED)
+    assert told(silent) == ["no peer 10.0.0.250; BGP is not configured"]
+    assert told(replace(silent, errors=UNKNOWN)) == [None]
+    assert told(whole, ROUTER | {"nodeSelector": "has("}) == [None]
 
 
 def test_what_a_dead_path_lacks() -> None:

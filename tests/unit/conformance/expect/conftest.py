@@ -1,0 +1,29 @@
+"""Expectations whose answers are scripted, for the tests of what they decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from conformance.expect.context import Context
+from conformance.expect.traffic import Expect
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber
+
+Make = Callable[..., Expect]
+
+
+@pytest.fixture
+def attached() -> dict[str, str]:
+    return {}
+
+
+@pytest.fixture
+def expect(attached: dict[str, str]) -> Make:
+    def made(**answers: list[Answer]) -> Expect:
+        context = Context(claims=("POL-1",), policies=lambda: ["ns/allow-friend (31 s)"], attach=attached.__setitem__)
+        prober = ScriptedProber(answers)
+        return Expect(prober, load_timings(), context, prober.clock)
+
+    return made

@@ -1,0 +1,137 @@
+"""A change of policy decides only what was seen open before it, and its removal only what it had closed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from conformance.errors import ControlBroken, Nonconformance, UsageProblem
+from conformance.expect.traffic import Expect
+from conformance.model.endpoint import Workload
+from conformance.model.observation import Verdict
+from tests.unit.conformance.expect.conftest import Make
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
+
+FRIEND, STRANGER, SERVER = workload("friend"), workload("stranger", "windows"), target()
+UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
+OWN = (STRANGER, BYSTANDER)
+"""Where the stranger gets at the same time."""
+
+
+@dataclass
+class Policies:
+    """Stands in for policies: from when they apply, and when they are removed, a prober answers by other scripts."""
+
+    prober: ScriptedProber
+    after: dict[str, list[Answer]]
+    without: dict[str, list[Answer]] = field(default_factory=dict)
+    done: list[str] = field(default_factory=list)
+
+    def apply(self) -> None:
+        self.done.append("applied")
+        self.prober.answers, self.prober.rounds = self.after, 0
+
+    def remove(self) -> None:
+        self.done.append("removed")
+        self.prober.answers, self.prober.rounds = self.without, 0
+
+
+def changed(expect: Expect, **without: list[Answer]) -> Policies:
+    prober = expect.prober
+    assert isinstance(prober, ScriptedProber)
+    return Policies(prober, {"friend": [UP], "stranger": [UP, DROPPED]}, without)
+
+
+PAIRS: dict[str, Any] = {"open": [(FRIEND, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+
+
+def test_a_change_sees_its_routes_open_before_it_and_closed_after_it(expect: Make) -> None:
+    expectation = expect(friend=[UP], stranger=[UP])
+    policies = changed(expectation)
+    expectation.change(policies, **PAIRS, because="only the friend may enter")
+    assert policies.done == ["applied"]
+
+
+def test_a_change_whose_closed_route_was_not_open_before_is_not_made(expect: Make) -> None:
+    expectation = expect(friend=[UP], stranger=[DROPPED])
+    policies = changed(expectation)
+    with pytest.raises(
+        ControlBroken, match=r"control failed: expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/stranger "
+    ):
+        expectation.change(policies, **PAIRS, because="only the friend may enter")
+    assert policies.done == []
+
+
+def test_a_change_that_closes_nothing_is_a_violation(expect: Make) -> None:
+    expectation = expect(friend=[UP], stranger=[UP])
+    policies = replace(changed(expectation), after={"friend": [UP], "stranger": [UP]})
+    with pytest.raises(Nonconformance, match=r"expected TIMED_OUT, observed CONNECTED(?s:.*)path +ns/stranger "):
+        expectation.change(policies, **PAIRS, because="only the friend may enter")
+
+
+def test_a_route_that_stays_closed_once_the_policy_is_removed_is_a_violation(expect: Make) -> None:
+    expectation = expect(friend=[UP], stranger=[UP])
+    open_again, stays = (
+        changed(expectation, friend=[UP], stranger=[DROPPED, UP]),
+        changed(expectation, friend=[UP], stranger=[DROPPED]),
+    )
+    expectation.change(open_again, **PAIRS, because="only the friend may enter")
+    expectation.removed(open_again, because="nothing is in force any more")
+    expectation.change(stays, **PAIRS, because="only the friend may enter")
+    with pytest.raises(Nonconformance, match=r"expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/stranger "):
+        expectation.removed(stays, because="nothing is in force any more")
+    assert stays.done == ["applied", "removed"]
+
+
+def test_a_route_that_wavers_once_the_policy_is_removed_is_a_broken_control(expect: Make) -> None:
+    expectation = expect(friend=[UP], stranger=[UP])
+    policies = changed(expectation, friend=[UP], stranger=[UP, DROPPED])
+    policies.without["stranger"] *= 200
+    expectation.change(policies, **PAIRS, because="only the friend may enter")
+    with pytest.raises(ControlBroken, match=r"observed CONNECTED(?s:.*)path +ns/stranger "):
+        expectation.removed(policies, because="nothing is in force any more")
+
+
+NEW = {"friend": replace(FRIEND, os="windows", node="windows-1"), "stranger": STRANGER}
+"""A friend and a stranger that come to one node when the policy is in force already."""
+
+
+def test_what_came_later_is_denied_where_another_that_came_with_it_enters(expect: Make) -> None:
+    friend = NEW["friend"]
+    expectation = expect(friend=[UP], stranger=[DROPPED])
+    pairs: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+    expectation.matrix(**pairs, new=NEW.values(), because="only the friend came with the label")
+    open_again = changed(expectation, friend=[UP], stranger=[UP])
+    assert expectation.removed(open_again, because="nothing is in force any more")
+
+
+@pytest.mark.parametrize(
+    ("friend", "new"),
+    [(FRIEND, [FRIEND, STRANGER]), (NEW["friend"], [STRANGER]), (NEW["friend"], [])],
+    ids=["from another node", "an old one", "nobody is new"],
+)
+def test_what_came_later_is_not_denied_where_no_other_that_came_to_its_node_enters(
+    expect: Make, friend: Workload, new: list[Workload]
+) -> None:
+    pairs: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+    with pytest.raises(ControlBroken, match="never saw the path open"):
+        expect(friend=[UP], stranger=[DROPPED]).matrix(**pairs, new=new, because="only the friend has the label")
+
+
+def test_what_came_later_and_stays_closed_without_the_policy_proves_nothing(expect: Make) -> None:
+    friend = NEW["friend"]
+    expectation = expect(friend=[UP], stranger=[DROPPED])
+    pairs: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+    expectation.matrix(**pairs, new=NEW.values(), because="only the friend came with the label")
+    with pytest.raises(
+        ControlBroken, match=r"control failed: expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/stranger "
+    ):
+        expectation.removed(changed(expectation, stranger=[DROPPED]), because="nothing is in force any more")
+
+
+def test_a_removal_that_could_open_nothing_is_refused(expect: Make) -> None:
+    expectation = expect(friend=[UP])
+    with pytest.raises(UsageProblem, match="has seen no path closed"):
+        expectation.removed(changed(expectation), because="nothing is in force any more")
