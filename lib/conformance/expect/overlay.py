@@ -48,6 +48,11 @@ class Carrier:
     do: str
     see: str
     """The claims about what nodes have for each other's pods."""
+    mend: str = (
+        "compare that node's routes with the projectcalico.org annotations of both nodes; then restart calico-node "
+        "there (on Windows that resets its pods' connections)"
+    )
+    """What to do about what a node has otherwise."""
 
 
 VXLAN = Carrier(
@@ -65,6 +70,12 @@ ADDRESSES = Carrier(
     do="turn the source/destination check off on the nodes' interfaces, and let security groups pass pods' networks",
     see="CONN-3, BGP-1 and BGP-3",
 )
+
+
+FLANNEL = replace(
+    ADDRESSES, whole="the Linux ends have their routes as they should be", see="CONN-3 and FL-1",
+    mend="compare that node's routes with the other one's podCIDR, and read kube-flannel's log there",
+)  # fmt: skip
 
 
 @dataclass
@@ -183,10 +194,7 @@ class Overlay:
         """Every dead path is explained by what its nodes have for each other."""
         first, *others = dict.fromkeys(name for blame in found.values() for name in blame.wrong)
         lines = {"beside": beside} | ({"also": "; ".join(others[:3])} if others else {})
-        lines["do"] = (
-            f"see {self.by.see}; compare that node's routes with the projectcalico.org annotations of "
-            "both nodes; then restart calico-node there (on Windows that resets its pods' connections)"
-        )
+        lines["do"] = f"see {self.by.see}; {self.by.mend}"
         told = replace(
             polled.message(index, "CONNECTED", lines),
             so=f"{first}, so that {self.by.blamed.partition(' (')[0]} cannot be judged",
@@ -220,6 +228,13 @@ class Fabric(Overlay):
     """Expectations of one test about what lies between nodes and carries pods without an overlay."""
 
     by: Carrier = ADDRESSES
+
+
+@dataclass
+class FlannelFabric(Overlay):
+    """The same where flannel lays the routes."""
+
+    by: Carrier = FLANNEL
 
 
 def _nodes(source: Workload, target: Target) -> frozenset[str]:

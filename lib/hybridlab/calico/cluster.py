@@ -16,6 +16,7 @@ from hybridlab.api.informer import Informer
 from hybridlab.calico.cni import CNI
 from hybridlab.calico.felix import Felix
 from hybridlab.calico.ipam_objects import IPAMWriter
+from hybridlab.calico.node_status import NodeStatuses
 from hybridlab.calico.policy_definitions import DEFINITIONS, policy_definitions
 from hybridlab.calico.resources import CalicoResources
 from hybridlab.calico.typha import Typha
@@ -110,6 +111,7 @@ class Calico:
         )
         """Implements ``dataplane.pod_network.PodNetwork``."""
         self._namespaces = Informer(self._client, "namespaces")
+        self._statuses = NodeStatuses(self._client, self._resources.name("caliconodestatuses"), plane.node_status)
         self._informers: list[Informer] = []
         self._beside: set[asyncio.Task[None]] = set()
 
@@ -121,6 +123,7 @@ class Calico:
         await asyncio.gather(*(self._annotate(self.nodes[name], found) for name, found in claimed.items()))
         await self.typha.start()
         await self._follow_configuration()
+        await self._statuses.start()
 
     async def stop(self) -> None:
         """Stop every Felix and following; the data plane stays as it is."""
@@ -129,6 +132,7 @@ class Calico:
         await asyncio.gather(*(felix.stop() for felix in self.felixes.values() if felix.running))
         for informer in self._informers:
             await informer.stop()
+        await self._statuses.stop()
         await self.typha.stop()
         for task in self._beside:
             task.cancel()

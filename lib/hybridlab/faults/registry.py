@@ -5,6 +5,7 @@ from __future__ import annotations
 from hybridlab.faults import (
     api,
     backends,
+    cni_token,
     denials,
     dns_pods,
     exec,
@@ -48,6 +49,7 @@ _MODULES = (
     api,
     kubelet,
     pods,
+    cni_token,
 )
 """In the order in which faults are listed."""
 TYPES = tuple(kind for module in _MODULES for kind in module.TYPES)
