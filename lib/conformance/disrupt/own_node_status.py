@@ -3,8 +3,6 @@
 calico-node of a Linux node fills its object at once, then each period (node/pkg/status/reporter.go).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from conformance.errors import ControlBroken, MissingCapability

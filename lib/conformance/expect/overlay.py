@@ -5,12 +5,10 @@ route, forwarding, VNI.  Only when all are well and nothing at all passes betwee
 connection, of no pod and neither way, is UDP 4789 on the way to blame.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from conformance.errors import ControlBroken, Unmet
+from conformance.errors import ControlBroken, MissingCapability, Unmet
 from conformance.expect.engine.answered import (
     ARRIVED,
     UNTOLD,
@@ -27,6 +25,7 @@ from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
+from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -48,11 +47,6 @@ class Carrier:
     do: str
     see: str
     """The claims about what nodes have for each other's pods."""
-    mend: str = (
-        "compare that node's routes with the projectcalico.org annotations of both nodes; then restart calico-node "
-        "there (on Windows that resets its pods' connections)"
-    )
-    """What to do about what a node has otherwise."""
 
 
 VXLAN = Carrier(
@@ -70,12 +64,6 @@ ADDRESSES = Carrier(
     do="turn the source/destination check off on the nodes' interfaces, and let security groups pass pods' networks",
     see="CONN-3, BGP-1 and BGP-3",
 )
-
-
-FLANNEL = replace(
-    ADDRESSES, whole="the Linux ends have their routes as they should be", see="CONN-3 and FL-1",
-    mend="compare that node's routes with the other one's podCIDR, and read kube-flannel's log there",
-)  # fmt: skip
 
 
 @dataclass
@@ -194,7 +182,10 @@ class Overlay:
         """Every dead path is explained by what its nodes have for each other."""
         first, *others = dict.fromkeys(name for blame in found.values() for name in blame.wrong)
         lines = {"beside": beside} | ({"also": "; ".join(others[:3])} if others else {})
-        lines["do"] = f"see {self.by.see}; {self.by.mend}"
+        lines["do"] = (
+            f"see {self.by.see}; compare that node's routes with the projectcalico.org annotations of "
+            "both nodes; then restart calico-node there (on Windows that resets its pods' connections)"
+        )
         told = replace(
             polled.message(index, "CONNECTED", lines),
             so=f"{first}, so that {self.by.blamed.partition(' (')[0]} cannot be judged",
@@ -230,11 +221,18 @@ class Fabric(Overlay):
     by: Carrier = ADDRESSES
 
 
+class Unread:
+    """What nodes have for each other's pods where nothing here reads it: what does not pass is probably to blame."""
+
+    def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
+        raise MissingCapability(f"flannel has laid them, for node {toward}", "ip route")
+
+
 @dataclass
-class FlannelFabric(Overlay):
+class FlannelFabric(Fabric):
     """The same where flannel lays the routes."""
 
-    by: Carrier = FLANNEL
+    entries: Entries = field(default_factory=Unread)
 
 
 def _nodes(source: Workload, target: Target) -> frozenset[str]:

@@ -4,8 +4,6 @@ calico-node has it renewed long before its end; where that does not happen, pods
 (calico#8577).  That it has not ended shows something only where calico-node has run for longer than a token lives.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -13,6 +11,7 @@ from conformance.facts.diagnostics_bundle import calico_pods
 from conformance.kube.client import Kube, Obj
 from conformance.model.facts import Fact, NodeFacts
 
+Ends = Callable[[str], Sequence[datetime | None]]
 LIFE = timedelta(hours=24)
 """How long a token lives: defaultCNITokenValiditySeconds (projectcalico/calico@v3.31.2:node/pkg/cni/token_watch.go)."""
 
@@ -20,19 +19,16 @@ LIFE = timedelta(hours=24)
 class CniTokens:
     """Reads of one test."""
 
-    def __init__(
-        self, kube: Kube, ends: Callable[[str], Sequence[datetime | None]], windows: Sequence[NodeFacts],
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:  # fmt: skip
+    def __init__(self, kube: Kube, ends: Ends, windows: Sequence[NodeFacts], now: datetime | None = None) -> None:
         """``ends``: asks a Windows node (``Hosts.cni_tokens``); ``windows``: those that may be looked into."""
-        self._kube, self._ends, self.windows, self._now = kube, ends, tuple(windows), now
+        self._kube, self._ends, self.windows, self._now = kube, ends, windows, now or datetime.now(UTC)
 
     def ended(self, node: str) -> Fact[bool]:
         """Whether a node's token has ended; not known where it has not, and calico-node began since it was new."""
         ends = [end for end in self._ends(node) if end is not None]
         if not ends:
             return Fact(None, f"no token that ends is in a kubeconfig of Calico's CNI plugin on node {node}")
-        now, told = self._now(), f"token of the CNI plugin on node {node} ends at {min(ends):%Y-%m-%dT%H:%M:%SZ}"
+        now, told = self._now, f"token of the CNI plugin on node {node} ends at {min(ends):%Y-%m-%dT%H:%M:%SZ}"
         if min(ends) <= now:
             return Fact(True, f"{told}, which is over")
         begun = max((began for pod in calico_pods(self._kube, [node]) for began in _began(pod)), default=None)

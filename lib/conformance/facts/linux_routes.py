@@ -1,41 +1,15 @@
 """What Linux nodes route to Windows nodes' pods, and by IPIP, as facts by name.  It judges nothing."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable
 
-from conformance.catalog import Conditions
 from conformance.facts.objects import CRD, V3, CalicoObjects
 from conformance.kube.client import Kube
-from conformance.model.facts import Fact, Facts
+from conformance.model.facts import Fact
 from conformance.model.host import LinuxFacts
 
 IPIP = "tunl0"
 AGGREGATED = "one route for the whole block"
-
-
-class CidrRoutes:
-    """What Linux nodes route to other nodes' podCIDR, as flannel host-gw lays it.  ``look``: into a Linux node."""
-
-    ABOUT = Conditions(cnis=("flannel",), windows_plane=("l2bridge",))
-    """On other clusters routes lead elsewhere."""
-
-    def __init__(self, kube: Kube, facts: Facts, look: Callable[[str], LinuxFacts]) -> None:
-        self._kube, self._look = kube, look
-        self._linux = {node.name for node in facts.by_os("linux")}
-
-    def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
-        """The route that a Linux node lacks for another one's podCIDR; nothing is read of a Windows node."""
-        there = self._kube.get("v1", "Node", toward)
-        cidr = str(there["spec"].get("podCIDR") or "")
-        own = [one["address"] for one in there["status"]["addresses"] if one["type"] == "InternalIP"]
-        if node not in self._linux or not cidr:
-            return {}
-        hop = {route.destination: route.gateway for route in self._look(node).routes}.get(cidr)
-        told = f"by {hop}, not by {', '.join(own)}" if hop else "no route"
-        name = f"route of node {node} to podCIDR {cidr} of node {toward}"
-        return {} if hop in own else {name: Fact(told, f"ip route on node {node}")}
 
 
 class LinuxRoutes:

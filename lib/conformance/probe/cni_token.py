@@ -3,8 +3,6 @@
 The program is manifests/nodes/cni_token.ps1.  The token itself is a credential, and stays on the host.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

@@ -1,7 +1,5 @@
 """The programs of manifests/nodes that Windows hosts run, as HostProcess containers can be given them."""
 
-from __future__ import annotations
-
 import functools
 
 from conformance.product import MANIFESTS

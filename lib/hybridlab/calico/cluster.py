@@ -4,8 +4,6 @@ Order: ``start()`` once the nodes exist in the data plane and in the API (and th
 ``tigera-operator`` in the API), then ``felix_started``/``felix_stopped`` with the calico-node pods, ``stop()`` at last.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
@@ -123,7 +121,6 @@ class Calico:
         await asyncio.gather(*(self._annotate(self.nodes[name], found) for name, found in claimed.items()))
         await self.typha.start()
         await self._follow_configuration()
-        await self._statuses.start()
 
     async def stop(self) -> None:
         """Stop every Felix and following; the data plane stays as it is."""
@@ -132,7 +129,7 @@ class Calico:
         await asyncio.gather(*(felix.stop() for felix in self.felixes.values() if felix.running))
         for informer in self._informers:
             await informer.stop()
-        await self._statuses.stop()
+        self._statuses.stop()
         await self.typha.stop()
         for task in self._beside:
             task.cancel()
@@ -266,7 +263,7 @@ class Calico:
         pools.on_change(lambda obj: self._pools_changed(pools))
         settings.on_change(lambda obj: self._ipam_configuration_changed(settings))
         nodes.on_change(self._node_changed)
-        self._informers = [pools, settings, nodes, self._namespaces]
+        self._informers = [pools, settings, nodes, self._namespaces, self._statuses.informer]
         for informer in self._informers:
             await informer.start()
         await asyncio.gather(*(informer.wait_synced() for informer in self._informers))

@@ -1,7 +1,5 @@
 """A fault of what Calico's CNI plugin has on a Windows node: a token that nobody renews."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 
@@ -17,21 +15,18 @@ class CniTokenOld(Fault):
     same."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._identity, self._hours = identity, count("hours", parameters["hours"])
-        self._nodes = [lab.calico.windows[node] for node in lab.nodes_of("windows", parameters["node"])]
+        self._identity, self._asked = identity, time.time() - 3600 * count("hours", parameters["hours"])
+        self._nodes = {node: lab.calico.windows[node] for node in lab.nodes_of("windows", parameters["node"])}
 
     async def inject(self) -> None:
-        for node in self._nodes:
-            node.old_tokens[self._identity] = time.time() - 3600 * self._hours
+        for node in self._nodes.values():
+            node.old_tokens[self._identity] = self._asked
 
     async def heal(self) -> None:
-        for node in self._nodes:
+        for node in self._nodes.values():
             node.old_tokens.pop(self._identity, None)
 
     async def evidence(self) -> list[str]:
-        """The tokens that are old because of it."""
         return [
-            f"the token of the CNI plugin on {node.machine.name} was asked for {self._hours} h ago"
-            for node in self._nodes
-            if self._identity in node.old_tokens
+            f"the CNI token of {name} is old" for name, node in self._nodes.items() if self._identity in node.old_tokens
         ]

@@ -5,8 +5,6 @@ configuration that ``install-cni`` writes (operator: ConfigMap ``cni-config-wind
 filled in from the environment).  Neither changes an HNS network that is there.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -48,7 +46,7 @@ class WindowsNode:
         """When it was asked for instead, by the fault that wants it."""
         self.process: int | None = None
         """Process id of Felix; None while it does not run."""
-        self._kubeconfig = f"{self.cni_path.rpartition(chr(92))[0]}\\{cni_kubeconfig.NAME}"
+        self._kubeconfig = self.cni_path.rpartition("\\")[0] + "\\calico-kubeconfig"
         self._last_process = 4000 + 4 * machine.index
         self.install_cni(json.dumps(template(environment), indent=2))
 

@@ -23,7 +23,7 @@ def ended(ends: list[datetime | None], *ran: timedelta) -> Fact[bool]:
         "status": {"containerStatuses": [*states, {"state": {"waiting": {}}}]},
     }
     kube: Any = Objects({("v1", "Pod"): [pod] if ran else []})
-    return CniTokens(kube, lambda node: ends, (), lambda: NOW).ended("win")
+    return CniTokens(kube, lambda node: ends, (), NOW).ended("win")
 
 
 def test_a_token_that_is_over_has_ended_however_long_calico_ran() -> None:
