@@ -18,7 +18,7 @@ class NodeStatuses:
         self._client, self._resource, self._told = client, resource, told
         self._reporters: dict[tuple[str, str], asyncio.Task[None]] = {}
         self.informer = Informer(client, resource)
-        self.informer.on(self._begin, None, lambda obj: self._reporters.pop(key_of(obj)).cancel() and None)
+        self.informer.on(self._begin, None, self._end)
 
     def stop(self) -> None:
         for task in self._reporters.values():
@@ -26,6 +26,9 @@ class NodeStatuses:
 
     def _begin(self, obj: Obj) -> None:
         self._reporters[key_of(obj)] = asyncio.create_task(self._report(obj["metadata"]["name"], obj["spec"]))
+
+    def _end(self, obj: Obj) -> None:
+        self._reporters.pop(key_of(obj)).cancel()
 
     async def _report(self, name: str, spec: Mapping[str, Any]) -> None:
         while told := self._told(spec.get("node", "")):
