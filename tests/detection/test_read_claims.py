@@ -24,7 +24,6 @@ OTHERWISE = {
     "PLAT-11": "the clusters that it is about are those of its table, so that nothing makes it red",
     "EKS-1": "waits for a plane of EKS: the plugin of the VPC networks its pods",
     "XLC-3": "of one build: it is there in build-breaks-the-network, and not in build-without-network",
-    "BGP-2": "the lab has no router that is no node: it is red, and never CONFIRMED",
 }
 """Claims that are decided by reading and have not both rows, and why."""
 
