@@ -8,12 +8,9 @@ from hybridlab.faults import (
     exec,
     felix,
     felix_crash_loop,
-    flows,
-    hairpin,
     hns,
     kubelet,
     path_slow,
-    ping,
     pods,
     policy_edits,
     policy_lost,
@@ -25,7 +22,6 @@ from hybridlab.faults import (
 )
 
 _MODULES = (
-    flows,
     path_slow,
     rules,
     denials,
@@ -38,9 +34,7 @@ _MODULES = (
     dns_pods,
     search_list,
     backends,
-    hairpin,
     service_source,
-    ping,
     hns,
     exec,
     api,

@@ -28,7 +28,6 @@ class Selector:
     """A parsed selector.  Equal selectors print alike."""
 
     def matches(self, labels: Labels) -> bool:
-        """Whether labels satisfy it."""
         raise NotImplementedError
 
     def renamed(self, rename: Rename) -> Selector:
