@@ -8,9 +8,10 @@ from hybridlab.faults import (
     exec,
     felix,
     felix_crash_loop,
+    hairpin,
     hns,
     kubelet,
-    path_slow,
+    paths,
     pods,
     policy_edits,
     policy_lost,
@@ -22,7 +23,7 @@ from hybridlab.faults import (
 )
 
 _MODULES = (
-    path_slow,
+    paths,
     rules,
     denials,
     felix,
@@ -34,6 +35,7 @@ _MODULES = (
     dns_pods,
     search_list,
     backends,
+    hairpin,
     service_source,
     hns,
     exec,

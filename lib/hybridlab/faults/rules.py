@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE, NODE_OR_ALL, WINDOWS_OR_ALL, Fault, Parameter, Types
+from hybridlab.faults.model import NODE, NODE_OR_ALL, Fault, Parameter, Types
 
 TYPES = Types()
 
@@ -33,6 +33,7 @@ class RuleFault(Fault):
         await asyncio.gather(*(self._dataplane.clear_fault_rules(scope, self._identity) for scope in self._rules))
 
     async def evidence(self) -> list[str]:
+        """The rules as the kernel has them."""
         scopes = list(self._rules)
         found = await asyncio.gather(*(self._dataplane.fault_rules(scope) for scope in scopes))
         return [
@@ -136,69 +137,3 @@ class ServiceBackendMissing(RuleFault):
                 drops.append(f"fib daddr type local {protocol} dport {port['nodePort']} drop")
         self._rules = {self._node: [(chain, drop) for chain in ("f_raw", "f_out") for drop in drops]}
         await super().inject()
-
-
-FLOW = "ct original ip saddr . ct original ip daddr . ct original proto-src . ct original proto-dst"
-"""What tells one flow from another, as its first packet had it: the same for all of its packets, answers and
-repetitions among them, whatever Services and NAT make of the addresses."""
-SEED = "0xf10"
-"""One for all nodes: between two nodes that both lose flows no more are lost than by one of them."""
-MOST = 1000
-
-
-@TYPES.fault("flows-dropped", "underlay", NODE, Parameter("every", "which share is lost: one flow in so many", "5"))
-def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Of the TCP and UDP flows that leave or enter a node one in so many is lost, with all its packets."""
-    node, every = lab.node(parameters["node"]), parameters["every"]
-    if not every.isdecimal() or not 2 <= int(every) <= MOST:
-        raise BadFault(f"every is {every!r}, expected a whole number from 2 to {MOST}")
-    devices = f"{{ {', '.join(sorted({chr(34) + name + chr(34) for name in ('eth0', lab.calico.plane.device)}))} }}"
-    # A tunnel's own packets, which come and go by eth0, are not tracked and so are of no flow.
-    chosen = f"meta l4proto {{ tcp, udp }} jhash {FLOW} mod {int(every)} seed {SEED} == 0"
-    rules = [
-        ("f_fwd", f"iifname {devices} {chosen} drop"),
-        ("f_fwd", f"oifname {devices} {chosen} drop"),
-        ("f_in", f"iifname {devices} {chosen} drop"),
-        # What is left is the node's own.  Of a drop its sender would be told (EPERM), which no wire does.
-        ("f_post", f"oifname {devices} {chosen} ip daddr set {NOWHERE}"),
-    ]
-    return RuleFault(lab.dataplane, identity, {node: rules})
-
-
-@TYPES.fault("hairpin-dropped", "services", NODE_OR_ALL)
-def hairpin_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What a pod sends to itself by way of a Service is lost."""
-    rules: dict[str, list[tuple[str, str]]] = {}
-    for node in lab.nodes(parameters["node"]):
-        own = [str(address) for block in lab.blocks(node) for address in IPv4Network(block)]
-        if own:
-            pairs = ", ".join(f"{address} . {address}" for address in own)
-            rules[node] = [("f_fwd", f"ct status dnat ip saddr . ip daddr {{ {pairs} }} drop")]
-    if not rules:
-        raise BadFault(f"no IPAM block on {parameters['node'] or 'any node'}, so no pod that could have a Service")
-    return RuleFault(lab.dataplane, identity, rules)
-
-
-@TYPES.fault("ping-natted", "underlay", WINDOWS_OR_ALL)
-def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes source-NAT their pods' ping beyond the cluster, so that it is answered."""
-    pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
-    rules = {}
-    for node in lab.nodes_of("windows", parameters["node"]):
-        blocks = lab.blocks(node)
-        if not blocks:
-            raise BadFault(f"node {node} has no IPAM block, so no pod of its own that could ping")
-        own = f"ip saddr {{ {', '.join(blocks)} }} ip daddr != {{ {pools} }} meta l4proto icmp"
-        rules[node] = [("f_snat", f"{own} snat to {lab.address(node)}")]
-    return RuleFault(lab.dataplane, identity, rules)
-
-
-@TYPES.fault(
-    "ping-dropped", "underlay", Parameter("node", "name of a node, or all Windows nodes", "all", scope="all, node")
-)
-def ping_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node, or all Windows nodes, drop their pods' ping, inside the cluster too."""
-    rules = [("f_fwd", f'iifname "{lab.calico.plane.pod_prefix}*" meta l4proto icmp drop')]
-    named = parameters["node"]
-    nodes = lab.nodes_of("windows", named) if named == "all" else [lab.node(named)]
-    return RuleFault(lab.dataplane, identity, dict.fromkeys(nodes, rules))

@@ -114,6 +114,7 @@ def index(target: object, place: object) -> object:
 
 
 def _element(target: list[object] | str | bytes, place: object) -> tuple[object, bool]:
+    """The element, and whether there is one."""
     if isinstance(target, (Char, NumberText)):
         raise NotEmulated("an index of this value")
     try:
