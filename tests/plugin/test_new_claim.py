@@ -23,7 +23,8 @@ AT_MOST = 4
 PAGE = ROOT / "docs" / "adding-a-claim.md"
 CHECKS = (
     "tests/unit/conformance/catalog", "tests/unit/conformance/qualify/test_stored_reports.py",
-    "tests/unit/test_arrows.py", "tests/unit/test_manifests.py", "tests/unit/test_places.py", "tests/unit/test_suite_conventions.py",
+    "tests/unit/test_arrows.py", "tests/unit/test_manifests.py", "tests/unit/test_places.py",
+    "tests/unit/test_suite_conventions.py",
     "tests/plugin/test_parts.py", "tests/detection/test_detection.py", "tests/detection/test_wrong_verdicts.py",
 )  # fmt: skip
 """The checks that read the catalog, the sets, the suites and the pages."""
