@@ -8,7 +8,7 @@ import pytest
 
 from conformance.plugin.options import WITH_PATHS
 from tests.plugin import forked
-from tests.plugin.conftest import environment
+from tests.plugin.conftest import variables
 
 CHECKOUT = Path(__file__).parents[2]
 OF_ANOTHER_PROJECT = """
@@ -21,7 +21,7 @@ def collected(*arguments: str, own: Path, where: Path = CHECKOUT) -> tuple[int, 
     """Pytest's exit code and answer, with the entry point that an installed suite has."""
     plugins = ("-p", "no:cacheprovider", "-p", "no:calico-conformance", "-p", "conformance.outside")
     out = own.with_name(f"{own.name}.out")
-    code = forked.run([*plugins, *arguments, "--collect-only", "-q"], where, environment(where), out, 60)
+    code = forked.run([*plugins, *arguments, "--collect-only", "-q"], where, variables(where), out, 60)
     return code, out.read_text()
 
 
