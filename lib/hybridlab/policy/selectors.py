@@ -187,19 +187,6 @@ class Or(Selector):
         return f"({' || '.join(map(str, self.operands))})"
 
 
-def both(*selectors: Selector | None) -> Selector:
-    """All of them; ``all()`` when none is left."""
-    parts: list[Selector] = []
-    for selector in selectors:
-        if isinstance(selector, And):
-            parts.extend(selector.operands)
-        elif selector is not None and not isinstance(selector, All):
-            parts.append(selector)
-    if not parts:
-        return All()
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
-
-
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Selector:
     """Parse a selector.  Raises SelectorError."""
