@@ -52,7 +52,7 @@ def test_it_is_decided_at_the_end(project: Project, workers: str, second: str, t
     assert run.verdict("CONN-1") == verdict
     assert "it wavers again" in reason or reason == "FLAKY (INCONCLUSIVE, CONFIRMED): Wavered: CONN-1  it wavers"
     assert "RUN ONCE MORE LATER" in run.out
-    assert "run once more now: 1 test in which a path wavered that had been open" in run.out
+    assert "run once more now, since a path wavered: suites/test_it.py::test_first" in run.out
     assert run.folder
     cases = Xml.parse(run.folder / "junit.xml").getroot().findall(".//testcase")
     assert [(case.get("name"), [child.tag for child in case if child.tag in ("failure", "error")]) for case in cases] \

@@ -11,7 +11,7 @@ from conformance.expect.explain.dns_servers import Servers
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.others import Nobody, Others
 from conformance.expect.watches import Turns
-from conformance.expect.wavering import Memory, OpenPaths
+from conformance.expect.wavering import OpenPaths
 from conformance.model import decision
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, Half, Symptom
@@ -54,7 +54,7 @@ class Context:
     """Which of these nodes died of their network plugin, or after the run's own disruption."""
     others: Others = field(default_factory=Nobody)
     """Policies that are not the suite's."""
-    open_paths: Memory = field(default_factory=lambda: OpenPaths().of("", may_wait=False, again=False))
+    open_paths: OpenPaths = field(default_factory=OpenPaths)
     """What earlier tests saw open, and whether what wavers of it may be asked once more at the end."""
     watches: Turns | None = None
     """Which denials are watched for longer than they need to be decided; None: none."""

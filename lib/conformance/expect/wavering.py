@@ -26,27 +26,17 @@ Way = tuple[str, str, str]
 
 @dataclass
 class OpenPaths:
-    """What the tests of one process saw open, and what wavered after that."""
+    """What the tests of one process saw open, what wavered after that, and the test that runs."""
 
+    test: str = ""
+    may_wait: bool = False
+    """Whether it can be run once more at the end."""
+    again: bool = False
+    """Whether it is run once more."""
     _open: dict[Way, tuple[str, float]] = field(default_factory=dict)
     """The newest test that saw it open, and when (the expectations' clock)."""
     _wavered: dict[Way, str] = field(default_factory=dict)
     """What was seen then."""
-
-    def of(self, test: str, *, may_wait: bool, again: bool) -> Memory:
-        """For one test; ``may_wait``: it can be run once more, ``again``: this is that."""
-        return Memory(test, self._open, self._wavered, may_wait=may_wait, again=again)
-
-
-@dataclass(frozen=True)
-class Memory:
-    """The same, as one test has to do with it."""
-
-    test: str
-    _open: dict[Way, tuple[str, float]]
-    _wavered: dict[Way, str]
-    may_wait: bool
-    again: bool
 
     def saw(self, outcomes: Sequence[Outcome], now: float) -> None:
         """These paths were decided."""

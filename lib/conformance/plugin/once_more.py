@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-from conformance.model.counted import counted
 from conformance.plugin.judge import PUT_OFF
 from conformance.plugin.state import State
 
 
 class OnceMore:
-    """The hooks around the last test of a process."""
+    """The outermost hook around tests."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -29,28 +28,30 @@ class OnceMore:
     ) -> Generator[None, object, object]:
         """After the last test, outside of its turn, run what was put off; each takes a turn of its own."""
         result = yield
-        if nextitem is None:
+        if nextitem is None and self.state.put_off and not (item.session.shouldstop or item.session.shouldfail):
             again, self.state.put_off = self.state.put_off, []
-            if again and not (item.session.shouldstop or item.session.shouldfail):
-                self._run(item, again)
+            self.state.run.progress().tell(
+                f"run once more now, since a path wavered: {', '.join(one.nodeid for one in again)}"
+            )
+            self.state.restoration.epoch.advance()  # pods may have changed since
+            self._run(item, again)
         return result
 
-    def _run(self, last: pytest.Item, again: Sequence[pytest.Item]) -> None:
-        what = f"{counted(len(again), 'test')} in which a path wavered that had been open"
-        self.state.run.progress().tell(f"run once more now: {what}")
-        self.state.restoration.epoch.advance()  # pods may have changed since
-        worker: Any = _worker_of_xdist(last.config)
+    @staticmethod
+    def _run(last: pytest.Item, again: Sequence[pytest.Item]) -> None:
+        plugins, items = last.config.pluginmanager.get_plugins(), last.session.items
+        xdist: Any = next((one for one in plugins if hasattr(one, "run_one_test")), None)
         for item, following in zip_longest(again, again[1:]):
+            if xdist:  # its worker takes each report for one of the test that it was told to run
+                xdist.item_index = items.index(item)
             item.stash[PUT_OFF] = False
-            if worker:  # it takes each report for one of the test that it was told to run
-                worker.item_index = item.session.items.index(item)
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-        if worker:
-            worker.item_index = last.session.items.index(last)
+        if xdist:
+            xdist.item_index = items.index(last)
 
 
 class LastTest:
-    """Runs a process's last test; in pytest's place, since whether it is the last is known only when it has ended."""
+    """Runs a process's last test in pytest's place: only when it has ended is it known whether it is the last."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -67,7 +68,7 @@ class LastTest:
 
 
 class _Following:
-    """Stands where pytest looks for the next test: of that it asks which collectors are to stay set up."""
+    """In the place of the next test, of which pytest asks which collectors stay set up."""
 
     def __init__(self, state: State, session: pytest.Session) -> None:
         self._state, self._session = state, session
@@ -75,8 +76,3 @@ class _Following:
     def listchain(self) -> list[pytest.Session]:
         """The session, if a test is put off; else nothing."""
         return [self._session] if self._state.put_off else []
-
-
-def _worker_of_xdist(config: pytest.Config) -> object:
-    """The part of xdist that hands reports on; None: this is no process of xdist."""
-    return next((one for one in config.pluginmanager.get_plugins() if hasattr(one, "run_one_test")), None)

@@ -33,12 +33,10 @@ class Story:
     def test(self, name: str, *, may_wait: bool = True, again: bool = False, changed: bool = False) -> Expect:
         self.kept.clear()
         change = PolicyChange(what="deny", at=0.0, enforced_at="both") if changed else None
+        self.paths.test, self.paths.may_wait, self.paths.again = name, may_wait, again
         context = Context(
-            claims=("CONN-3",),
-            keep=self.kept.extend,
-            change=lambda: change,
-            open_paths=self.paths.of(name, may_wait=may_wait, again=again),
-        )
+            claims=("CONN-3",), keep=self.kept.extend, change=lambda: change, open_paths=self.paths
+        )  # fmt: skip
         return Expect(self.network, LAB, context, self.network.clock)
 
     def goes_by(self, passes: Passes) -> None:
