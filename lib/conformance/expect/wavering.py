@@ -6,8 +6,6 @@ observations are said.  Not where the test has changed policies, or has nodes to
 says something about.  A path on which nothing passes is no such path.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

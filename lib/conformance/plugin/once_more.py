@@ -3,8 +3,6 @@
 The session's fixtures, the worker's pods among them, last until then: what is asked once more is the same path.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from itertools import zip_longest
 from typing import Any
