@@ -43,7 +43,6 @@ class Outcome:
 
     @property
     def label(self) -> str:
-        """Who goes where."""
         return self.path.attempt.label
 
     @property
@@ -64,7 +63,6 @@ class Outcome:
 
     @property
     def held(self) -> bool:
-        """Whether it is as it is to be."""
         return isinstance(self.standing, Held)
 
     @property
