@@ -141,8 +141,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Put the gate around everything that other plugins have around tests by now."""
     if state.awake(session.config) and not session.config.option.help:
         from conformance.plugin.exclusive import Exclusive  # not for tests of the library
+        from conformance.plugin.once_more import LastTest, OnceMore  # not for tests of the library
 
-        session.config.pluginmanager.register(Exclusive(state.of(session.config)), "conformance-exclusive")
+        run_state, plugins = state.of(session.config), session.config.pluginmanager
+        plugins.register(Exclusive(run_state), "conformance-exclusive")
+        if not run_state.tries_at_once:
+            plugins.register(LastTest(run_state), "conformance-last-test")
+            plugins.register(OnceMore(run_state), "conformance-once-more")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -23,7 +23,7 @@ from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header, lists
-from conformance.plugin.judge import LATER, OUTCOME
+from conformance.plugin.judge import LATER, OUTCOME, WAITS
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
@@ -187,6 +187,8 @@ class Controller:
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """A letter and a word of its own for every verdict that is not plain CONFIRMED."""
         verdict = next((value for name, value in getattr(report, "user_properties", ()) if name == "verdict"), None)
+        if str(report.outcome) == WAITS:
+            return WAITS, "w", (WAITS.upper(), {"yellow": True})
         if verdict is None or str(report.outcome) == "rerun" or (report.when == "setup" and report.passed):
             return None
         if report.when == "teardown":
