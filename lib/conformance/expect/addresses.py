@@ -103,7 +103,8 @@ class Addresses:
         """Addresses of a Windows host in its pods' networks, which it has without an overlay (``Calico_ep``)."""
         if there.os != "windows" or self.plane(there.node).value != "l2bridge":
             return []
-        return [str(ipaddress.IPv4Network(network)[2]) for network in self._networks(there.node)]
+        networks = map(ipaddress.IPv4Network, self._networks(there.node))
+        return [str(network[2]) for network in networks if network.num_addresses > 2]
 
 
 def among(address: str, allowed: Iterable[str]) -> bool:
