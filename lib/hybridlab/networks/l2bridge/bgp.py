@@ -5,8 +5,6 @@ session is up only while BIRD runs on a Linux end, confd and RemoteAccess on a W
 program did keeps its routes for as long as BIRD's graceful restart lets it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """RemoteAccess of a Windows host: what its BGP cmdlets list, by the sessions of the cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

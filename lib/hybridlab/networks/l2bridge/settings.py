@@ -1,7 +1,5 @@
 """What a profile says of l2bridge networks with BGP."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from dataclasses import dataclass
