@@ -53,7 +53,10 @@ def test_what_is_installed_has_what_tells_windows_hosts_apart() -> None:
     one, other = (node.name for node in known.by_os("windows"))
     known = known.learnt("differences", one, Fact({"Culture": "en-US"}, "a look"))
     known = known.learnt("update", one, Fact("KB5044281", "a look")).learnt("update", other, Fact(None, "unread"))
-    told = to_json(RunReport(run_id="r", started="s", claims=(), tests=(), facts=known))["installed"]
+    whole = RunReport(
+        run_id="r", started="s", seconds=1.0, exit_code=0, command="c", cluster={}, claims=(), tests=(), facts=known,
+    )  # fmt: skip
+    told = to_json(whole)["installed"]
     assert told["hosts"] == {one: {"KB": "KB5044281", "Culture": "en-US"}}
 
 
