@@ -182,6 +182,8 @@ class RunTimings:
     """s.  Felix may be away from a node for so long: its readiness probe on Windows is asked every 10 s and has to fail
     three times before it counts (tigera/operator, pkg/render/windows.go), and its kubelet starts it again after 10 s
     and 20 s, the first times."""
+    node_status: float
+    """s.  How often calico-node is asked to say its BGP status (updatePeriodSeconds, Calico's documents show 10 s)."""
     progress_every: float
     """s.  Between two lines that say what a long step waits for."""
 

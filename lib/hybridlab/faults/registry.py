@@ -3,6 +3,7 @@
 from hybridlab.faults import (
     api,
     backends,
+    cni_token,
     denials,
     dns_pods,
     exec,
@@ -46,6 +47,7 @@ _MODULES = (
     api,
     kubelet,
     pods,
+    cni_token,
 )
 """In the order in which faults are listed."""
 TYPES = tuple(kind for module in _MODULES for kind in module.TYPES)
