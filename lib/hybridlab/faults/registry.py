@@ -9,12 +9,10 @@ from hybridlab.faults import (
     exec,
     felix,
     felix_crash_loop,
-    flows,
     hairpin,
     hns,
     kubelet,
-    path_slow,
-    ping,
+    paths,
     pods,
     policy_edits,
     policy_lost,
@@ -26,8 +24,7 @@ from hybridlab.faults import (
 )
 
 _MODULES = (
-    flows,
-    path_slow,
+    paths,
     rules,
     denials,
     felix,
@@ -41,7 +38,6 @@ _MODULES = (
     backends,
     hairpin,
     service_source,
-    ping,
     hns,
     exec,
     api,

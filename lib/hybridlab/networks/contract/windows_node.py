@@ -84,7 +84,6 @@ class WindowsNode:
         return [policy["Value"] for policy in self.plugin.get("policies") or ()]
 
     def felix_started(self) -> None:
-        """Felix has a process."""
         self._last_process += 4 * 17
         self.process = self._last_process
 

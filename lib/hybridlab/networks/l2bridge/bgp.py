@@ -105,11 +105,9 @@ class Bgp:
         self.changed()
 
     def wrong(self, what: Wrong) -> list[Any]:
-        """Where this is wrong on purpose."""
         return [where for which, where in self.faults.values() if which == what]
 
     def runs(self, node: str, program: str) -> bool:
-        """Whether a program of a node runs."""
         return program in self._running[node] and (node, program) not in self.wrong("stopped")
 
     def is_linux(self, node: str) -> bool:
