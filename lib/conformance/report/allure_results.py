@@ -66,6 +66,8 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
         ):
             entries[name] = str(getattr(facts, name).value or "unknown")
         builds = {node.revision for node in facts.by_os("windows") if node.revision}
+        there = {facts.calico_on(node.name).value or "unknown" for node in facts.by_os("windows")}
+        entries["windows_calico_versions"] = ", ".join(sorted(there)) or "unknown"
         entries["windows_builds"] = ", ".join(sorted(builds)) or "unknown"
         entries["nodes"] = f"{len(facts.by_os('linux'))} Linux, {len(facts.by_os('windows'))} Windows"
     entries |= {re.sub("[- ]", "_", name): version for name, version in report.installed.versions.items()}

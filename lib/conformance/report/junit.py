@@ -127,7 +127,8 @@ def _properties(report: RunReport) -> Xml.Element:
             found[name] = str(getattr(report.facts, name).value or "unknown")
         for node in report.facts.by_os("windows"):
             update = f", {node.update.value}" if node.update.known else ""
-            found[f"node {node.name}"] = f"Windows {node.revision or 'of unknown build'}{update}"
+            calico = f", Calico {report.facts.calico_on(node.name).value or 'of unknown version'}"
+            found[f"node {node.name}"] = f"Windows {node.revision or 'of unknown build'}{update}{calico}"
         found["container runtimes"] = ", ".join(sorted({node.container_runtime for node in report.facts.nodes}))
     found |= report.installed.versions
     found |= {f"claims {word}": str(count) for word, count in summed_up.counts(to_json(report)["claims"]).items()}

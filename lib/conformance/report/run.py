@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,14 @@ class RunReport:
         return "; ".join(dict.fromkeys(self.waived[claim] for claim in guilty))
 
 
+def _hosts(facts: Facts | None) -> dict[str, dict[str, str]]:
+    windows = facts.by_os("windows") if facts else ()
+    told = {node.name: {"KB": node.update.value or "", **(node.differences.value or {})} for node in windows}
+    return {
+        name: {what: value for what, value in one.items() if value} for name, one in told.items() if any(one.values())
+    }
+
+
 def to_json(report: RunReport) -> dict[str, Any]:
     """As docs/schema/conformance.schema.json describes it."""
     claims = [_claim(outcome, report) for outcome in report.claims]
@@ -144,7 +152,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "waived": dict(report.waived),
         "attested": dict(report.attested),
         "facts": to_plain(report.facts),
-        "installed": to_plain(report.installed),
+        "installed": to_plain(replace(report.installed, hosts=_hosts(report.facts))),
         "covered": dict(report.covered),
         "counts": summed_up.counts(claims),
         "matrix": {

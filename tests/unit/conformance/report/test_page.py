@@ -146,6 +146,17 @@ def test_a_windows_node_has_its_revision_and_a_kb_number_only_where_something_na
     assert f"KB of {node['name']}: annotation last-update of the node." in told
 
 
+def test_what_may_tell_nodes_of_one_build_apart_is_told_with_the_nodes_that_have_it() -> None:
+    whole = plain(LEAK)
+    windows = [node for node in whole["facts"]["nodes"] if node["os"] == "windows"]
+    for node in windows:
+        node["differences"] = {"value": {"LanguageMode": "FullLanguage"}, "source": "a look into the node"}
+    page = render(whole)
+    names = ", ".join(node["name"] for node in windows)
+    assert f"LanguageMode</th><td>FullLanguage</td><td>{names}</td>" in page
+    assert "What may tell Windows nodes of one build apart" not in render(plain(LEAK))
+
+
 def test_each_recovery_has_a_bar_the_longest_first() -> None:
     slow, quick = decided("RST-1", {NEW: "CONFIRMED"}), decided("RST-2", {NEW: "CONFIRMED"})
     quick["measured"], slow["measured"] = {"seconds to a new connection": 2.0}, {"seconds to a new connection": 9.0}

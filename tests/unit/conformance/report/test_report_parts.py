@@ -15,14 +15,14 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import PRECEDENCE, ClaimResult, ClaimVerdict
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.endpoint import Addressing, Target, Workload
-from conformance.model.facts import Facts
+from conformance.model.facts import Fact, Facts
 from conformance.model.observation import Observation, Verdict
 from conformance.report import html, junit
 from conformance.report.allure_results import executor, labels
 from conformance.report.attach import Attachments, slug
 from conformance.report.diagnostics import Diagnostics, Failure
 from conformance.report.matrix import direction_matrix, render
-from conformance.report.run import RunReport
+from conformance.report.run import RunReport, to_json
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, exit_code
 from tests.plugin.stand_in_cluster import facts
 
@@ -46,6 +46,18 @@ def outcome(*results: ClaimResult, verdict: V | None = None, ran: bool = True, *
 def claim(*tests: TestOutcome, ident: str = "CONN-1", whole: bool = True, told: Facts | None = None) -> object:
     outcomes = claim_outcomes(catalog(), told or facts(), tests, whole=whole)
     return next(item for item in outcomes if item.claim.id == ident)
+
+
+def test_what_is_installed_has_what_tells_windows_hosts_apart() -> None:
+    known = facts(windows=2)
+    one, other = (node.name for node in known.by_os("windows"))
+    known = known.learnt("differences", one, Fact({"Culture": "en-US"}, "a look"))
+    known = known.learnt("update", one, Fact("KB5044281", "a look")).learnt("update", other, Fact(None, "unread"))
+    whole = RunReport(
+        run_id="r", started="s", seconds=1.0, exit_code=0, command="c", cluster={}, claims=(), tests=(), facts=known,
+    )  # fmt: skip
+    told = to_json(whole)["installed"]
+    assert told["hosts"] == {one: {"KB": "KB5044281", "Culture": "en-US"}}
 
 
 ORDER = [
