@@ -142,6 +142,7 @@ $(VENV)/made-from-pyproject: pyproject.toml | python
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable . --group lint --group types --group selftest
+	$(BIN)/python -m pip install --quiet --no-deps --group audit
 	@touch $@
 
 # All that this machine lacks for a lab is said at once, before anything is downloaded.

@@ -26,6 +26,7 @@ from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header, lists
 from conformance.plugin.judge import LATER, OUTCOME
+from conformance.plugin.options import labels
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
@@ -236,6 +237,7 @@ class Controller:
                 "why": self.run.choice.why,
                 "label": self.run.connection.label if self.run.connection else "",
             },
+            labels=labels(config.option.label),
             facts=self.run.facts,
             tests=tests,
             claims=self.qualification.answered(again.answered(claims) if again else claims),
