@@ -4,8 +4,6 @@ What is known to be wanted goes in, everything else stays out and is named.  Pac
 of the suite's own pods.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """What the page shows of a claim's results: a row for each, the worst first, with pairs together that agree."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
