@@ -56,8 +56,8 @@ class Part:
 def parts(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]]) -> list[Part]:
     """The rows of a claim, the worst first.  ``tests``: the report's, by name."""
     found = [_part(result, tests.get(result["test"], {})) for result in claim["results"]]
-    first, *others = sorted(found, key=lambda part: _ORDER.index(part.verdict)) or [None]
-    return [replace(first, opened=first.verdict in FAILED), *others] if first else []
+    found.sort(key=lambda part: _ORDER.index(part.verdict))
+    return [replace(part, opened=part.verdict in FAILED) for part in found[:1]] + found[1:]
 
 
 def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> Part:

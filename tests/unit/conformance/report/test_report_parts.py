@@ -238,9 +238,8 @@ def test_who_ran_it_is_told_to_allure_by_the_variables_of_ci_systems() -> None:
 
 
 def test_what_labels_say_of_a_run_is_in_every_output(tmp_path: Path) -> None:
-    told = replace(
-        empty_report(), labels={"release": "v3.32.0-rc1", "run by": "jane"}, cluster={"how": "lab", "label": ""}
-    )
+    said = {"release": "v3.32.0-rc1", "run by": "jane"}
+    told = replace(empty_report(), labels=said, cluster={"how": "lab", "label": ""})
     plain = to_json(told)
     assert plain["run"]["labels"] == said
     assert ("label: release=v3.32.0-rc1", "plain") in terminal.summary(plain, tmp_path)
