@@ -233,12 +233,12 @@ def _pack(options: argparse.Namespace) -> int:
     if not (run / "conformance.json").is_file():
         raise UsageProblem(f"{run}: no folder of a run: it has no conformance.json")
     archive = options.to or Path(f"{run.resolve().name}.zip")
-    packed = pack(run, archive, (Path.home(), Path.cwd(), ROOT, Path(sys.prefix)))
+    inside, left_out = pack(run, archive, (Path.home(), Path.cwd(), ROOT, Path(sys.prefix)))
     print(
-        f"{archive}: {packed.files} files, {archive.stat().st_size / 1e6:.1f} MB; look through it before you publish it"
+        f"{archive}: {len(inside)} files, {archive.stat().st_size / 1e6:.1f} MB; look through it before you publish it"
     )
-    if packed.left_out:
-        print(f"left out: {', '.join(packed.left_out)}")
+    if left_out:
+        print(f"left out: {', '.join(left_out)}")
     return 0
 
 

@@ -9,7 +9,6 @@ import re
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 TEXTS = frozenset((".json", ".txt", ".yaml", ".xml", ".html", ".log", ".properties"))
@@ -56,18 +55,8 @@ _HOMES = re.compile(r"(?<![\w.])(?:/home/|/Users/|/root/|/tmp/|/var/tmp/|/var/fo
 _ADDRESS = re.compile(r"https?://[^\s,\"]+")
 
 
-@dataclass(frozen=True)
-class Packed:
-    """What became of a run's files."""
-
-    archive: Path
-    files: int
-    left_out: tuple[str, ...]
-    """Files that are not in it, below the run's directory."""
-
-
-def pack(run: Path, archive: Path, machine: Sequence[Path]) -> Packed:
-    """Write the archive, whole or not at all.
+def pack(run: Path, archive: Path, machine: Sequence[Path]) -> tuple[list[str], list[str]]:
+    """Write the archive, whole or not at all.  Returns what of the run's directory is in it, and what is not.
 
     ``machine``: folders of this machine whose paths are removed, besides the run's own and the usual homes.
     Raises OSError.
@@ -77,7 +66,8 @@ def pack(run: Path, archive: Path, machine: Sequence[Path]) -> Packed:
     paths = re.findall(r"(?:=|\s|^)(/[^\s,'\"]+)", f"{told['command']} {label}")
     private = {str(path) for path in (*machine, run.absolute(), run.resolve(), run.resolve().parent, *map(Path, paths))}
     words = sorted((*_ADDRESS.findall(label), *(path for path in private if path != "/")), key=len, reverse=True)
-    inside, left_out = [], []
+    inside: list[str] = []
+    left_out: list[str] = []
     with tempfile.NamedTemporaryFile(dir=archive.resolve().parent, delete=False) as file:
         fresh = Path(file.name)
     try:
@@ -93,7 +83,7 @@ def pack(run: Path, archive: Path, machine: Sequence[Path]) -> Packed:
         fresh.replace(archive)
     finally:
         fresh.unlink(missing_ok=True)
-    return Packed(archive, len(inside), tuple(left_out))
+    return inside, left_out
 
 
 def scrubbed(text: str, words: Sequence[str] = ()) -> str:

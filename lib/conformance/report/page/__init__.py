@@ -18,7 +18,7 @@ from conformance.model.decision import Decision
 from conformance.model.verdict import PRECEDENCE
 from conformance.report import summed_up
 from conformance.report.page.drawing import effect_chart, recovery_chart
-from conformance.report.page.parts import SHOWN, Part, parts, shareable
+from conformance.report.page.parts import SHOWN, parts, shareable, unnamed
 from conformance.verdicts.decisions import by_build
 
 FOLDER = Path(__file__).parent
@@ -47,12 +47,6 @@ FOLDED = {
     summed_up.UNSELECTED: "not selected",
 }
 """Claims of which nothing is to be seen, behind a line for each of these words."""
-CONTENTS = (
-    ("violated", "Violated"), ("open", "Open"), ("gates", "Gates"), ("difference", "Baseline"), ("areas", "Areas"),
-    ("directions", "Directions"), ("builds", "Builds"), ("effects", "Times"), ("failures", "Left by failures"),
-    ("claims", "Claims"), ("cluster", "Cluster"),
-)  # fmt: skip
-"""Sections that the page's contents lead to, with their names there."""
 KEPT = 20_000
 """Characters of a failure's attachment that the page shows; the file has the rest."""
 BUNDLED = (".txt", ".yaml", ".json")
@@ -125,27 +119,6 @@ def render(
             first_line=_first_line,
             broken_on=_broken_on,
             versions=_versions(plain.get("facts") or {}),
-            contents=[
-                entry
-                for entry, there in zip(
-                    CONTENTS,
-                    (
-                        violated,
-                        open_,
-                        plain.get("gates"),
-                        difference,
-                        areas,
-                        plain["matrix"],
-                        builds,
-                        effects,
-                        failures,
-                        claims,
-                        claims,
-                    ),
-                    strict=True,
-                )
-                if there
-            ],
             shown=[claim for claim in claims if summed_up.word(claim) not in FOLDED],
             folded={
                 told: several
@@ -258,10 +231,10 @@ def _told_of(claim: Mapping[str, Any]) -> str:
     return "" if claim["reason"] in told else str(claim["reason"] or "")
 
 
-def _rest(rows: Sequence[Part]) -> str:
+def _rest(rows: Sequence[Mapping[str, Any]]) -> str:
     """The verdicts of rows that are shown when they are asked for."""
     return ", ".join(
-        f"{number} {verdict}" for verdict, number in Counter(part.verdict for part in rows[SHOWN:]).items()
+        f"{number} {verdict}" for verdict, number in Counter(part["verdict"] for part in rows[SHOWN:]).items()
     )
 
 
@@ -275,8 +248,7 @@ def _grouped(obstacles: Sequence[str]) -> list[str]:
 
 
 def _first_line(claim: Mapping[str, Any]) -> str:
-    first = str(claim["reason"] or "").partition("\n")[0]
-    return first.removeprefix(f"{claim['id']}  ").removeprefix(f"{claim['id']}: ")
+    return unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"])
 
 
 def _broken_on(claim: Mapping[str, Any]) -> str:

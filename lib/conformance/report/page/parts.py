@@ -1,7 +1,6 @@
 """What the page shows of a claim's results: a row for each, the worst first, with pairs together that agree."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformance.model.verdict import PRECEDENCE
@@ -14,71 +13,37 @@ FAILED = ("VIOLATED", "INCONCLUSIVE", "UNMET")
 _ORDER = tuple(map(str, PRECEDENCE))
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Decisions that say the same."""
-
-    verdict: str
-    seen: str
-    reason: str
-    """What all of them say; empty: each line has its own."""
-    builds: str
-    lines: list[str]
-    """Who to whom."""
-    number: int
-
-
-@dataclass(frozen=True)
-class Part:
-    """A row of a claim: one result."""
-
-    verdict: str
-    name: str
-    test: str
-    first: str
-    """What failed, in a line; empty: nothing did."""
-    text: str
-    """The rest of the reason, of a failure that explains itself by nothing else."""
-    told: Mapping[str, str]
-    """The named lines of a failure's explanation."""
-    table: str
-    again: str
-    pairs: list[Pairs]
-    number: int
-    measured: Mapping[str, Any]
-    files: Sequence[str] = field(default_factory=list)
-    """What a failure left, below the run's directory."""
-
-    opened: bool = False
-    """Whether it is the first failure of its claim, which nobody has to ask for."""
-
-
-def parts(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]]) -> list[Part]:
-    """The rows of a claim, the worst first.  ``tests``: the report's, by name."""
+def parts(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of a claim for the template, the worst first.  ``tests``: the report's, by name."""
     found = [_part(result, tests.get(result["test"], {})) for result in claim["results"]]
-    found.sort(key=lambda part: _ORDER.index(part.verdict))
-    return [replace(part, opened=part.verdict in FAILED) for part in found[:1]] + found[1:]
+    found.sort(key=lambda part: _ORDER.index(part["verdict"]))
+    return [part | {"opened": number == 0 and part["verdict"] in FAILED} for number, part in enumerate(found)]
 
 
-def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> Part:
-    good, reason = result["verdict"] in GOOD, result["reason"] or ""
-    explanation = (test.get("explanation") or {}) if result["verdict"] in FAILED else {}
-    first, _, text = reason.partition("\n")
+def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
+    good, failed = result["verdict"] in GOOD, result["verdict"] in FAILED
+    told = (test.get("explanation") or {}) if failed else {}
+    first, _, text = (result["reason"] or "").partition("\n")
     decisions = result.get("decisions") or []
-    return Part(
-        verdict=result["verdict"],
-        name=result["part"] or sentence(result["test"]),
-        test=result["test"],
-        first="" if good else (explanation.get("headline") or first).removeprefix(f"{result['claim']}  "),
-        text="" if good or explanation else text,
-        told=_told(explanation),
-        table=explanation.get("table") or "",
-        again=shareable(explanation.get("again") or ""),
-        pairs=list(_pairs(decisions)),
-        number=len(decisions),
-        measured=result["measured"],
-        files=(test.get("attachments") or []) if result["verdict"] in FAILED else [],
-    )
+    return {
+        "verdict": result["verdict"],
+        "name": result["part"] or sentence(result["test"]),
+        "test": result["test"],
+        "first": "" if good else unnamed(told.get("headline") or first, result["claim"]),
+        "text": "" if good or told else text,
+        "told": ({"path": told["path"]} if told.get("cause") and told.get("path") else {}) | (told.get("lines") or {}),
+        "table": told.get("table") or "",
+        "again": shareable(told.get("again") or ""),
+        "pairs": list(_pairs(decisions)),
+        "number": len(decisions),
+        "measured": result["measured"],
+        "files": (test.get("attachments") or []) if failed else [],
+    }
+
+
+def unnamed(line: str, claim: str) -> str:
+    """A first line without the claim's id, where it stands beside that."""
+    return line.removeprefix(f"{claim}  ").removeprefix(f"{claim}: ")
 
 
 def sentence(test: str) -> str:
@@ -91,12 +56,8 @@ def shareable(command: str) -> str:
     return " ".join(word for word in command.split() if "=/" not in word and not word.startswith("/"))
 
 
-def _told(explanation: Mapping[str, Any]) -> dict[str, str]:
-    path = {"path": explanation["path"]} if explanation.get("cause") and explanation.get("path") else {}
-    return {**path, **(explanation.get("lines") or {})}
-
-
-def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[Pairs]:
+def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Decisions that say the same, together; those that failed each with a line and a reason of its own."""
     alike: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for one in sorted(decisions, key=lambda one: _ORDER.index(one["verdict"])):
         said = one["reason"] if one["verdict"] in GOOD else ""
@@ -104,7 +65,8 @@ def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[Pairs]:
     for (verdict, seen, reason), several in alike.items():
         builds = ", ".join(sorted({build for one in several for build in one["about"]}))
         lines = _together(several) if reason else [f"{_path(one)}: {one['reason']}" for one in several]
-        yield Pairs(verdict, seen, reason, builds, lines, len(several))
+        told = {"seen": seen, "reason": reason, "builds": builds, "lines": lines}
+        yield {"verdict": verdict, "number": len(several), **told}
 
 
 def _together(several: Sequence[Mapping[str, Any]]) -> list[str]:
