@@ -151,6 +151,10 @@ class Controller:
         self.running = [name for name in self.running if name != nodeid]
         self.run.alive.doing(f"{self.running[0]} runs" if self.running else "the next test is waited for")
 
+    def pytest_enter_pdb(self) -> None:
+        """Who looks at a test by hand knows what goes on."""
+        self.run.alive.doing("")
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the newest outcome of each test; a later phase only ever knows more."""

@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 
 class Progress:
@@ -81,4 +81,5 @@ class Alive:
             now, what = time.monotonic(), self._doing
             if what and now - self._last >= every:
                 self.heard()
-                os.write(descriptor, f"\n[{now - self._since:.0f} s] {what}\n".encode())
+                with suppress(OSError):  # closed: pytest has ended
+                    os.write(descriptor, f"\n[{now - self._since:.0f} s] {what}\n".encode())
