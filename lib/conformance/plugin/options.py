@@ -148,6 +148,15 @@ def add_options(parser: pytest.Parser) -> None:
     claims.addoption(
         "--no-disruptive", action="store_true", help="run no disruptive tests, not even on the run's own lab"
     )
+    claims.addoption(
+        "--capture-packets", action="store_true",
+        help="after a failure capture packets of one failing pair on the nodes of both ends, while it is tried again",
+    )  # fmt: skip
+    claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
+    _add_qualification(parser)
+
+
+def _add_qualification(parser: pytest.Parser) -> None:
     gate = parser.getgroup("qualification", "qualification by the run's report")
     gate.addoption("--require", metavar="SET[,SET]", help="say whether the run qualifies for these sets (core, ...)")
     gate.addoption("--waivers", metavar="FILE", help="YAML with verdicts that are accepted, by whom and until when")
@@ -158,11 +167,10 @@ def add_options(parser: pytest.Parser) -> None:
         "--rerun-of", metavar="REPORT",
         help="run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
     )  # fmt: skip
-    claims.addoption(
-        "--capture-packets", action="store_true",
-        help="after a failure capture packets of one failing pair on the nodes of both ends, while it is tried again",
+    gate.addoption(
+        "--label", metavar="KEY=VALUE", action="append", default=[],
+        help="say this of the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
     )  # fmt: skip
-    claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
 
 
 WITH_PATHS = (
@@ -237,6 +245,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         raise UsageProblem(f"--max-minutes {option.max_minutes:g}: expected more than 0")
     if option.run and not (option.restore or option.janitor):
         raise UsageProblem(f"--run {option.run} says which run is put back: add --restore")
+    labels(option.label)
     check_claims(option.claim)
     return Settings(
         timings=load_timings(Path(option.timings) if option.timings else None, lab=choice.own_lab),
@@ -270,6 +279,18 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         run_id=run_id,
         worker=worker,
     )
+
+
+def labels(given: Sequence[str]) -> dict[str, str]:
+    """What ``--label`` says of the run.  Raises UsageProblem."""
+    found: dict[str, str] = {}
+    for text in given:
+        key, equals, value = (word.strip() for word in text.partition("="))
+        if not (key and equals and value):
+            raise UsageProblem(f"--label {text}: expected KEY=VALUE, for example release=v3.32.0-rc1")
+        if found.setdefault(key, value) != value:
+            raise UsageProblem(f"--label {text}: {key} is {found[key]} already")
+    return found
 
 
 def check_claims(wanted: list[str]) -> None:

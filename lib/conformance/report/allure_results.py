@@ -53,6 +53,7 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
     """environment.properties, executor.json and categories.json."""
     folder.mkdir(parents=True, exist_ok=True)
     entries = {"cluster": report.cluster.get("label", ""), "evidence": report.evidence, "command": report.command}
+    entries |= {f"label_{re.sub(r'[^A-Za-z0-9.]', '_', key)}": value for key, value in report.labels.items()}
     facts = report.facts
     if facts:
         for name in (

@@ -122,6 +122,7 @@ def _properties(report: RunReport) -> Xml.Element:
     found = {"run": report.run_id, "evidence": report.evidence, "suite": report.suite.get("version", ""),
              "commit": report.suite.get("commit", ""), "catalog": report.suite.get("catalog", ""),
              "cut short": report.cut_short}  # fmt: skip
+    found |= {f"label {key}": value for key, value in report.labels.items()}
     if report.facts:
         for name in ("calico_version", "kubernetes_version", "mode", "platform", "install", "cni"):
             found[name] = str(getattr(report.facts, name).value or "unknown")

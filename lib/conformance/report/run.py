@@ -62,6 +62,8 @@ class RunReport:
     facts: Facts | None
     tests: tuple[TestOutcome, ...]
     claims: tuple[ClaimOutcome, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What the user says of the run (``--label``): which release candidate it is about, who ran it."""
     suite: Mapping[str, str] = field(default_factory=dict)
     """``version`` and ``commit`` of the suite, ``catalog`` (its digest)."""
     timings: Mapping[str, str] = field(default_factory=dict)
@@ -141,6 +143,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             **({"exit_cause": report.exit_cause} if report.exit_cause else {}),
             "command": report.command,
             "evidence": report.evidence or None,
+            "labels": dict(report.labels),
             "cluster": dict(report.cluster),
             "notes": list(report.notes),
             "cut_short": report.cut_short or None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,11 @@ from conformance.model.codec import from_plain, to_plain
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import Fact, Facts
 from conformance.model.observation import Observation, Verdict
-from conformance.report import html, junit
-from conformance.report.allure_results import executor, labels
+from conformance.report import html, junit, terminal
+from conformance.report.allure_results import executor, labels, write_surroundings
 from conformance.report.attach import Attachments, slug
 from conformance.report.diagnostics import Diagnostics, Failure
+from conformance.report.junit import write_claims
 from conformance.report.matrix import direction_matrix, render
 from conformance.report.run import RunReport, to_json
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, exit_code
@@ -245,6 +247,18 @@ def test_who_ran_it_is_told_to_allure_by_the_variables_of_ci_systems() -> None:
     assert (ours["type"], ours["buildName"]) == ("local", "run r (no cluster)")
     gitlab = executor(empty_report(), {"CI_JOB_URL": "https://gitlab.example/j/1"})
     assert (gitlab["type"], gitlab["buildUrl"]) == ("gitlab", "https://gitlab.example/j/1")
+
+
+def test_what_labels_say_of_a_run_is_in_every_output(tmp_path: Path) -> None:
+    said = {"release": "v3.32.0-rc1", "run by": "jane"}
+    told = replace(empty_report(), labels=said, cluster={"how": "lab", "label": ""})
+    plain = to_json(told)
+    assert plain["run"]["labels"] == said
+    assert ("label: release=v3.32.0-rc1", "plain") in terminal.summary(plain, tmp_path)
+    write_claims(told, tmp_path / "claims.xml")
+    assert '<property name="label run by" value="jane" />' in (tmp_path / "claims.xml").read_text()
+    write_surroundings(told, tmp_path / "allure")
+    assert "label_run_by=jane" in (tmp_path / "allure" / "environment.properties").read_text()
 
 
 def test_a_test_of_no_claim_has_an_area_in_allure_too() -> None:
