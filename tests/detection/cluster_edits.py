@@ -75,7 +75,7 @@ def is_there(api: Api, path: str, uid: str) -> bool:
 
 
 @contextmanager
-def on_each(api: Api, path: str, do: Callable[[Any], None]) -> Iterator[None]:
+def on_each(api: Api, path: str, do: Callable[[Any], object]) -> Iterator[None]:
     """Do something with every object as soon as it is there, once."""
     stop, seen, errors = threading.Event(), set(), []
 
