@@ -25,7 +25,7 @@ from conformance.run.unrestored import ExclusiveMark
 
 NOTICEABLE = 0.5
 """s.  Shorter waits stand in conformance.json alone."""
-ORDER = ("shared", "node", "cluster")
+ORDER = ("shared", "node", "cluster", "last")
 """Tests that stop others come last, so that they stop as few as possible."""
 
 
@@ -117,6 +117,7 @@ class Exclusive:
             "worker": worker,
             "kind": exclusivity.kind,
             "node": exclusivity.node,
+            "nodes": exclusivity.nodes if exclusivity.exclusive else (),
             "asked": hold.asked,
             "began": hold.began,
             "ended": ended,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,9 @@ def add_options(parser: pytest.Parser) -> None:
         "--capture-packets", action="store_true",
         help="after a failure capture packets of one failing pair on the nodes of both ends, while it is tried again",
     )  # fmt: skip
+    claims.addoption(
+        "--no-watch", action="store_true", help="ask no paths that no test touches all through the run (POL-1)"
+    )
     claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
 
 
@@ -255,7 +259,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
             every=option.every_node,
         ),
         tolerations=tuple(Toleration.parse(text) for text in option.tolerate),
-        workers=LAB_WORKERS if choice.own_lab else Workers(),
+        workers=replace(LAB_WORKERS if choice.own_lab else Workers(), watch=0 if option.no_watch else Workers.watch),
         calicoctl=Path(option.calicoctl) if option.calicoctl else None,
         calico_version=option.calico_version,
         windows_calico_version=option.windows_calico_version,

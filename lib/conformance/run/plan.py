@@ -64,6 +64,8 @@ class PlannedTest:
     """What it takes rights for (``conformance.facts.rights.NEEDS``), read from its fixtures and claims."""
     otherwise: bool = False
     """Where Calico policies cannot be written it applies the same one as Kubernetes writes it."""
+    last: bool = False
+    """It decides by the standing watch, after all others."""
     exclusivity: Exclusivity = SHARED
     """What it has to itself."""
 
@@ -299,7 +301,7 @@ def assign_exclusivity(
         wanted = isolation_of(test.parts, claims)
         kinds = {isolation.kind for isolation in wanted}
         if not kinds & CHANGING or prospect_of(test, claims, facts, settings).verdict:
-            found.append(SHARED)
+            found.append(Exclusivity(kind="last") if test.last else SHARED)
             continue
         whole = IsolationKind.DISRUPTIVE in kinds
         os: OS = next((isolation.os for isolation in wanted if isolation.os), "windows")

@@ -1,0 +1,40 @@
+"""The test that judges a standing watch ends it, and hears what it has kept beside the run's turns."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import EnvironmentBroken
+from conformance.expect.standing_watch import Kept
+from conformance.model.codec import to_plain
+from conformance.run import standing_watch
+from conformance.run.directory import RunDirectory
+from conformance.settings import Timings, load_timings
+
+
+def patience(seconds: float) -> Timings:
+    plain = load_timings(lab=True)
+    pods = replace(plain.windows, image_pull=seconds, pod_ready=0.0, warm_up=0.0, agent_slot=0.0)
+    return replace(plain, windows=pods, run=replace(plain.run, watch_least=0.0))
+
+
+def test_what_was_kept_is_told_with_the_turns_of_all_processes(tmp_path: Path) -> None:
+    directory, _ = RunDirectory.create(tmp_path)
+    kept = Kept(began=1.0, ended=9.0, paths=(), events=((2.0, "Pod a/b came"),), unwatched={"linux-1": "it is gone"})
+    (directory.shared / standing_watch.ANSWER).write_text(json.dumps(to_plain(kept)))
+    for worker in ("gw0", "gw1"):
+        (directory.turns / f"{worker}.jsonl").write_text(json.dumps({"test": worker}) + "\n")
+    told, turns = standing_watch.told(directory, patience(5.0))
+    assert told == kept
+    assert [turn["test"] for turn in turns] == ["gw0", "gw1"]
+    assert (directory.shared / standing_watch.ENDS).exists()
+
+
+def test_a_watch_whose_process_is_gone_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    directory, _ = RunDirectory.create(tmp_path)
+    with pytest.raises(EnvironmentBroken, match="the standing watch did not end within 0 s"):
+        standing_watch.told(directory, patience(0.1))
