@@ -12,6 +12,7 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.expect import others
 from conformance.expect.engine.answered import ARRIVED
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
@@ -26,6 +27,8 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 AGREE = 2
 """Answers in a row that show something: a single connection may have begun before the denial did."""
+NOTICEABLE = 15.0
+"""s.  Shorter silences are not told."""
 Way = Literal["in", "out", "allowed", "free"]
 """Into and out of a node's watched pod, which policies close; into it, which they allow; and what no policy selects."""
 
@@ -37,7 +40,7 @@ class Stretch:
     open: bool | None
     """Of a denied path: whether packets arrived; None: neither that nor a denial.  Of others: whether it connected."""
     asked: tuple[float, float, float]
-    """When the first, the second and the last were asked."""
+    """When the first, the second and the last were asked; of what was open: when its packets arrived."""
     count: int
     seen: tuple[Observation, ...]
     """The first of them."""
@@ -57,12 +60,16 @@ class Watched:
     way: Way
     attempt: Attempt
     before: bool = False
-    """It was seen open before there were policies; of pods that came later nobody could see that."""
+    """It was seen open before there were policies."""
     stretches: tuple[Stretch, ...] = ()
     gone: float = 0.0
     """When one of its pods was found to have changed; 0: both are what they were."""
+    since: float = 0.0
+    """When it was there to be asked first."""
     due: float = 0.0
     """When it is to be asked next."""
+    silent: float = 0.0
+    """s.  Longest time between two answers."""
 
     @property
     def ends(self) -> list[Workload]:
@@ -75,7 +82,9 @@ class Watched:
         if self.way in ("in", "out"):
             is_open = True if seen.verdict in ARRIVED else False if seen.verdict in DENIED_VERDICTS else None
             self.due = 0.0 if is_open and not self.shows(open=True) else self.due
+        at += seen.seconds if is_open else 0.0
         last = self.stretches[-1] if self.stretches else None
+        self.silent = max(self.silent, at - last.asked[2] if last else 0.0)
         if last is None or last.open is not is_open:
             self.stretches += (Stretch(open=is_open, asked=(at, at, at), count=1, seen=(seen,)),)
             return
@@ -99,6 +108,8 @@ class Kept:
     paths: tuple[Watched, ...]
     events: tuple[tuple[float, str], ...] = ()
     """Services and pods that came and went."""
+    foreign: tuple[tuple[float, str], ...] = ()
+    """Policies of others for the whole cluster that came, changed and went."""
     unwatched: dict[str, str] = field(default_factory=dict)
     """Node to why nothing, or nothing more, could be asked there."""
     error: str = ""
@@ -160,6 +171,7 @@ class _OfNode:
         wrong += [one for path in self._of("allowed") if (one := self._shut(path))]
         if why := self.kept.unwatched.get(self.node):
             wrong.append(EnvironmentBroken(f"node {self.node} could not be watched: {why}"))
+        wrong += [one for path in self.paths if (one := self._unheard(path))]
         ways = ("in", "out") if self.paths else ()
         wrong += [ControlBroken(why, control="before") for way in ways if (why := self._uncontrolled(way))]
         return min(wrong, key=lambda one: not isinstance(one, Nonconformance), default=None)
@@ -180,18 +192,33 @@ class _OfNode:
             for turn in self.turns
         )  # fmt: skip
 
+    def _unheard(self, path: Watched) -> Exception | None:
+        """What to raise where nothing was heard of a path for half of the watch while its pods were there."""
+        last = path.stretches[-1].asked[2] if path.stretches else max(path.since, self.kept.began)
+        silent = max(path.silent, 0.0 if path.gone else self.kept.ended - last)
+        if silent > NOTICEABLE:
+            self.notes.append(f"the path {path.way} was not heard of for {silent:.0f} s")
+        late = not path.gone and self.kept.ended - last > (self.kept.ended - self.kept.began) / 2
+        if not late or self._excused(path, last, self.kept.ended):
+            return None
+        second = f"second {last - self.kept.began:.0f} of the watch"
+        return EnvironmentBroken(f"the path {path.way} of node {self.node} was heard of for the last time in {second}")
+
     def _opened(self, path: Watched) -> Exception | None:
-        """What to raise for a denied path that opened once its denial had been seen, or that was never closed."""
-        denied = False
+        """What to raise for a denied path that opened once its denial had been seen, or that was never closed.
+
+        Until a change of policy must have had its effect it may only be coming, and what looks closed a lost packet.
+        """
+        denied, patience = False, self._patience(path)
         for one in path.stretches:
-            began, agreed, ended = one.asked
+            (began, agreed, ended), first = one.asked, path.stretches[0].asked[0]
             denied = denied or (one.open is False and one.sure)
-            never = path.before and not denied and ended - began > 2 * self._patience(path)
-            if not one.open or not (denied or never) or self._excused(path, began, agreed):
+            early = began <= first + patience or not denied
+            if not one.open or (early and ended <= first + 2 * patience) or self._excused(path, began, agreed):
                 continue
             second = f"second {began - self.kept.began:.0f} of the watch"
             if one.sure:
-                so = f"was lost in {second} ({self._then(began)})" if denied else "was never in force"
+                so = "was never in force" if early else f"was lost in {second} ({self._then(began)})"
                 return self._wrong(path, one, "TIMED_OUT", so, f"for {ended - began:.0f} s")
             self.notes.append(f"one connection got through in {second}, which alone shows nothing")
         return None
@@ -236,7 +263,10 @@ class _OfNode:
                 "do": f"read Felix' log on node {self.node} for that second",
             },
         )  # fmt: skip
-        verdict = Nonconformance(replace(line, tries=one.count), seen=one.seen)
+        line, began = replace(line, tries=one.count), one.asked[0]
+        if by := [what for when, what in self.kept.foreign if began - self._patience(path) <= when <= began + 1]:
+            return others.decided(self.expect.context.others, line, "; ".join(by))
+        verdict = Nonconformance(line, seen=one.seen)
         return unless_changed(self.expect, [] if path.gone else path.ends, verdict, want=expected == "CONNECTED")
 
     def _then(self, at: float) -> str:

@@ -19,6 +19,7 @@ import pytest
 from conformance.catalog import catalog
 from conformance.plugin.judge import PLANNED, WAITED
 from conformance.plugin.state import State
+from conformance.run.directory import BEGUN
 from conformance.run.plan import assign_exclusivity
 from conformance.run.scheduler_lock import Exclusivity, HeldLocks, ReadWriteGate
 from conformance.run.unrestored import ExclusiveMark
@@ -65,6 +66,8 @@ class Exclusive:
         try:
             mark = self._begin(item.nodeid, exclusivity)
             hold.began = time.monotonic()
+            if exclusivity.exclusive:
+                self._write(BEGUN, {**self._turn(item.nodeid, exclusivity), "began": hold.began})
             item.stash[WAITED] = hold.waited
             result = yield
             restoration = self.state.restoration
@@ -110,20 +113,19 @@ class Exclusive:
 
     def _note(self, test: str, exclusivity: Exclusivity, hold: HeldLocks, ended: float) -> None:
         """Record a turn that has ended."""
-        directory, worker = self.run.directory, self.run.settings.worker
-        assert directory is not None  # the gate would not be there
-        line = {
-            "test": test,
-            "worker": worker,
-            "kind": exclusivity.kind,
-            "node": exclusivity.node,
+        times = {"asked": hold.asked, "began": hold.began, "ended": ended, "released": hold.released}
+        self._write(".jsonl", {**self._turn(test, exclusivity), **times})
+
+    def _turn(self, test: str, exclusivity: Exclusivity) -> dict[str, Any]:
+        return {
+            "test": test, "worker": self.run.settings.worker, "kind": exclusivity.kind, "node": exclusivity.node,
             "nodes": exclusivity.nodes if exclusivity.exclusive else (),
-            "asked": hold.asked,
-            "began": hold.began,
-            "ended": ended,
-            "released": hold.released,
-        }
-        with (directory.turns / f"{worker}.jsonl").open("a", encoding="utf-8") as file:
+        }  # fmt: skip
+
+    def _write(self, ending: str, line: Mapping[str, Any]) -> None:
+        directory = self.run.directory
+        assert directory is not None  # the gate would not be there
+        with (directory.turns / f"{self.run.settings.worker}{ending}").open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
 

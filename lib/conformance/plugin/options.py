@@ -98,19 +98,7 @@ def add_options(parser: pytest.Parser) -> None:
         help="print every change that the selected tests (or --janitor) would make, and make none",
     )  # fmt: skip
 
-    cover = parser.getgroup("covered nodes", "nodes that the conformance suites decide on")
-    cover.addoption(
-        "--max-nodes-per-os", metavar="N", type=int, default=None,
-        help=f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each Windows build is "
-        "covered always",
-    )  # fmt: skip
-    cover.addoption(
-        "--nodes", metavar="NAME,...", action="append", default=[],
-        help="cover exactly these, of each operating system of which one is named (repeatable)",
-    )  # fmt: skip
-    cover.addoption("--node-selector", metavar="KEY[=VALUE],...", help="cover exactly the nodes with these labels")
-    cover.addoption("--every-node", action="store_true", help="cover all nodes that take pods")
-
+    _add_cover(parser)
     claims = parser.getgroup("claims", "claims that the conformance suites decide")
     claims.addoption(
         "--claim", metavar="ID", action="append", default=[], help="run only tests of this claim (repeatable)"
@@ -169,6 +157,21 @@ def add_options(parser: pytest.Parser) -> None:
         "--no-watch", action="store_true", help="ask no paths that no test touches all through the run (POL-1)"
     )
     claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
+
+
+def _add_cover(parser: pytest.Parser) -> None:
+    cover = parser.getgroup("covered nodes", "nodes that the conformance suites decide on")
+    cover.addoption(
+        "--max-nodes-per-os", metavar="N", type=int, default=None,
+        help=f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each Windows build is "
+        "covered always",
+    )  # fmt: skip
+    cover.addoption(
+        "--nodes", metavar="NAME,...", action="append", default=[],
+        help="cover exactly these, of each operating system of which one is named (repeatable)",
+    )  # fmt: skip
+    cover.addoption("--node-selector", metavar="KEY[=VALUE],...", help="cover exactly the nodes with these labels")
+    cover.addoption("--every-node", action="store_true", help="cover all nodes that take pods")
 
 
 WITH_PATHS = (

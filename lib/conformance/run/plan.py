@@ -300,8 +300,9 @@ def assign_exclusivity(
     for test in tests:
         wanted = isolation_of(test.parts, claims)
         kinds = {isolation.kind for isolation in wanted}
-        if not kinds & CHANGING or prospect_of(test, claims, facts, settings).verdict:
-            found.append(Exclusivity(kind="last") if test.last else SHARED)
+        runs = not (kinds & CHANGING or test.last) or not prospect_of(test, claims, facts, settings).verdict
+        if not kinds & CHANGING or not runs:
+            found.append(Exclusivity(kind="last") if test.last and runs else SHARED)
             continue
         whole = IsolationKind.DISRUPTIVE in kinds
         os: OS = next((isolation.os for isolation in wanted if isolation.os), "windows")

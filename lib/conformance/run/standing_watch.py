@@ -11,8 +11,10 @@ import contextlib
 import json
 import threading
 import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +24,26 @@ from conformance.expect.standing_watch import Kept, Watched, Way
 from conformance.facts.calico_api import CalicoApi
 from conformance.journal import liveness
 from conformance.kube.changes import Changes
-from conformance.kube.client import Kube
+from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import WATCH, Ownership
+from conformance.kube.reach import ApiGone
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Verdict
-from conformance.pods.deploy import Pods
+from conformance.pods.deploy import Pods, changed_among
 from conformance.pods.nodes_lost import NodeWatch
 from conformance.pods.placement import Placement
 from conformance.pods.roles import ECHO_PORT
 from conformance.pods.services import Services, cluster_domain
 from conformance.pods.worker_pods import WorkerPods
 from conformance.probe.prober import Answered, Limits, Prober
-from conformance.run.directory import RunDirectory
+from conformance.run.directory import BEGUN, RunDirectory
 from conformance.run.plan import writes_calico_policies
 from conformance.run.policies import Policy
+from conformance.run.policies_there import ADMIN, ADMIN_TIERS, CALICO
 from conformance.run.run import Run
 from conformance.settings import Timings
 from conformance.timing import until
@@ -49,7 +54,9 @@ LOOK = 5.0
 """s.  Between two looks whether the pods are still what they were, and after an attempt that broke."""
 ENDS, ANSWER = "watch-ends", "watch.json"
 """Files that the run's processes share: one asks the watch to end, the other has what it has kept then."""
-HAPPENED = {"ADDED": "came", "DELETED": "went"}
+HAPPENED = {"ADDED": "came", "MODIFIED": "changed", "DELETED": "went"}
+NOTHING = "metadata.name=no-such-object"
+"""Selects nothing: what is asked for is the version to follow from."""
 
 
 def told(directory: RunDirectory, timings: Timings) -> tuple[Kept, list[dict[str, Any]]]:
@@ -59,8 +66,20 @@ def told(directory: RunDirectory, timings: Timings) -> tuple[Kept, list[dict[str
     (directory.shared / ENDS).touch()
     if not until(answer.exists, bool, within=within, every=NAP, description="the standing watch ends").converged:
         raise EnvironmentBroken(f"the standing watch did not end within {within:.0f} s; its process may be gone")
-    lines = [line for path in sorted(directory.turns.glob("*.jsonl")) for line in path.read_text().splitlines()]
-    return from_plain(Kept, json.loads(answer.read_text())), [json.loads(line) for line in lines]
+    return from_plain(Kept, json.loads(answer.read_text())), turns(directory)
+
+
+def turns(directory: RunDirectory) -> list[dict[str, Any]]:
+    """The turns of the run that have ended, and those of processes that died in one: these last until now."""
+
+    def read(pattern: str) -> list[dict[str, Any]]:
+        paths = sorted(directory.turns.glob(pattern))
+        return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+
+    ended, now = read("*.jsonl"), time.monotonic()
+    known = {(turn["test"], turn["worker"], turn["began"]) for turn in ended}
+    begun = [turn for turn in read(f"*{BEGUN}") if (turn["test"], turn["worker"], turn["began"]) not in known]
+    return [*ended, *(turn | {"released": now} for turn in begun)]
 
 
 class Watch:
@@ -88,6 +107,7 @@ class Watch:
         self._out = "calico-out" if writes_calico_policies(facts, settings) else "kubernetes-out"
         self._paths: list[Watched] = []
         self._events: list[tuple[float, str]] = []
+        self._foreign: list[tuple[float, str]] = []
         self._began, self._over = 0.0, False
         self._thread = threading.Thread(target=self._watch, name="standing watch", daemon=True)
 
@@ -97,7 +117,7 @@ class Watch:
 
     def end(self) -> None:
         """Remove its pods, unless they may stay."""
-        self._over = True
+        self._over = True  # from now on it makes no namespace
         self._thread.join(self._timings.windows.agent_hello)
         if not self._run.stays:
             self._deployer.remove()
@@ -109,15 +129,15 @@ class Watch:
             services = Services(self._changes, self._pods, cluster_domain(self._kube))
             for pod in {end.uid: end for path in self._paths for end in path.ends}.values():
                 services.cluster_ip(pod)
-            for kind in ("Pod", "Service"):
-                threading.Thread(target=self._follow, args=[kind], name=f"watches {kind}", daemon=True).start()
+            for api, kind in (("v1", "Pod"), ("v1", "Service"), *self._policies()):
+                threading.Thread(target=self._follow, args=[api, kind], name=f"watches {kind}", daemon=True).start()
             self._ask()
             self._look()  # what a test has taken away just before may come back
         except Exception as wrong:  # whoever decides by it must hear of any error
             error = f"{type(wrong).__name__}: {first_line(wrong)}"
         kept = Kept(
             began=self._began, ended=time.monotonic(), paths=tuple(self._paths), events=tuple(self._events),
-            unwatched=self._unwatched, error=error,
+            foreign=tuple(self._foreign), unwatched=self._unwatched, error=error,
         )  # fmt: skip
         fresh = self._shared / f"{ANSWER}.new"
         fresh.write_text(json.dumps(to_plain(kept)))
@@ -127,14 +147,29 @@ class Watch:
         self._pods.close()
 
     def _look(self) -> list[tuple[Workload, Workload]]:
-        """The watched and the free pod of each node, as they are now; waits for what takes others' places."""
+        """The watched and the free pod of each node, as they are now; waits for what takes others' places.
+
+        Of those that are no longer what they were nothing is asked from now on: their addresses may be others' soon.
+        """
+        changed = changed_among(self._kube, {end for path in self._paths if not path.gone for end in path.ends})
+        for path in self._paths:
+            path.gone = path.gone or (time.monotonic() if {end.uid for end in path.ends} & set(changed) else 0.0)
         unwatched: dict[str, str] = {}
-        self._pods.keep = lambda seen: unwatched.update({one.target: one.reason for one in seen})
+        self._pods.keep = lambda seen: unwatched.update(
+            {one.target: one.reason for one in seen if one.verdict is ClaimVerdict.INCONCLUSIVE}
+        )
         self._pods.refresh()
-        free = {pod.node: pod for os in self._systems for pod in self._pods.elsewhere(os)}
-        found = [pod for os in self._systems for pod in self._pods.clients(os) if pod.node in free]
+        free = {pod.node: pod for os in self._systems for pod in self._there(self._pods.elsewhere, os)}
+        found = [pod for os in self._systems for pod in self._there(self._pods.clients, os) if pod.node in free]
         self._unwatched = unwatched
         return [(pod, free[pod.node]) for pod in found]
+
+    def _there(self, ask: Callable[[OS], Iterable[Workload]], os: OS) -> Iterable[Workload]:
+        """The pods that are there; why others are not was told of each node."""
+        try:
+            return () if self._over else ask(os)
+        except SuiteError:
+            return ()
 
     def _connect(self, pods: list[tuple[Workload, Workload]]) -> None:
         """Ask the paths between these pods from now on, and those of no other."""
@@ -148,7 +183,7 @@ class Watch:
                 if there.pop((way, source.uid, pod.uid), None) is None and source.uid != pod.uid:
                     target, patience = pod.tcp(ECHO_PORT), self._timings.of(source.os).tcp_give_up
                     attempt = Attempt(source=source, target=target, kind=plain(target), give_up_after=patience)
-                    self._paths.append(Watched(node=watched.node, way=way, attempt=attempt))
+                    self._paths.append(Watched(node=watched.node, way=way, attempt=attempt, since=time.monotonic()))
         for path in there.values():
             path.gone = time.monotonic()
 
@@ -207,18 +242,38 @@ class Watch:
             ).apply()  # fmt: skip
         self._began = time.monotonic()
 
-    def _follow(self, kind: str) -> None:
-        """Keep when objects of a kind come and go, as far as the user may see that."""
+    def _policies(self) -> list[tuple[str, str]]:
+        """API and kind of policies for the whole cluster that are served."""
+        calico = [(api, "GlobalNetworkPolicy") for api in CALICO]
+        admin = [(api, kind) for api in ADMIN for kind in (*ADMIN_TIERS, "ClusterNetworkPolicy")]
+        served = [(api, kind) for api, kind in (*calico, *admin) if self._kube.discovery.serves(api, kind)]
+        return list({kind: (api, kind) for api, kind in reversed(served)}.values())
+
+    def _follow(self, api: str, kind: str) -> None:
+        """Keep when objects of a kind come and go, as far as the user may see that; of policies those of others."""
+        since = ""
         while not self._over:
             try:
-                since = self._kube.objects_at("v1", kind)[1]
-                for event in self._kube.watch("v1", kind, None, since, seconds=self._timings.run.watch):
+                since = since or self._kube.objects_at(api, kind, fields=NOTHING)[1]
+                for event in self._kube.watch(api, kind, None, since, seconds=self._timings.run.watch):
+                    meta = event["object"]["metadata"]
+                    since = meta.get("resourceVersion") or since
                     if happened := HAPPENED.get(event["type"]):
-                        meta, node = event["object"]["metadata"], (event["object"].get("spec") or {}).get("nodeName")
-                        where = f" on node {node}" if node else ""
-                        text = f"{kind} {meta['namespace']}/{meta['name']}{where} {happened}"
-                        self._events.append((time.monotonic(), text))
-            except ApiRefused:
+                        self._note(kind, event["object"], happened)
+            except ApiRefused as refused:
+                if refused.code != HTTPStatus.GONE:
+                    return
+                since = ""
+            except ApiGone:
                 return
             except ApiUnreachable:  # for a while
                 continue
+
+    def _note(self, kind: str, obj: Obj, happened: str) -> None:
+        meta, node = obj["metadata"], (obj.get("spec") or {}).get("nodeName")
+        name = "/".join(filter(None, (meta.get("namespace"), meta["name"])))
+        text = f"{kind} {name}{f' on node {node}' if node else ''} {happened}"
+        if kind.endswith("Policy"):
+            self._foreign += [] if self._changes.run.owns(obj) else [(time.monotonic(), text)]
+        elif happened != HAPPENED["MODIFIED"]:
+            self._events.append((time.monotonic(), text))

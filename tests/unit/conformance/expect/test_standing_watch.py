@@ -52,6 +52,7 @@ def watch(
     gone: float = 0.0,
     unwatched: dict[str, str] | None = None,
     error: str = "",
+    foreign: tuple[tuple[float, str], ...] = (),
 ) -> list[Decision]:
     """What is decided of linux-1, whose way in, allowed path and free path answer so."""
     decided: list[Decision] = []
@@ -62,7 +63,7 @@ def watch(
         path("free", *free), back,
     )  # fmt: skip
     kept = Kept(
-        began=BEGAN, ended=BEGAN + 60, paths=paths, unwatched=unwatched or {}, error=error,
+        began=BEGAN, ended=BEGAN + 60, paths=paths, unwatched=unwatched or {}, error=error, foreign=foreign,
         events=((BEGAN + 29.5, "Service web/shop came"), (BEGAN + 5, "Pod web/early went")),
     )  # fmt: skip
     prober = ScriptedProber({})
@@ -128,8 +129,35 @@ def test_a_path_that_was_never_closed_is_wrong_once_there_was_time_for_it() -> N
     with pytest.raises(Nonconformance, match="policy of node linux-1 was never in force"):
         watch(opened=[UP] * 60)
     with pytest.raises(ControlBroken, match="was never seen closed"):
-        watch(opened=[UP] * 10)
+        watch(opened=[*[UP] * 10, *[LOST] * 50])
     assert watch(opened=[*[UP] * 10, *[DROPPED] * 50])
+
+
+def test_what_looks_closed_before_a_policy_must_be_in_force_is_no_denial() -> None:
+    stalled = [UP, UP, DROPPED, DROPPED, DROPPED, UP, UP, UP]
+    assert watch(opened=[*stalled, *[DROPPED] * 52])
+    with pytest.raises(Nonconformance, match="policy of node linux-1 was never in force"):
+        watch(opened=[*stalled, *[UP] * 52])
+
+
+def test_a_pod_that_came_later_and_was_never_under_policy_is_wrong_too() -> None:
+    with pytest.raises(Nonconformance, match="was never in force"):
+        watch(opened=[UP] * 60, before=False)
+
+
+def test_a_path_that_opened_when_somebodys_policy_for_the_whole_cluster_changed_decides_nothing() -> None:
+    with pytest.raises(EnvironmentBroken, match="GlobalNetworkPolicy for-an-hour came, and that is not this run's"):
+        watch(opened=opens(30, 3), foreign=((BEGAN + 29, "GlobalNetworkPolicy for-an-hour came"),))
+    with pytest.raises(Nonconformance):
+        watch(opened=opens(30, 3), foreign=((BEGAN + 10, "GlobalNetworkPolicy for-an-hour came"),))
+
+
+def test_a_path_of_which_nothing_more_was_heard_decides_nothing() -> None:
+    with pytest.raises(EnvironmentBroken, match="path in of node linux-1 was heard of for the last time in second 19"):
+        watch(opened=[DROPPED] * 20)
+    drained = [turn("drain", 15, 58, "linux-1", kind="node")]
+    (one,) = watch(opened=[DROPPED] * 20, turns=drained)
+    assert "the path in was not heard of for 41 s" in one.reason
 
 
 def test_a_path_that_was_not_open_before_the_policies_shows_nothing() -> None:
