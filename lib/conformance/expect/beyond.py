@@ -70,8 +70,9 @@ class Beyond:
             self._demand_reply(source, _named(there), self._said(source, ran), so, LOOK_AT_ICMP)
 
     def ping(self, pod_pairs: PodPairs, *, because: str, want: bool = True) -> None:
-        """Each pod's ping of the other of its pair is answered, the first or one that is tried again; or (``want``)
-        none is, however often.  Raises Nonconformance.
+        """Each pod's ping of the other of its pair is answered, the first or one that is tried again.
+
+        Without ``want`` none is, however often: where one is answered, the path is not closed.
         """
         tally = Tally(self.expect.context, "open" if want else "closed")
         pings = self._pings([(source, there.address) for source, there in pod_pairs])
