@@ -6,8 +6,6 @@ Exit codes are those of a run: 0; 1, worse than the older report, or a gate that
 6, a gate that could not be decided; 7, a cluster that cannot be reached, or refuses.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import difflib

@@ -3,8 +3,6 @@
 The fixtures themselves are in ``conformance.plugin.fixtures``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from conformance.disrupt.felix import Felix

@@ -4,8 +4,6 @@
 ends the run with exit code 4 before anything is touched.  What the marks do is the plugin's business.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

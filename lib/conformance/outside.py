@@ -6,8 +6,6 @@ arguments: --timings``.  This is therefore the suite's only entry point for pyte
 and does nothing in any other run.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Generator
 

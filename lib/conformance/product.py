@@ -1,7 +1,5 @@
 """Where the suite's files are: in a checkout, or in an installed wheel, which has them below this package."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _CHECKOUT = Path(__file__).parents[2]

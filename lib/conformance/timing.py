@@ -5,8 +5,6 @@ that a wait did not converge.  An exception from the question itself (a broken p
 through, with a note of what had been answered before.  The clock can be replaced, so that tests need no time.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -31,7 +31,7 @@ def mesh_off(api: Api) -> Iterator[None]:
 
 @contextmanager
 def peer_beyond(api: Api) -> Iterator[None]:
-    """All nodes are to peer with a router that is not there."""
+    """All nodes are to peer with a router, which is there where the lab was told so."""
     with _bgp_peer(api, {"peerIP": "10.0.0.250", "asNumber": 64600}):
         yield
 

@@ -3,8 +3,6 @@
 Only an unknown version is taken for something, the newest range, and that is said.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Which claims have tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What each claim says on each kind of cluster in health: ``kinds.yaml``, generated from the suite's own proofs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

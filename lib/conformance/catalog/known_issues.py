@@ -1,7 +1,5 @@
 """What is known of releases (``known-issues.yaml``): it explains a VIOLATED claim, and changes no verdict."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Parses nodes instead of plain values, so that every complaint has its line.  lib
 catalog takes some 20 ms with it, and ten times that without.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """What documents list by version of Calico (``tables.yaml``), with the place of each row.  It knows no cluster."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Waiting until a cluster lacks nothing any more of what a change of it calls for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from conformance.errors import EnvironmentBroken

@@ -1,7 +1,5 @@
 """The demo's pods, between which a changed VNI is observed, and new ones that are created while it is changed."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field

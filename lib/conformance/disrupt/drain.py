@@ -4,8 +4,6 @@ Pods of DaemonSets, static pods and finished ones stay.  Pods without a controll
 them on the node nothing at all is done.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ That is a restart of Felix and nothing else.  A pod that is deleted takes the no
 (uninstall-calico-hpc.ps1), so that the node may turn NotReady, and needs its image again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 

@@ -4,8 +4,6 @@ There is no pod to look into then: its process is seen from a HostProcess pod, a
 ended, which the agent starts again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Protocol
 

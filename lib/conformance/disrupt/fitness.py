@@ -3,8 +3,6 @@
 What is refused here was not touched: MissingCapability.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from conformance.disrupt.felix import NAMESPACES

@@ -6,8 +6,6 @@ changed and makes them again; but its source address was read when it started, a
 (kubernetes/kubernetes#135802).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from conformance.disrupt.patience import Patience

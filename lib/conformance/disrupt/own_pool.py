@@ -3,8 +3,6 @@
 A dry run says yes to everything.  198.18.0.0/15 is for measurements (RFC 2544): nobody's packets go there.
 """
 
-from __future__ import annotations
-
 from conformance.errors import MissingCapability, Nonconformance
 from conformance.expect.context import Context
 from conformance.journal.journalled import Journalled

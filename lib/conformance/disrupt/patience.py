@@ -1,7 +1,5 @@
 """How long disruptions may take, for one operating system; made from the run's timings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

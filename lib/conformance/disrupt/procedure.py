@@ -6,8 +6,6 @@ gets a network with the parameters of now.  Removing the network cuts the node's
 is verified by a fresh read, even if the command failed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 

@@ -4,8 +4,6 @@ Nobody gives a running pod another endpoint (projectcalico/calico#5164): it is d
 DaemonSet makes a new one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ and replaces the pods; where Calico was installed by manifests the DaemonSet is 
 Delivered says that a node was told, not that it follows.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ With two VNIs in the cluster, packets between nodes of either kind are dropped b
 between nodes that agree, nothing changes.  At the end everything is put back, and that is verified by traffic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Pure: from facts and workloads.  Which of them a claim allows is the test's to say.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from dataclasses import dataclass
 

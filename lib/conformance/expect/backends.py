@@ -1,7 +1,5 @@
 """Expectations about who answers behind a Service: each of its backends, and nobody else."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Which Windows builds and container runtimes a Calico version lists, as its requirements page of that version says."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from conformance.catalog import Range, Version, row, tables

@@ -1,7 +1,5 @@
 """Test context: the claims it is about, the policies in force, and where its reports go."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

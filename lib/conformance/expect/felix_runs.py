@@ -1,7 +1,5 @@
 """Does Felix run on nodes?  Where it does not, nothing is programmed there, and whatever fails there fails of that."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Only rounds that ended as expected are recorded: a failure is described by its message, and has no effect to time.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

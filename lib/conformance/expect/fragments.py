@@ -4,8 +4,6 @@ They are sent without Don't Fragment and answered shortly, so that each path is 
 datagrams or none: an answer of the server says that all pieces came.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Before anything is said about the cluster: are the pods that it was seen with still the ones they were?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from conformance.errors import EnvironmentBroken, Nonconformance

@@ -1,7 +1,5 @@
 """Expectations about issues that can happen: they did, or they did not although something shows that they could."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ but where the lab runs on the same machine, and that was overwhelmed all the whi
 excuses a packet that arrives after an agreed denial, another pod's answer, or a failure that is no denial.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from conformance.errors import EnvironmentBroken

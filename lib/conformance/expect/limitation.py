@@ -4,8 +4,6 @@ Paths that are not as documented are asked again, whether they are as where the 
 witness: what it shows (that the policy is in force, and that the pods have a network) has to be so both times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TypedDict

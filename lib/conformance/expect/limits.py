@@ -4,8 +4,6 @@ The friend is whom a rule lets in, the stranger whom it keeps out; Linux servers
 stands the echo's, which a rule without limitation opens for the friend alone: the policies' sign of being in force.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property

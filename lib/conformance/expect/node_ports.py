@@ -4,8 +4,6 @@ Security groups, network security groups and host firewalls often admit no NodeP
 backend's NodePort, which nobody doubts, is asked first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A path that such a policy surely closes is not waited for; one that is not as it
 make so, decides nothing about the cluster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Protocol

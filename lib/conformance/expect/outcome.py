@@ -1,7 +1,5 @@
 """How the paths of one expectation ended: what is told of each, and the one failure that tells of all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

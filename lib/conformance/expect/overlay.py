@@ -5,8 +5,6 @@ route, forwarding, VNI.  Only when all are well and nothing at all passes betwee
 connection, of no pod and neither way, is UDP 4789 on the way to blame.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

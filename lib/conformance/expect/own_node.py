@@ -5,8 +5,6 @@ felix/dataplane/windows/endpoint_mgr.go, nodeToEndpointRule), and without an ove
 whoever comes by ClusterIP without direct server return, or from outside by NodePort (calico#4078).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

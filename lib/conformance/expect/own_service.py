@@ -1,7 +1,5 @@
 """Pods that reach themselves through their own Service, where it is known that their node lets them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

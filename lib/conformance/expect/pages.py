@@ -1,7 +1,5 @@
 """Expectations about what a web server says, not only that it answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Expectations about pods' first seconds, before Felix has programmed them, and about who reaches them all the same."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -4,8 +4,6 @@ For what an expectation decides by whole answers: a page, a name's addresses, wh
 are open or closed is decided one by one, by :mod:`conformance.expect.engine.decide`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The agents by which everything is judged keep to their protocol in this cluster's pods, before anything is judged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager

@@ -5,8 +5,6 @@ anything else VIOLATED.  That a limitation is gone is read only where Calico its
 What could not be read decides nothing: NOT_RUN; a look into a node that broke is INCONCLUSIVE.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """Names that are to resolve: asked for by pods of either system, each by its own resolver settings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ Without an overlay Felix lets the node's address into its own pods before any po
 node is open to everybody there: another claim's matter (:mod:`conformance.expect.own_node`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

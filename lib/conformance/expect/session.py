@@ -1,7 +1,5 @@
 """What every expectation of one test is made with: how it asks, with which patience, and where it tells of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol

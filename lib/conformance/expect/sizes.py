@@ -6,8 +6,6 @@ disappear while small ones pass.  A server that is slow or away for a moment is 
 rounds of their own agree, in which small datagrams pass.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

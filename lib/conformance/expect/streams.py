@@ -4,8 +4,6 @@ A stream that does not open, or an agent that breaks, is never a verdict about r
 stall that is over when the watching ends was a pause, and no loss.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 The worst failure is raised at the end; its message names the others.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from conformance.errors import EnvironmentBroken, Nonconformance, ProbeBroken, Unmet, first_line

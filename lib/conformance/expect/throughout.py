@@ -1,7 +1,5 @@
 """Expectations about what holds all the while that something happens, and not only before and after it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor

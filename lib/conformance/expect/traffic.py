@@ -7,8 +7,6 @@ or where a policy closes the source one to the same target (control beside), whe
 then holds.  A control that fails is ControlBroken, a probe that fails is ProbeBroken; neither is ever a denial.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol

@@ -1,7 +1,5 @@
 """What is told with a result about the network that nodes stand in: whether their paths crossed a router."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What takes back an outcome before it is said: pods that are not what they were, and policies of others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from conformance.errors import EnvironmentBroken, MissingCapability, SuiteError

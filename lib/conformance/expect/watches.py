@@ -5,8 +5,6 @@ that lasts to whoever looks for as long as a decision takes.  What makes it is a
 direction shows it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace

@@ -3,8 +3,6 @@
 A cluster may mix nodes that can with nodes that cannot; a claim about one kind says nothing when seen on the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 

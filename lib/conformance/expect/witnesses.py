@@ -3,8 +3,6 @@
 One that cannot testify raises ControlBroken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

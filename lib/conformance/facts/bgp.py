@@ -4,8 +4,6 @@ It judges nothing.  A host that does not know the cmdlets, or whose answer is an
 configured, tells nothing: what it was asked is then not known.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Collection
 from typing import Protocol

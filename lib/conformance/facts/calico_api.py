@@ -4,8 +4,6 @@ crd.projectcalico.org/v1 is never written: those are Calico's storage, with name
 runs left there is deleted where nothing else is served (:mod:`conformance.undo.cleanup`).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Calico's version, mode, datastore and installation, as its own objects and workloads say them."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Sequence
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Which Calico runs on each node, as the pods of calico-node that are there say it; and which edition of Calico."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -6,8 +6,6 @@ templates/addons/windows/calico) has the name, other labels and other containers
 of it.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

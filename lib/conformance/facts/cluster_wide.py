@@ -3,8 +3,6 @@
 Found by labels and owners: distributions give these pods names of their own, ``rke2-coredns-rke2-coredns-...`` say.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from conformance.errors import MissingCapability, NotAboutThisCluster

@@ -1,8 +1,6 @@
 """CNI network configurations: those that Calico's installers are given, before they fill in the placeholders, and those
 that lie on a Windows node."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

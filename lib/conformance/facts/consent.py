@@ -1,7 +1,5 @@
 """Consent of a cluster's owner to changes that everybody on it feels: a label that only its owner can set."""
 
-from __future__ import annotations
-
 from conformance.kube.client import Kube
 from conformance.kube.refused import ApiRefused
 

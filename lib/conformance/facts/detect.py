@@ -1,7 +1,5 @@
 """Facts about a cluster, each with the place where it was read; what cannot be read is unknown, never guessed."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any, Literal

@@ -3,8 +3,6 @@
 Every part stands alone: one that cannot be read says why in its place, and never hides the failure itself.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Callable, Sequence

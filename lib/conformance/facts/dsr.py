@@ -9,8 +9,6 @@ file in the place of what its flags said, logging and ``--hostname-override`` ap
 cmd/kube-proxy/app/options.go, Complete; enable-dsr is bound to the configuration in init_windows.go).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

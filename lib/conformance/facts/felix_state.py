@@ -3,8 +3,6 @@
 Best effort, and no verdict: what cannot be read is said in its place.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

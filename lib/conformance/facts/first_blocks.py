@@ -3,8 +3,6 @@
 A pod gets its node a block where it has none, so afterwards nobody can tell who was first.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from conformance.facts.calico_api import V3

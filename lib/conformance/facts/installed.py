@@ -3,8 +3,6 @@
 For reports alone: nothing is judged by it, and what may not be read is left out and named.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from conformance.facts.reading import Reading

@@ -1,7 +1,5 @@
 """What IPAM's objects and pods' addresses say of Windows nodes, as facts by name.  It judges nothing."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterator
 from datetime import datetime

@@ -1,7 +1,5 @@
 """What Linux nodes route to Windows nodes' pods, and by IPIP, as facts by name.  It judges nothing."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 Where no Linux node uses it nothing is shown by a Windows node that does not, so each read raises MissingCapability.
 """
 
-from __future__ import annotations
-
 from conformance.errors import MissingCapability
 from conformance.facts.objects import CalicoObjects
 from conformance.kube.client import Kube, Obj

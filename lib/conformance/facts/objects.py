@@ -3,8 +3,6 @@
 Through whichever API serves an object; each fact names the object, the field and that API.  It judges nothing.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """What Calico's operator was given for Windows nodes, says of them, and has laid there.  It judges nothing."""
 
-from __future__ import annotations
-
 from conformance.errors import MissingCapability, NotAboutThisCluster
 from conformance.facts.calico_workloads import OS, CalicoWorkloads, workloads
 from conformance.facts.objects import CalicoObjects

@@ -1,7 +1,5 @@
 """What platforms' own objects say of Windows nodes, as facts by name.  It judges nothing."""
 
-from __future__ import annotations
-
 from conformance.facts.reading import Reading
 from conformance.kube.client import Kube
 from conformance.model.facts import Fact, Facts, NodeFacts

@@ -1,7 +1,5 @@
 """Who provides the cluster, read from what each provider leaves in it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from conformance.facts.reading import Reading

@@ -5,8 +5,6 @@ No right to read, a platform that is not supported, no Linux node, no Windows no
 What is a claim (strict affinity, IPIP, build numbers ...) is not looked at here: it runs as a claim.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from conformance.errors import ClusterUnusable

@@ -1,7 +1,5 @@
 """Reading objects for facts: an object, or None and why it could not be read.  A missing right is no error here."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from conformance.errors import MissingCapability

@@ -3,8 +3,6 @@
 Only words for messages: nothing here is ever run.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -3,8 +3,6 @@
 Without the rights to read there is no run at all; what needs more is NOT_RUN where it is missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from conformance.kube.client import Kube

@@ -1,7 +1,5 @@
 """What the documents of its version of Calico say of a cluster's platform, network and Kubernetes, as facts by name."""
 
-from __future__ import annotations
-
 from conformance.catalog import Version, row
 from conformance.model.facts import Fact, Facts
 

@@ -1,7 +1,5 @@
 """What Calico's operator says of its components, as one fact."""
 
-from __future__ import annotations
-
 from conformance.facts.reading import Reading
 from conformance.kube.client import Obj
 from conformance.model.facts import Fact

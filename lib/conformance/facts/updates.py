@@ -5,8 +5,6 @@ update brought a revision stands in Microsoft's update history and nowhere in th
 itself lists what is installed: :mod:`conformance.run.node_updates`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -3,8 +3,6 @@
 It judges nothing.  Facts of nodes come from their hosts, which is where the data plane is.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence

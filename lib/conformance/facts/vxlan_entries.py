@@ -6,8 +6,6 @@ all of it in one RemoteSubnetRoute policy for each block, on its HNS network.  (
 felix/dataplane/linux/vxlan_mgr.go and felix/dataplane/windows/vxlan_mgr.go.)
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

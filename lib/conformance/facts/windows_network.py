@@ -6,8 +6,6 @@ may have any other.  A pool proves no IPAM either, since every start of Calico w
 the host does (:mod:`conformance.run.node_looks`).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

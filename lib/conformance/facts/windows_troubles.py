@@ -1,7 +1,5 @@
 """What Windows itself gets wrong below pods' networks, by build and revision: no verdict, said before any is given."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from conformance.model.facts import NodeFacts

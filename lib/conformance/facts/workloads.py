@@ -1,7 +1,5 @@
 """What a workload's pod template says: its containers, and environment variables, also where a ConfigMap has them."""
 
-from __future__ import annotations
-
 from conformance.facts.reading import Reading
 from conformance.kube.client import Obj
 

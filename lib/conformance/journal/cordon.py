@@ -1,7 +1,5 @@
 """Who has cordoned a node: a run marks each node that it makes unschedulable, and lifts no cordon but its own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which fields a merge patch touches, what they held before, and how to put them back (RFC 7396)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Changes beyond the run's own namespaces: written to the journal before they are made, and put back at the end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """How disruptive changes are made: noted first where a test makes them, plainly where a restore makes them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Protocol
 

@@ -3,8 +3,6 @@
 Everything that could outlive a run carries an annotation that says where the lock file is, and on which machine.
 """
 
-from __future__ import annotations
-
 import enum
 import fcntl
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """One change as the journal keeps it: enough to put it back by a process that knows nothing else of the run."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Keeps secrets out of the journal: a field that cannot be recorded cannot be put back, so it may not be changed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

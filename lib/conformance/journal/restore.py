@@ -1,7 +1,5 @@
 """Putting back what a journal says was changed: newest first, each field only while it holds our value, verified."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

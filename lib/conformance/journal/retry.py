@@ -1,7 +1,5 @@
 """Retries of requests that must succeed although the API server has short outages, within a deadline."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """The ConfigMap that holds a run's journal: one data key per entry, so that no process writes over another's."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import threading

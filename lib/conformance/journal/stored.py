@@ -4,8 +4,6 @@ Its pods are on the overlay that a test has changed, so that it may be out of re
 What it serves of these kinds is what it stores, field by field.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from conformance.errors import EnvironmentBroken

@@ -4,8 +4,6 @@ Everything wrong with files and contexts is a UsageProblem of one line, before a
 for ``~/.kube/config``: a cluster is used only when it is named.
 """
 
-from __future__ import annotations
-
 import base64
 import importlib.util
 import json

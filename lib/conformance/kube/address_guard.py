@@ -7,8 +7,6 @@ libcalico-go/lib/ipam/ipam.go, ``prepareAffinityBlocksForHost``; cni-plugin/pkg/
 ``ensureVxlanNetworkExists``).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

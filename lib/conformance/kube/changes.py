@@ -3,8 +3,6 @@
 It does not journal or restore; whoever does wraps ``Changes.make``.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ Own code on websocket-client because the official client's ``stream()`` is not t
 loses exit codes.
 """
 
-from __future__ import annotations
-
 import json
 import ssl
 import time

@@ -5,8 +5,6 @@ they reject whole lists for one odd object.  Its own retries are off; reads and 
 inside a deadline, and the last error is kept.  Thread-safe.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

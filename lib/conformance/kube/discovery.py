@@ -1,7 +1,5 @@
 """Which groups, versions and kinds a cluster serves, asked when first needed and then remembered."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One command in one pod, to its end: bytes and an exit code, or ExecBroken with everything that was seen."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ It judges selections only where it can prove the limit; a form that it cannot re
 What may cost a Windows node its network is refused whatever a change declares (:mod:`conformance.kube.address_guard`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What a Node says of itself: whether it is Ready, and why not.  Source: Kubernetes' documents, "Node status"."""
 
-from __future__ import annotations
-
 from typing import Any
 
 TAINTS = (

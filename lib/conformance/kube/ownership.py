@@ -1,7 +1,5 @@
 """Whose a thing is: the labels on everything that a run creates, and the names of its namespaces."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import json

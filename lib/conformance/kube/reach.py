@@ -6,8 +6,6 @@ report of what it had decided, and not with every test's own patience in turn.  
 what its clearing up needs, and that for a short time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """What the user of a kubeconfig may do, asked from the API server before anything is tried."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -3,8 +3,6 @@
 It is what ``kubectl apply -f manifests/rbac``, ``create token`` and a kubeconfig written by hand come to.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator, Sequence

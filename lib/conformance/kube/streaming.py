@@ -4,8 +4,6 @@ Each stream has one thread that owns its socket: a TLS connection may not be rea
 Callers hand lines to :meth:`ExecStream.send`; what comes back is given to the callbacks from the stream's thread.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import threading

@@ -1,7 +1,5 @@
 """What was run in which pod, kept for the report: one record per exec, failed ones too."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

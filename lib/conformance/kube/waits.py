@@ -3,8 +3,6 @@
 An image that cannot be pulled, a pod that cannot be scheduled: the event's own text is in the message.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

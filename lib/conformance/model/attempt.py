@@ -1,7 +1,5 @@
 """One try of one source to one target, before it is made."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """Windows builds by the names under which their verdicts are told apart."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 DSR_REVISION = {17763: 1432}

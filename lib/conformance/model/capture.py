@@ -1,7 +1,5 @@
 """Packets that were captured on a node."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 OUTGOING = 4

@@ -1,7 +1,5 @@
 """A mutation of the cluster, described before it is made."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

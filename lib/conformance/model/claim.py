@@ -1,7 +1,5 @@
 """Claims and what became of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

@@ -3,8 +3,6 @@
 Knows what the shapes use: frozen dataclasses (generic ones included), enums, literals, tuples, dicts, optionals, bytes.
 """
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import enum

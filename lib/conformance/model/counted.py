@@ -1,7 +1,5 @@
 """Counts with their noun, for messages that people read: ``1 agent``, ``2 agents``."""
 
-from __future__ import annotations
-
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """The number and the noun in the form that goes with it; ``plural`` where that is more than an added ``s``."""

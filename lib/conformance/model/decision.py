@@ -4,8 +4,6 @@ A Windows node counts by its build: 17763 before and from revision 1432 differ i
 (Calico's limitations page), of all others the build number alone says what HNS can do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Why an expectation failed, as a value: made once, and printed by every output."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from conformance.model.counted import counted

@@ -3,8 +3,6 @@
 They are data for reports and comparisons between releases; nothing is judged by them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from conformance.model.endpoint import OS

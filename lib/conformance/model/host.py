@@ -3,8 +3,6 @@
 Only what is read is here; whether it is right is for the claims.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 

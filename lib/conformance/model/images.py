@@ -1,7 +1,5 @@
 """Which images ran, by digest.  Data for the report; nobody judges by it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

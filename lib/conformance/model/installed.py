@@ -1,7 +1,5 @@
 """What runs on a cluster beside the suite's pods: components with the images that really ran, by node."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

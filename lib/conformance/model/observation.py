@@ -1,7 +1,5 @@
 """What one attempt showed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -2,8 +2,6 @@
 
 Data for the report; nobody judges by it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from conformance.model.endpoint import OS

@@ -1,7 +1,5 @@
 """A long-lived TCP connection with heartbeats, as both of its ends saw it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal

@@ -1,7 +1,5 @@
 """What a run can say about a claim, by the claim's kind, and which of several verdicts counts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -3,8 +3,6 @@
 Dormant unless a run names something under ``suites/``.  ``conftest.py`` loads it, no entry point does.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -2,8 +2,6 @@
 claim, the reports, and the exit code.
 """
 
-from __future__ import annotations
-
 import datetime
 import functools
 import json

@@ -4,8 +4,6 @@ Fixtures and teardown lie inside, and so does work that a test has started and n
 what pytest, pytest-timeout and Allure measure: the plugin is registered last, which makes its wrapper the outermost.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """The lines at the top of a run: which cluster, why this one, and the facts that decide what applies."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from conformance.catalog import Applies, NotApplicable, Version, applicability, catalog

@@ -4,8 +4,6 @@ into claim results, which travel to the controller as user properties of its rep
 In pytest's terms VIOLATED is failed, INCONCLUSIVE an error, NOT_RUN and NOT_APPLICABLE are skipped, all else passed.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Generator, Mapping
 from dataclasses import replace

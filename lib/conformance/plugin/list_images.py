@@ -3,8 +3,6 @@
 Two columns and a comment: the image as it is published, and what the kubelets are told to pull; for mirror scripts.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """``--plan`` and ``--list-claims``: what would run here and why, and what there is at all."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """What a test says about itself by marks, parameters and fixtures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import get_args, get_type_hints

@@ -4,8 +4,6 @@ Messages write ``--kubeconfig=PATH`` with the equals sign: before pytest knows t
 that is an existing path for a test path, and looks for its configuration there instead of in the checkout.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Sequence

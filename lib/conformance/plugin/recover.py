@@ -4,8 +4,6 @@ Their exit codes: 0 all is as it was; 6 something is left (somebody else's value
 not reach each other); 4 and 7 as for any run.
 """
 
-from __future__ import annotations
-
 import fcntl
 import secrets
 import sys

@@ -4,8 +4,6 @@ Where a test goes on by what the cluster would have answered, it ends here, and 
 refuses everything but reading.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

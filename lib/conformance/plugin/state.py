@@ -1,7 +1,5 @@
 """What one process of a run knows: made once, kept in pytest's stash, handed to hooks and fixtures."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future

@@ -5,8 +5,6 @@ pytest matches ``-k`` words anywhere in names of files, tests and parameters, so
 against a test's claims, their tags, and what its ``about`` mark says.  All other words are matched as pytest does.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """Tests of worlds of policies: one for each world that ships, or for the file or folder that ``--world`` names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The pods that answer the cluster's names: who they are, and where each is asked by its own address."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from conformance.errors import MissingCapability

@@ -4,8 +4,6 @@ One node of each Windows build, even above the cap; of Linux, up to the cap, nod
 kernels; more up to the cap; or exactly those that the user names.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

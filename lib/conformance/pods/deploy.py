@@ -3,8 +3,6 @@
 Everything is created at once and waited for together; the OS of a pod is that of the node it landed on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Windows' belong to a DaemonSet pinned to one node: a drain of the node spares them, its cordon does not keep them away.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 from typing import Any

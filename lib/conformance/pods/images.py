@@ -1,7 +1,5 @@
 """Which image a pod gets: by its manifest, its node's Windows build and what the user chose; and all that there are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Pods that come while a policy is in force: the labels that they come with decide what it says of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Nodes that go away while a run uses them: taken by an autoscaler, or deleted.  What was on them is NOT_RUN."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from conformance.errors import MissingCapability

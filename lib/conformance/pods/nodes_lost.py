@@ -4,8 +4,6 @@ Not so where Calico's own network plugin, or something that this run has done to
 Sources: Kubernetes' documents, "Node status", "Node heartbeats" and "Taint based evictions".
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Callable, Iterable, Mapping

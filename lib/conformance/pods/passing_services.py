@@ -1,7 +1,5 @@
 """Services that come in front of pods, get other backends, lose all of them, and go, while a policy is in force."""
 
-from __future__ import annotations
-
 from conformance.kube import manifest
 from conformance.kube.changes import Changes, reference
 from conformance.model.change import ObjectRef

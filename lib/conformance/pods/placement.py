@@ -1,7 +1,5 @@
 """Where pods go: which nodes can be used, and the pairs that a path needs.  A cluster that is too small says so."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Windows pods never ask for a pool (``kube.address_guard``).
 """
 
-from __future__ import annotations
-
 import ipaddress
 import json
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Nodes that already report an image are left alone; where all do, nothing is created.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

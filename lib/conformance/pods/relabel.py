@@ -1,7 +1,5 @@
 """Labels and annotations of the run's own pods and namespaces, changed while a test runs and put back after it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from conformance.errors import SuiteError

@@ -5,8 +5,6 @@ test's change lets a guest connect to the pods that the policy selects, or be co
 each of those pods that counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

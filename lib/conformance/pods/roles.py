@@ -1,7 +1,5 @@
 """The suite's pods by role: which manifest they come from, which containers they have, which ports they serve."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from conformance import product

@@ -1,7 +1,5 @@
 """Services over the suite's pods, made when first asked for and kept until the worker's namespace goes."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A pod that did not become ready: what that says about the cluster, and when it says nothing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

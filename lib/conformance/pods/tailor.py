@@ -1,7 +1,5 @@
 """From a manifest's Deployment to the one that is applied: node, image, tolerations, name.  Pure: no API, no files."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A namespace that is filled only to be deleted, for a test about what goes with it."""
 
-from __future__ import annotations
-
 from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.model.change import ObjectRef
 from conformance.model.facts import Fact

@@ -1,7 +1,5 @@
 """Pods of other people's DaemonSets on a node: a drain leaves them there, and a new HNS network costs them theirs."""
 
-from __future__ import annotations
-
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import NAMESPACE_PREFIX
 

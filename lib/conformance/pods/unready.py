@@ -1,7 +1,5 @@
 """Servers that run and answer, but are not ready: a Service that selects them has to leave them out."""
 
-from __future__ import annotations
-
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import Pods, Wish

@@ -1,7 +1,5 @@
 """The demo's Windows web server: on each Windows build two replicas behind a NodePort."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ A role's pods stand one on each covered node of its OS: its seats, named by the 
 Each pod is deployed in a thread of its own, so that tests wait for what they ask for and for nothing else.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Sequence

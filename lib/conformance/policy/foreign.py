@@ -7,8 +7,6 @@ NetworkPolicy; network-policy-api, AdminNetworkPolicy, BaselineAdminNetworkPolic
 (v1alpha2).
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Sources: Kubernetes' reference, "Well-known labels"; Calico's documents, "Calico
 libcalico-go/lib/backend (k8s/conversion, syncersv1/updateprocessors).  Objects are as the API gives them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

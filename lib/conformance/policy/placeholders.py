@@ -3,8 +3,6 @@
 Pure, on parsed objects and not on text: a value can never change a manifest's structure.  It applies nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Pure: objects in, ways out; ``reach_text`` prints them.  Ports are judged in the
 apart, so that nothing is left out between two of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise

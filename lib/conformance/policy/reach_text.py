@@ -1,7 +1,5 @@
 """The answer of ``calico-conformance policy`` as text: a table for each destination, and a note for each difference."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 

@@ -10,8 +10,6 @@ Kubernetes and Calico add by themselves are in ``labels``.
     kubernetes({"matchLabels": {"role": "db"}}).selects(pod)
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ One expectation asks through one :class:`Asking`.  What it gives up is not heard
 in any transcript.
 """
 
-from __future__ import annotations
-
 import itertools
 import queue
 from collections import deque

@@ -3,8 +3,6 @@
 The program is manifests/nodes/bgp.ps1: a line for each thing, and ``end``.  What cannot be read is ProbeBroken.
 """
 
-from __future__ import annotations
-
 import functools
 
 from conformance.errors import ProbeBroken

@@ -1,7 +1,5 @@
 """What ``capture.py`` says of a Linux node's packets, as typed objects, and how it is asked.  No exec, no clock."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Collection
 

@@ -4,8 +4,6 @@ An agent says all its times in milliseconds since its own start.  Where that sta
 from both sides: a line that has come was written before, and what was asked for was begun afterwards.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

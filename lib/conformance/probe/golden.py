@@ -7,8 +7,6 @@ which are in another pod for all but one.  All of them are in ``tests/contract/g
 ``tools/package_golden.py`` takes them.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import queue

@@ -1,7 +1,5 @@
 """The servers that some golden conversations need, run in a Linux pod for as long as they are held."""
 
-from __future__ import annotations
-
 import queue
 import time
 from collections.abc import Iterator, Mapping

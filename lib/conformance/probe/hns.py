@@ -5,8 +5,6 @@ happens to lists, and Windows PowerShell 5.1 wraps some as ``{"value": [...], "C
 ProbeBroken, never an absence; networks that are not Calico's may be of any shape.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

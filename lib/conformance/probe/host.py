@@ -7,8 +7,6 @@ HNS' cmdlets write an error and go on, so that PowerShell ends with 0: scripts s
 does not answer at all writes none, and its cmdlets return an empty text or null, which ConvertTo-Json prints.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar

@@ -4,8 +4,6 @@ Nothing waits here when the agent is alive.  Starting one, and looking at the po
 thread of the agents' pool; what is begun meanwhile joins what waits.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Bounds of probing, and what it has cost."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What ``host_facts.py`` says about a Linux node, as typed objects.  Pure: no exec, no clock."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from conformance.errors import ProbeBroken

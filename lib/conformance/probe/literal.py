@@ -3,8 +3,6 @@
 What they print is evidence beside an attempt on the same path, never a verdict of its own: expectations compare.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from conformance.kube import execute

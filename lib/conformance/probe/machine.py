@@ -5,8 +5,6 @@ the lab does.  The kernel tells of that too: ``/proc/pressure/cpu`` has the time
 (the kernel's documentation, "PSI - Pressure Stall Information").  Moments are seconds of ``time.monotonic``.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 from collections import deque

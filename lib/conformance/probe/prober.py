@@ -4,8 +4,6 @@ Every pod has one long-lived agent; all pods are asked at once, and results come
 retried until a deadline.  It never turns an error into a verdict, and never decides whether one is right.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """docs/probe-protocol.md as this suite speaks it: batches out, results in.  Pure: it asks no API and reads no clock."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib

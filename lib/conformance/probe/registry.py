@@ -1,7 +1,5 @@
 """What PowerShell prints of a Windows node's registry and of itself, as text by name.  Pure."""
 
-from __future__ import annotations
-
 import json
 
 from conformance.errors import ProbeBroken

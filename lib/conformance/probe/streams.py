@@ -4,8 +4,6 @@ Agents are the prober's: they start inside the exec budget and stay until the ru
 streams with it, which is ProbeBroken and never a verdict; a pod that is no longer the one it was is EnvironmentBroken.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ time out (aks-engine#189).  It gates nothing by itself: a pod that stays cold ma
 claims decide, and this only says what it saw.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

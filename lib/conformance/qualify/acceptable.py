@@ -1,7 +1,5 @@
 """Which verdicts a reader can live with, by kind of claim: the one table behind gates and comparisons."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from conformance.model.verdict import ClaimKind, ClaimVerdict

@@ -4,8 +4,6 @@ A rerun launders nothing.  What was decided counts with the worse of both verdic
 differ; only what said nothing about the cluster (NOT_RUN, INCONCLUSIVE) gives way to a later decision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

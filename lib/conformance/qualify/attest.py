@@ -3,8 +3,6 @@
 A YAML list of ``claim``, ``answer`` (a verdict), ``who``, ``when`` (a date) and ``evidence`` (a link or a sentence).
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass

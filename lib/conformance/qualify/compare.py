@@ -1,7 +1,5 @@
 """Two reports beside each other: what became worse, better, new or is gone, and in what the clusters differ."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

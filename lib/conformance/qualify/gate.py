@@ -4,8 +4,6 @@ Three answers: ``qualified``; ``not qualified``, since something is decided and 
 something is not decided.  What a lab shows qualifies nothing, and is said so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal

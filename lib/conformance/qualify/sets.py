@@ -1,7 +1,5 @@
 """Named sets of claims that a gate demands, and the parts that the suite has of each claim; data, with the catalog."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A report that was written before, read back: ``conformance.json`` of schema 2, and of schema 1 as far as it goes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields

@@ -5,8 +5,6 @@ A YAML list of ``claim``, ``verdicts``, ``reason``, ``link``, ``owner``, ``expir
 knows what it would hide.
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ Allure's results alone would be short of those (its plugin writes a result only 
 from the run's outcomes, and JSON, JUnit and Allure tell the same.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ Allure's plugin names results by test functions, and writes every fixture beside
 run has ended, and fixtures are left out; what they attached belongs to the test.
 """
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import html

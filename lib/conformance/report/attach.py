@@ -3,8 +3,6 @@
 ``expect`` and others get an instance of it from the plugin; they never see Allure.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 A collector that itself breaks leaves its own error in the bundle and changes nothing about the failure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

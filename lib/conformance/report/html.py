@@ -4,8 +4,6 @@ Calls Allure 3 (npm package ``allure``; no Java), which is looked for in ``node_
 of the checkout.  An ``allure`` on the PATH is not used: the older allure-commandline has the same name.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

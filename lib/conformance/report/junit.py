@@ -5,8 +5,6 @@ violation that is waived is ``<skipped>``, since CI systems count failures by th
 Tests that the plan had and nobody heard of again are added, so that their absence cannot look green.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree as Xml

@@ -1,7 +1,5 @@
 """The four-direction matrix: who reached whom by operating system, one row per path, read from the parts of results."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """How far a run has got and how long it will go on, told from how long the same tests took in an earlier run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What probing cost a whole run, per node and operating system, and how much of its budget was in use at once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields

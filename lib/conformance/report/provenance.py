@@ -1,7 +1,5 @@
 """Which suite a report comes from, and how its patience differed from the packaged one."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Everything a report is made of, and its JSON form."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Tries by direction and the effect of policy changes by operating system, over all tests of a run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How a report's claims are counted and grouped, for every output alike.  Reads ``conformance.json``, of any age."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any

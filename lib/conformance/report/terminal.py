@@ -1,7 +1,5 @@
 """The summary at the end of a run, or of any report later, as lines: what a reader has to know before opening it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Which Windows builds a run covers for a claim."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from conformance.catalog import ALL, Applies, Claim, Conditions, applicability

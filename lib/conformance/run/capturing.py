@@ -3,8 +3,6 @@
 The tries are evidence as the packets are: what they show is written down, and decides nothing.
 """
 
-from __future__ import annotations
-
 import datetime
 import functools
 import ipaddress

@@ -1,7 +1,5 @@
 """Which cluster a run uses, and why: decided from the options alone, before anything is touched."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal

@@ -4,8 +4,6 @@ The seconds are those of a run on a lab whose PowerShell and policy are as slow 
 for a test (docs/field-guide.md); no run on a real cluster is behind them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

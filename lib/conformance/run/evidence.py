@@ -4,8 +4,6 @@ Best effort: it decides nothing, and hides no failure.  Each question stands alo
 in its place, and what has no answer in time is left out.  It makes no pod where Calico's own is there to ask.
 """
 
-from __future__ import annotations
-
 import functools
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Felix that does not run on a node is the first line of whatever fails there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

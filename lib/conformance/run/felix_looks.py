@@ -1,7 +1,5 @@
 """Which Windows nodes have no Felix that runs, however Calico came there: by its pod, or by its process on the host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which claims cannot be decided on a cluster, by their reason: for the header, before any test is collected."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Shown as HNS gave it, in its order and with its own words; whether it is right is for the reader.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 

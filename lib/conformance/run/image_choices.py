@@ -1,7 +1,5 @@
 """The images file of a run, held against the images that the suite has."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

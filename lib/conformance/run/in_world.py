@@ -7,8 +7,6 @@ no world selects, connects beside each time-out: worlds may close pods altogethe
 whole budget, and then looked for again from rest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 What the process waits for at that moment ends, in every thread; what clears up has a short time of its own.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

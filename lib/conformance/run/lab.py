@@ -3,8 +3,6 @@
 It is reached as any cluster is, by its kubeconfig; nothing else of it is known here.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import select

@@ -4,8 +4,6 @@ The kubelet's max-pods, EKS' addresses of the VPC, the one IPAM block of a Windo
 reserved) and memory limit a node.  What cannot be read bounds nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

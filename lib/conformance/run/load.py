@@ -1,7 +1,5 @@
 """What this machine has to do, for the header, ``-n auto`` and the notes: a machine that runs late delays verdicts."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 

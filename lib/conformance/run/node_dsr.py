@@ -8,8 +8,6 @@ The command line needs a HostProcess pod on the node, which is made when a test 
 what detection read from logs and arguments counts (:mod:`conformance.facts.dsr`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Protocol
 

@@ -4,8 +4,6 @@ The API says nothing of nodes on which Calico runs as services (AKS', by hand) o
 HostProcess pod that kube-proxy's command line is read in reads this too, once for each node in a run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 

@@ -1,7 +1,5 @@
 """What tests find out about nodes by looking into them: once for each node in a run, whichever process asks."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar

@@ -4,8 +4,6 @@ Kubernetes names no KB number (:mod:`conformance.facts.updates`).  Where a test 
 pod of a node, the node is asked too, once in a run; it decides nothing, so that a failure is told and no more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Captured packets as text for people, a line each, and as a pcap file for Wireshark and tcpdump.  Pure."""
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 import struct

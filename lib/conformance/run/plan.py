@@ -1,7 +1,5 @@
 """What a test is about, and whether it can run on this cluster: decided from catalog and facts beforehand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -4,8 +4,6 @@ A foreign policy excuses what was seen only if it selects an end, in that direct
 the same path behaved otherwise under it, unchanged (uid and resourceVersion), in the same test.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A line now and then about what a run waits for, past what captures output: pulling Windows images takes minutes."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -1,7 +1,5 @@
 """The seam between pytest and clusters: what a run asks of whoever opens them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol

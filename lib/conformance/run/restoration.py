@@ -1,7 +1,5 @@
 """What tests change beyond the run's namespaces is put back: whether it was, as one process of the run knows it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """One process's part in a run: the cluster that it is on, what was found out about it, and its lock."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping

@@ -6,8 +6,6 @@ shared, in whatever order their tests are handed out: else those would wait behi
 order: cluster, then nodes by name.  The kernel frees the locks of a process that dies.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import threading

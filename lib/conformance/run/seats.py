@@ -3,8 +3,6 @@
 One seat on each covered node in each of two namespaces that exist for it, and one bystander on each in a third.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

@@ -5,8 +5,6 @@ has it from a worker that died, whose changes the process that the user started 
 could not be put back: what its own test would see of the cluster says nothing then.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Worlds of policies: those that ship, or one that the user names, and what brings one into force at seats."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

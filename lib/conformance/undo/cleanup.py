@@ -3,8 +3,6 @@
 Only what carries the run's labels is touched.  What may not even be listed is left, and the caller says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from conformance.errors import SuiteError

@@ -2,8 +2,6 @@
 next run.  What is put back beyond runs' own namespaces is put back under the run lock.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """What undoes each procedure that the journal may hold, put together from the judge's parts."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Its journal entry is written before the VNI is changed, so that a restore, which
 when it comes to the healer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What runs have left on a cluster, by run: journals, labelled objects, cordoned nodes, leases.  It changes nothing."""
 
-from __future__ import annotations
-
 import datetime
 from dataclasses import dataclass
 

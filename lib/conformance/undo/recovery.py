@@ -1,7 +1,5 @@
 """Putting a cluster back as it was before runs that are dead: their journals first, then what else they left."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What putting back takes, asked before anything is touched: a restore that stops half way helps nobody."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from conformance.facts.rights import DEPLOYING, DISRUPTING

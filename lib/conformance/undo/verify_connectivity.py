@@ -5,8 +5,6 @@ A Windows node whose HNS network was made anew may keep dead Services until its 
 (``conformance.disrupt.kube_proxy``): that is done here, and told.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Trying again never whitens what was seen: a path that is closed every other time is no path.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

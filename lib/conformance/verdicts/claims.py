@@ -1,7 +1,5 @@
 """From what tests said to one verdict per claim."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """What several decisions say together: between two nodes, of a Windows build, of a claim."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 

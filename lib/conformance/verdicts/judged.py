@@ -1,7 +1,5 @@
 """From what a test's expectations decided to its result about one claim: never from nothing, and for each build."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

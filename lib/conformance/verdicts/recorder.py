@@ -1,7 +1,5 @@
 """The ``record`` fixture: how a test says more than passed or failed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from conformance.catalog import Claim, Modality

@@ -1,7 +1,5 @@
 """What an exception means for the claims of the test that raised it.  Pure; the hooks that use it are in ``judge``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Counts requests by verb, resource and user agent, and remembers the last ones."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from dataclasses import dataclass
 

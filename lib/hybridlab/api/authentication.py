@@ -3,8 +3,6 @@
 Tokens are random and opaque; an unknown or expired one is 401, as is none at all (anonymous requests are not accepted).
 """
 
-from __future__ import annotations
-
 import secrets
 import time
 import uuid

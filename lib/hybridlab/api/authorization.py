@@ -5,8 +5,6 @@ Members of system:masters may do everything.  For Calico's tiered policies the r
 emulated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The objects that a real API server makes for itself when it starts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from typing import Any

@@ -1,7 +1,5 @@
 """What Calico's own API server (projectcalico.org/v3) did otherwise in some releases."""
 
-from __future__ import annotations
-
 import re
 
 from hybridlab.api.contract import ApiError

@@ -1,7 +1,5 @@
 """What is checked of an object that is to be written: its resource, its namespace, its fields, its kind's rules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The API for components inside the process: same verbs, same checks, no socket and no encoding."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Literal, Protocol
 

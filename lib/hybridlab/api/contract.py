@@ -5,8 +5,6 @@ only through :class:`NodeAgent`.  Both are protocols so that each side can be te
 :func:`quantity` reads the amounts that objects carry.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol

@@ -3,8 +3,6 @@
 Tests of components use it alone: ``Core(Settings()).client("system:kube-scheduler")``, inside a running event loop.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

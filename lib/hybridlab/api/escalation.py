@@ -4,8 +4,6 @@ As the real server does it: whoever may ``escalate`` roles, or ``bind`` the role
 must hold every right of the role themselves.  The check comes before the object's own rules are looked at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from hybridlab.api.authorization import Attributes, Authorizer

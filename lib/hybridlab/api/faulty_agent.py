@@ -1,7 +1,5 @@
 """A node's agent whose execs go wrong as the faults in place say (``exec_faults``); nothing else knows of them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Final

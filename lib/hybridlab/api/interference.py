@@ -4,8 +4,6 @@ Only requests that come over HTTPS meet it; components inside the process never 
 /livez and /readyz, by which one sees that the server itself is alive, unless the server is away altogether.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The grammar of label selectors (``a=b``, ``a in (x,y)``, ``!a``), read and refused as k8s.io/apimachinery does it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple

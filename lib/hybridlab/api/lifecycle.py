@@ -4,8 +4,6 @@ A delete only ever removes one object; what follows from it (dependents, a names
 in small steps from the event loop, as the real cluster's controllers do it after the answer is sent.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping

@@ -6,8 +6,6 @@ a set of paths, tuples of those steps.  What merges how comes from the shapes; c
 merged by field, and their lists are replaced as a whole, as the real server does it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ a watch happens in one go without awaiting, so each verb is atomic and no write 
 Authentication and authorization come before, encoding after; neither is here.
 """
 
-from __future__ import annotations
-
 import random
 import uuid
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 All return new objects and share what did not change with the old ones.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from hybridlab.api.contract import Obj

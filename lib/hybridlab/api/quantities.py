@@ -1,7 +1,5 @@
 """Kubernetes quantities (``250m``, ``1.5Gi``): the numbers they mean, and the form in which the API shows them."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from functools import lru_cache

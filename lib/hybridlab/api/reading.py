@@ -3,8 +3,6 @@
 A list is taken in one go, without awaiting, so that it shows one moment.
 """
 
-from __future__ import annotations
-
 import uuid
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """Who asks, and how: what every verb is told besides the object."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple

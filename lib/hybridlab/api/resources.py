@@ -5,8 +5,6 @@ would act on (StatefulSets, Jobs, Ingresses, quotas ...) are left out on purpose
 Defaults and checks of a kind are in ``kinds/``; the fields of a kind are in ``schemas/``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final

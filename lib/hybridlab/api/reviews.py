@@ -1,7 +1,5 @@
 """Questions about rights and identities: access reviews, rules reviews, token reviews, ``kubectl auth whoami``."""
 
-from __future__ import annotations
-
 from hybridlab.api.authentication import AUDIENCE, Authenticator
 from hybridlab.api.authorization import Attributes, Authorizer
 from hybridlab.api.contract import ApiError, Obj

@@ -5,8 +5,6 @@ The grammar of label selectors is in ``label_selectors``.  Field selectors compa
 (``matchLabels``/``matchExpressions``) compile here too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any

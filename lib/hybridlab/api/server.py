@@ -1,7 +1,5 @@
 """The API server: the API of one cluster over HTTPS on a socket that the caller has opened."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl

@@ -8,8 +8,6 @@ slow watcher costs nothing and is told 410 when the log has moved on.
 The store checks nothing: rules are in ``operations``.  It is used from one event loop only.
 """
 
-from __future__ import annotations
-
 import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Iterator

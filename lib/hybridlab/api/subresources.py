@@ -3,8 +3,6 @@
 Refusals carry the reasons of the real server; an eviction that a PodDisruptionBudget forbids is 429 and says which.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Obj

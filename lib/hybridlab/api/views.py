@@ -5,8 +5,6 @@ also served as crd.projectcalico.org/v1, where one kind has another name and, up
 default tier carry the tier in their name (``default.allow-dns``).
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hybridlab.api.contract import Obj

@@ -4,8 +4,6 @@ HNS takes whole lists only.  From v3.31.0 on Calico leaves a list alone that an 
 fixed by calico#10437); older versions give it anew with every update of the endpoint, a label's change included.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from hybridlab.dataplane.model import Acl

@@ -3,8 +3,6 @@
 ``ipAddrsNoIpam`` needs a feature of the CNI configuration that the lab's has not, as Calico's own has not by default.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import json
 from collections.abc import Mapping

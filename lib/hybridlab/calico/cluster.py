@@ -4,8 +4,6 @@ Order: ``start()`` once the nodes exist in the data plane and in the API (and th
 ``tigera-operator`` in the API), then ``felix_started``/``felix_stopped`` with the calico-node pods, ``stop()`` at last.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime

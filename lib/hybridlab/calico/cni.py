@@ -4,8 +4,6 @@ Implements ``dataplane.pod_network.PodNetwork`` for every node.  Until Felix has
 keeps it closed (Linux: both ways, Windows: ingress), as Calico does.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import secrets

@@ -4,8 +4,6 @@ This is its life: start, stop, the exit that a changed FelixConfiguration asks f
 ``felix_policy`` (the difference), ``felix_queue`` (its way to the data plane) and ``felix_routes``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping

@@ -4,8 +4,6 @@ What is changed later makes Felix exit and start again (exit status 129), but fo
 the environment says no FelixConfiguration changes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a Felix still has to send: the graph marks endpoints and IP sets for every kind of node."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 

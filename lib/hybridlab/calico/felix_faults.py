@@ -1,7 +1,5 @@
 """What can be wrong with a Felix on purpose, and what Felix asks instead of knowing any fault."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection

@@ -4,8 +4,6 @@ The difference is computed without giving way, so that it describes one consiste
 Windows node does instead is in ``felix_windows_policy``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Protocol

@@ -2,8 +2,6 @@
 applied after the delay that the profile or a fault asks for.  When the data plane refuses, everything is sent anew.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence

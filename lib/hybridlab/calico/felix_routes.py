@@ -1,7 +1,5 @@
 """Felix' routes: keeps one node's tunnel and routes in line with what the plane makes of the API and HNS."""
 
-from __future__ import annotations
-
 import asyncio
 
 from hybridlab.calico.felix_configuration import FelixSettings

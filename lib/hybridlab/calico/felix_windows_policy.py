@@ -6,8 +6,6 @@ label is computed.  After an edit of rules, or of a set's members, Felix looks f
 where the release has these defects only in an endpoint's first tier, and after edits of rules nowhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -4,8 +4,6 @@ One writer for the whole cluster: whoever changed IPAM awaits ``saved()``, and e
 batch starts is written once.  What could not be written stays due and is tried again with the next change.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """CustomResourceDefinitions of the network-policy-api that Calico installs, by what the release reads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names of Calico's resources as an API client asks for them, by what the cluster serves."""
 
-from __future__ import annotations
-
 from hybridlab.profiles.model import Profile
 
 V3, V1 = "projectcalico.org", "crd.projectcalico.org"

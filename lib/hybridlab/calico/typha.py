@@ -3,8 +3,6 @@
 What cannot be read is logged and left out, as Felix leaves out what fails its validation.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass

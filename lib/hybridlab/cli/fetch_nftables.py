@@ -3,8 +3,6 @@
 apt-get fetches into a folder of its own, with lists and signatures of the system's own sources; nothing is installed.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ Nothing heavy is imported before the options are known to be good, so that mista
 labd can be started before the API server's libraries are loaded.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """``hybridlab policy``: from manifests alone, what Calico makes of policies for each pod, and what of packets."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence

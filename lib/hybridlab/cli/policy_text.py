@@ -1,7 +1,5 @@
 """The answer of ``hybridlab policy`` as text: a table a pod, what was left out below it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ labd is started first: while it enters its namespaces on one core, this process 
 makes certificates on the other.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import socket

@@ -1,7 +1,5 @@
 """The lab's own certificate authority and the API server's certificate: made anew for every lab, kept in memory."""
 
-from __future__ import annotations
-
 import ssl
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ Requests are ``{"op": OP}`` with ``status``, ``active``, ``heal-all``, or ``heal
 directory of mode 0700).
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

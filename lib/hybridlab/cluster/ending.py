@@ -4,8 +4,6 @@ A signal is only ever noted, never raised: what is being started is finished or 
 Ctrl-C cannot interrupt the taking apart that the first one began.
 """
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from types import FrameType

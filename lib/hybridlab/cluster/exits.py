@@ -1,7 +1,5 @@
 """How the ``hybridlab`` command ends: documented exit codes and one clear line."""
 
-from __future__ import annotations
-
 import sys
 
 OK = 0

@@ -1,7 +1,5 @@
 """Felix lives with its pod: started and stopped with the calico-node container of its node, and heard in its log."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Coroutine

@@ -4,8 +4,6 @@ Its work, programming services, is done by ``controllers.kube_proxy`` whether or
 to lose Services with its network, they come back when kube-proxy's pod is made anew, and not before.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 from collections.abc import Coroutine, Mapping

@@ -3,8 +3,6 @@
 A file that is not a lab's, or whose lab still runs, is never overwritten.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -3,8 +3,6 @@
 Nothing is decided here; it only says who is given whom, and in which order they start and end.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -4,8 +4,6 @@ One directory per lab below ``$XDG_RUNTIME_DIR/hybridlab`` (or ``/tmp/hybridlab-
 ends.  A lab that was killed leaves its directory; the next one that starts removes it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

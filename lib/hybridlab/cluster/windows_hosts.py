@@ -1,7 +1,5 @@
 """The Windows hosts of one lab: what PowerShell in a HostProcess container asks, Calico, kube-proxy and HNS answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

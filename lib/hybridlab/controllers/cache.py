@@ -3,8 +3,6 @@
 Handlers run synchronously, in the order of the changes, and must only note what is to be done (see ``work``).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator

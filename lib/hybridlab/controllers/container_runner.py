@@ -1,7 +1,5 @@
 """One container of a pod from its image to its end: pull, start, probe, restart with back-off, stop."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import time

@@ -1,7 +1,5 @@
 """What a kubelet knows of one container of a pod, and how it says so in the pod's status."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hybridlab.api.contract import Obj

@@ -3,8 +3,6 @@
 maxSurge and ControllerRevisions are not emulated: an update deletes the old pod first, ``rollout undo`` has no history.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 from hybridlab.api.contract import ApiError, Client, Obj

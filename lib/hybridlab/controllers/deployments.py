@@ -1,7 +1,5 @@
 """Deployments: one ReplicaSet per template, rolled over within maxSurge and maxUnavailable."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """PodDisruptionBudgets: how many pods are healthy, how many must be, how many may be evicted now."""
 
-from __future__ import annotations
-
 from hybridlab.api.contract import Client, Obj
 from hybridlab.controllers.cache import Caches
 from hybridlab.controllers.deployments import share

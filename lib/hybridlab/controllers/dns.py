@@ -4,8 +4,6 @@ Written as CoreDNS' kubernetes plugin answers: A, SRV and PTR.  ExternalName Ser
 (``1-2-3-4.ns.pod``) are not emulated: NXDOMAIN.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Protocol

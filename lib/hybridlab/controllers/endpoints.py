@@ -3,8 +3,6 @@
 Services without a selector are left to whoever writes their EndpointSlices.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any

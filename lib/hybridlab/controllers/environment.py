@@ -1,7 +1,5 @@
 """A container's environment, command and arguments as a kubelet works them out."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

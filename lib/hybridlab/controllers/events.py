@@ -1,7 +1,5 @@
 """Events as components report them: written in the background, repeats counted up instead of written anew."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import secrets

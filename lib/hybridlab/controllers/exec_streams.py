@@ -1,7 +1,5 @@
 """A command's three streams: pipes whose far ends go to the runtime, pumped to the API server's channels."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Image pulls as a kubelet with containerd does and words them; what exists says ``Runtime.image``."""
 
-from __future__ import annotations
-
 import hashlib
 
 from hybridlab.profiles.machines import Machine

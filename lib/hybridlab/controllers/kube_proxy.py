@@ -4,8 +4,6 @@ One reader of the API programs all nodes; a table that would not change is not s
 emulated: the Service gets an event that says so, and its connections spread over all backends.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import defaultdict

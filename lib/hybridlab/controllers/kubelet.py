@@ -1,7 +1,5 @@
 """The kubelet of one node: admits the pods bound to it, runs them, and answers exec and logs for the API server."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable

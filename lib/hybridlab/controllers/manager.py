@@ -4,8 +4,6 @@ First ``register()`` (machines in the data plane, namespaces, nodes), then what 
 ``start()`` (controllers, kubelets, system workloads).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

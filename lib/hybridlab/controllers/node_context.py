@@ -1,7 +1,5 @@
 """What every part of one node's kubelet works with."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field

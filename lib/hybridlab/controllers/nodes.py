@@ -6,8 +6,6 @@ while the lab lives, but for those whose kubelet a fault has ended: as kube-cont
 they become Ready Unknown and get their taints.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import ipaddress

@@ -6,8 +6,6 @@ works while its own Deployment has a ready pod.  Nothing else of an Installation
 resource request that is set there changes nothing here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Objects by their controller, known at once: what a controller just did counts before its watch says so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hybridlab.api.contract import Obj

@@ -1,7 +1,5 @@
 """Pod garbage collection: pods whose node is gone are removed, since no kubelet is left that could end them."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """The status a kubelet writes for a pod: phase, conditions, addresses, containers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """One pod on its node, from admission to the last container's end: sandbox, volumes, containers, status, removal."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Coroutine

@@ -3,8 +3,6 @@
 gRPC probes and https are not emulated: they fail with a message that says so.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Coroutine

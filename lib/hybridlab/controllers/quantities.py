@@ -1,7 +1,5 @@
 """What a pod asks for in total."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from hybridlab.api.contract import Obj, quantity

@@ -3,8 +3,6 @@
 Orphaned pods with matching labels are not adopted: they stay whose they are.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """The conditions of a Deployment: Available and Progressing, with the reasons kubectl's rollout status reads."""
 
-from __future__ import annotations
-
 import time
 
 from hybridlab.api.contract import Obj

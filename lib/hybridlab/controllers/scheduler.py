@@ -4,8 +4,6 @@ Pods that fit nowhere are tried again when something changed that could help: a 
 pod that came, went or changed its labels.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

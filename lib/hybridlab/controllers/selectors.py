@@ -1,7 +1,5 @@
 """Label selectors inside objects: ``matchLabels``/``matchExpressions``, and the terms of a node selector."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How patient the lab's kubelets are: scaled down from a real kubelet's, so that a lab shows the same in less time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

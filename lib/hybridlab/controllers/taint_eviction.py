@@ -1,7 +1,5 @@
 """Taints with effect NoExecute: pods that do not tolerate one leave its node, at once or when their time is over."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any

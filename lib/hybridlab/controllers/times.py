@@ -1,7 +1,5 @@
 """Timestamps as the API writes them."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 

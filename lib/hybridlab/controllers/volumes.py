@@ -4,8 +4,6 @@ hostPath volumes of the cluster's own pods are left out (nothing of the lab read
 every kind that needs storage, are refused as ``not emulated``.
 """
 
-from __future__ import annotations
-
 import base64
 import posixpath
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """A queue of things to look at again: each key once however often it is noted, failures tried again with back-off."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable

@@ -1,7 +1,5 @@
 """What is installed on a cluster, as the control plane asks for it; the assembly says who installed it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Protocol
 

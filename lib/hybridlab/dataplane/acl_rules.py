@@ -5,8 +5,6 @@ packet is dropped, unless the direction has no entry at all.  Entries for the ho
 endpoint's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hybridlab.dataplane.model import Acl

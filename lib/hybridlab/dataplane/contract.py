@@ -4,8 +4,6 @@
 :class:`DataplaneError` with labd's own words when the kernel refuses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

@@ -6,8 +6,6 @@ of it: NXDOMAIN too, and not with authority.  It knows no Kubernetes; the zone i
 server at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import importlib

@@ -3,8 +3,6 @@
 It switches frames, and where it is given routes to pods it is the nodes' router as well, as the networks of clouds are.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import os
 from collections.abc import Mapping

@@ -11,8 +11,6 @@ through is marked anew.  The number changes in the transaction that changes the 
 Ends that hear nothing from the pod notice nothing of this: ``dataplane.resets`` tells them.
 """
 
-from __future__ import annotations
-
 from hybridlab.dataplane.table import Rules
 
 UNPROGRAMMED = 1

@@ -4,8 +4,6 @@ The tables exist, empty, from the start, so that an injection is one transaction
 carries its fault's name as a comment, by which :meth:`Injections.in_kernel` reads back what is really there.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

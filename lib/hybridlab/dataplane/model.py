@@ -4,8 +4,6 @@ Every shape crosses as JSON (``kernel.shapes``).  Addresses are dotted quads, ne
 lower-case with colons, sizes are bytes.  Nothing here knows Kubernetes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

@@ -4,8 +4,6 @@ Holds the node's sockets to the kernel (rtnetlink, nftables, conntrack) and what
 method runs on the programming thread.  Pods' own namespaces: ``dataplane.pod``.
 """
 
-from __future__ import annotations
-
 import errno
 import ipaddress
 import os

@@ -4,8 +4,6 @@ It answers ping (its kernel does) and HTTP on port 80.  What comes with a pod's 
 route there, as hosts outside a cluster have none.  Nothing leaves it: it has no other interface and does not forward.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

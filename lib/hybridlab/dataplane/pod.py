@@ -6,8 +6,6 @@ neighbour.  No ARP anywhere: the kernel's table is shared by all namespaces of t
 thousand entries.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

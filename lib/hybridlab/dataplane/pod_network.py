@@ -4,8 +4,6 @@ Calico implements it (IPAM and ``Dataplane.add_pod``), kubelets use it; neither 
 host network never come here: their kubelet registers them with ``Dataplane.add_pod(address=None)`` itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol

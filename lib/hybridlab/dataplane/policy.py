@@ -15,8 +15,6 @@ chain per direction; a new list replaces the whole of the old one, as one HNS up
 end with that where the update says so (``dataplane.generations``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hybridlab.dataplane import generations

@@ -5,8 +5,6 @@ the window makes the pod's own kernel answer with its true sequence numbers (RFC
 reset must look like that an end believes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import threading

@@ -3,8 +3,6 @@
 The entries of a Windows endpoint's ACL list are in ``acl_rules``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import re

@@ -3,8 +3,6 @@
 Whoever has it acts as the pod, from any process, as tests and benchmarks do.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 from typing import Any

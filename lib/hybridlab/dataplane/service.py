@@ -4,8 +4,6 @@ One thread does all programming, in the order of the calls, so that the event lo
 meet. What it keeps besides the kernel's state: the fabric, the nodes, the pods, and the DNS zone.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

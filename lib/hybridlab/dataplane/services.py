@@ -9,8 +9,6 @@ UDP.  When a UDP port loses endpoints its tracked flows to them are forgotten, s
 not stick to a dead one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 

@@ -7,8 +7,6 @@ several: first sets and chains, then the entries that lead to them, so that noth
 after.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Faults between a client and the API server: requests that are refused, connections that are cut for a while."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Services that a node's kube-proxy has wrong: their backends, or their NodePorts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Denials that do not last: they wear off some time after Felix has programmed them, or hold for first SYNs alone."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from functools import partial

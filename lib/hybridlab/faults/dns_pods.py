@@ -1,7 +1,5 @@
 """DNS pods that are Ready and do not answer, beside others that do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault

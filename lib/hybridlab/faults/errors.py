@@ -1,7 +1,5 @@
 """What can be wrong about a fault itself."""
 
-from __future__ import annotations
-
 
 class BadFault(ValueError):
     """No such fault, or parameters that it does not take; the message lists what there is."""

@@ -1,7 +1,5 @@
 """Faults of ``kubectl exec``: the command does not start, dies, is another one, or what it says does not arrive."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hybridlab.api.contract import Obj

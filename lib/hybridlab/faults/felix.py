@@ -1,7 +1,5 @@
 """Faults of Calico's own components: policy that comes late or is misread, reserved addresses that are not."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hybridlab.calico.ipam_objects import block_name

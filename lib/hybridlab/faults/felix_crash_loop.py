@@ -1,7 +1,5 @@
 """A Felix that ends as soon as it starts: its kubelet starts it again, later each time, and nothing is programmed."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A node of whose flows a share is lost entirely, as behind a bundle of links of which one is dead."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault

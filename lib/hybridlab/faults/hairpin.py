@@ -1,7 +1,5 @@
 """Pods that do not reach themselves through their own Service."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from ipaddress import IPv4Network
 

@@ -1,7 +1,5 @@
 """Faults of HNS: Services that go with its network; an HNS that cannot be asked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from hybridlab.faults.errors import BadFault

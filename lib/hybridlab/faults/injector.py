@@ -1,7 +1,5 @@
 """Injects faults and heals them, and believes neither before the true state says so."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Faults of kubelets: pods of which nobody takes note, images that never arrive, probes that fail; nodes that die."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The parts of a running lab that faults change, and what they read back."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a fault is: something deliberately wrong that can be put in place, read back, and taken away again."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """A node whose way to the others is slow, and loses nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault

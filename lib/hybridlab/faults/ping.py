@@ -1,7 +1,5 @@
 """Faults of pods' ping: it works where it cannot, and does not where it must."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault

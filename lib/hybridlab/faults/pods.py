@@ -1,7 +1,5 @@
 """Faults of pods: a container that ends and is started again by its kubelet."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hybridlab.api.contract import ApiError, Obj

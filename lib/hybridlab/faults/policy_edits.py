@@ -1,7 +1,5 @@
 """Edits of running policies that a Felix does not honour: of one field it keeps what it said at first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Policy that is lost over time: an event after it, which is no policy's business, takes it from pods of a node."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial

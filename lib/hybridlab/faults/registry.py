@@ -1,7 +1,5 @@
 """Every fault that a lab has on any plane; those of one plane are in that plane's folder of ``networks``."""
 
-from __future__ import annotations
-
 from hybridlab.faults import (
     api,
     backends,

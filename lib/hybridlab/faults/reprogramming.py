@@ -1,7 +1,5 @@
 """Faults around the reprogramming of endpoints: what it ends, what comes after it, and that it does not happen."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial

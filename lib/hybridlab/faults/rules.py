@@ -1,7 +1,5 @@
 """Faults that are rules in the data plane's fault chains; evidence is what the kernel lists under the fault's name."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network

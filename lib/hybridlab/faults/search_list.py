@@ -1,7 +1,5 @@
 """Search lists of new pods that are not what their kubelets should give them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import get_args
 

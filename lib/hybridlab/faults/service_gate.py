@@ -3,8 +3,6 @@
 The composition gives the gate to the kube-proxies in the data plane's place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal

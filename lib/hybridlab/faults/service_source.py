@@ -4,8 +4,6 @@ They bind the translation before kube-proxy's rules have their turn: the first t
 on the same node comes before the translation, and sees what the source will be.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from hybridlab.dataplane.services import TRANSLATED

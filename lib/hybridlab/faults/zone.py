@@ -1,7 +1,5 @@
 """DNS answers that are wrong, or late."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hybridlab.faults.lab_parts import LabParts

@@ -3,8 +3,6 @@
 The composition gives the gate to the DNS controller in the data plane's place; every other call goes straight on.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Final
 

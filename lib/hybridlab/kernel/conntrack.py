@@ -6,8 +6,6 @@ decoding them all takes longer than all else that is done with them, and whoever
 is not about him does (``worth``).
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 from collections.abc import Callable, Iterable, Iterator

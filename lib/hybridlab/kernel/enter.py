@@ -6,8 +6,6 @@ child is pid 1 inside.  The process must be single-threaded.  Which thing is mis
 allow: ``kernel.preflight``.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

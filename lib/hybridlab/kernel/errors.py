@@ -3,8 +3,6 @@
 Deliberately not here: what to do about it; that is said by whoever knows why the object was wanted.
 """
 
-from __future__ import annotations
-
 import errno as errno_names
 import os
 

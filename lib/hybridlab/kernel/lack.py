@@ -3,8 +3,6 @@
 Apart from ``kernel.preflight`` so that reading it costs no imports.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """libnftables: the system's, or else the one that ``hybridlab fetch-nftables`` has put beside this Python."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 from pathlib import Path

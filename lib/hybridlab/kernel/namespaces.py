@@ -5,8 +5,6 @@ changes the calling thread only and puts it back.  Nothing here is named or moun
 as long as a descriptor, a socket or a process in it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -5,8 +5,6 @@ commands later needs no setns.  0.3 ms for a chain of ten rules, against 16 ms f
 text out: what the rules mean is not known here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

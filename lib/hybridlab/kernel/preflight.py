@@ -5,8 +5,6 @@ nothing; :func:`check` is the same for whoever wants to know without starting a 
 probing processes end, and their namespaces with them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -10,8 +10,6 @@ Whoever starts a process inside labd does it through :meth:`Reaper.spawn`, becau
 asyncio's and subprocess's own ways of waiting must not be used in labd.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

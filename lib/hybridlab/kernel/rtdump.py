@@ -4,8 +4,6 @@ Plain dictionaries whose keys are those of ``ip -j`` and ``bridge -j`` where the
 ``kernel.rtnetlink``.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 from collections.abc import Iterator

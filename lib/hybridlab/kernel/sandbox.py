@@ -12,8 +12,6 @@ sandbox is its node's namespace.  Nodes themselves are registered too: ``sandbox
 containers, mounts or processes; removing a sandbox does not end them, and what they hold keeps the namespace alive.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket as sockets

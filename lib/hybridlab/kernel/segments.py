@@ -4,8 +4,6 @@ What is sent into an interface by :class:`LinkSocket` meets no netfilter hook; w
 tracked and translated like the connection's own packets.  Both belong to the namespace of the thread that makes them.
 """
 
-from __future__ import annotations
-
 import ctypes
 import select
 import socket

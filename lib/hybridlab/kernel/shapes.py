@@ -5,8 +5,6 @@ Covers what the lab's shapes and calls use: nested dataclasses, ``tuple[X, ...]`
 key or a missing field is an error that says where.  No renaming, no defaults of its own, no general validation.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import types
 import typing

@@ -4,8 +4,6 @@ Frames are read from the one as they come in and sent out of the other later.  W
 checksums and segments, must have been done before: :func:`finish_frames`.
 """
 
-from __future__ import annotations
-
 import array
 import asyncio
 import contextlib

@@ -1,7 +1,5 @@
 """Per-namespace kernel settings, written in the network namespace the calling thread is in."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hybridlab.kernel.errors import KernelError

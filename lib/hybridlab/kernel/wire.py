@@ -28,8 +28,6 @@ message}}``, ``{cancel: id}`` or ``{event, params}``.  ``fds`` counts the descri
 arrive with its first byte or earlier, so a first-in-first-out queue pairs them.
 """
 
-from __future__ import annotations
-
 import array
 import asyncio
 import contextlib

@@ -3,8 +3,6 @@
 Started by ``labd.launch`` only.  Little is imported before the fork, so that the waiter stays small.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

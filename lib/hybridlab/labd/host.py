@@ -1,7 +1,5 @@
 """A Windows host as HostProcess containers in labd reach it: the cluster, at the other end of the channel, knows it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 

@@ -4,8 +4,6 @@ Composition only: what it offers are the contracts of the data plane and of the 
 channel to the cluster does (end-of-file), and with it all that is inside.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

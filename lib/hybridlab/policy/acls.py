@@ -5,8 +5,6 @@ profile's allow-all behind them where the default tier has no policy for that di
 firewall.  What HNS shows for a rule without Id is deduced: none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal

@@ -6,8 +6,6 @@ ClusterNetworkPolicy (v1alpha2) in their place, each in a tier of its own whose 
 denied or passed, and is left out where it would have allowed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 

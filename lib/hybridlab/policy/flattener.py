@@ -5,8 +5,6 @@ where the release has them: ports of Pass and of the rule behind it that have no
 Felix panics when the highest port that they have in common is the highest of either.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise

@@ -3,8 +3,6 @@
 One set per distinct selector (its canonical form), port name or service, shared by every rule that needs it.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Mapping

@@ -7,8 +7,6 @@ policyTypes default to Ingress, and Egress when there are egress rules.  The for
 merged, and pod selectors that only pods can satisfy, no network set.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

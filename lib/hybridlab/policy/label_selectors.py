@@ -1,7 +1,5 @@
 """Kubernetes LabelSelector objects as Calico selectors, in the text that Calico makes of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ A namespace's ``kubernetes.io/metadata.name``, a pod's node and address, the tie
 What had to be made up is said: policy by selector writes addresses into ACL lists, so pods without one get one.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Pure.  Each lets through more, or less, than what was written, and leaves the re
 it concerns is enforced as ever.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable, Iterable
 from dataclasses import replace

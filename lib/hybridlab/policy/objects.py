@@ -1,7 +1,5 @@
 """Kubernetes and Calico objects to what the calculation graph is told."""
 
-from __future__ import annotations
-
 import math
 
 from hybridlab.policy import Obj

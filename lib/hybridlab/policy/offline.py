@@ -3,8 +3,6 @@
 The same graph and the same renderers that a lab's Felixes use, fed from manifests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

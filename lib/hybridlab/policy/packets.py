@@ -4,8 +4,6 @@ Pure: nothing is sent.  The Windows side is HNS' reading of a list: the lowest p
 matches decides, and without one the packet is blocked; entries for the host's firewall do not count.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ negated matches, named ports, ICMP types, Log, IPv6.  One that can match nothing
 members, networks and a set without common address.
 """
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import json

@@ -5,8 +5,6 @@ policies of the same order are asked by that name; from v3.32 on by ``NAME/NAMES
 (felix/calc/policy_sorter.go).  Defects: which of them a release was shown to have, by running its code.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

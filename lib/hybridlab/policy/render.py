@@ -4,8 +4,6 @@ A rule becomes one or more matches: numbers and names of ports are alternatives,
 Windows gets of the same policies is in ``policy_sets``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal

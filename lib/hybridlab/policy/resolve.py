@@ -5,8 +5,6 @@ learn which of its endpoints, and which sets, are due.  Endpoints are indexed by
 by the namespace that they are confined to.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """System.Net.IPAddress, as scripts get it from Dns and from a listener."""
 
-from __future__ import annotations
-
 from hybridlab.powershell.objects import NetObject
 
 _ADDRESS_FLAGS = ("IsIPv6Multicast", "IsIPv6LinkLocal", "IsIPv6SiteLocal", "IsIPv6Teredo", "IsIPv4MappedToIPv6")

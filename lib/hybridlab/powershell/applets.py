@@ -3,8 +3,6 @@
 labd's start is on the way of every lab, Windows pods are not in every one.
 """
 
-from __future__ import annotations
-
 from hybridlab.powershell.calico_node import calico_node
 from hybridlab.runtime.applet import Applet, Process
 

@@ -4,8 +4,6 @@ A cmdlet declares all parameters that the real one has, also those that are not 
 among all of them.  One that is not emulated, not known or ambiguous is refused by name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

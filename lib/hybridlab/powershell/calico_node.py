@@ -3,8 +3,6 @@
 From tigera/operator (pkg/render/windows.go); Calico's manifests have no such check.  Felix is ready here when it runs.
 """
 
-from __future__ import annotations
-
 from hybridlab.runtime.applet import HostProblem, Process
 
 FELIX = ("calico-node.exe", "calico.exe")

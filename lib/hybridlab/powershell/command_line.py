@@ -1,7 +1,5 @@
 """``powershell.exe``: its own arguments, and one run of the interpreter."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """The command half of the grammar: pipelines, commands, their arguments and redirections."""
 
-from __future__ import annotations
-
 import re
 
 from hybridlab.powershell import syntax as s

@@ -1,7 +1,5 @@
 """Comparisons: the left side decides the type, strings are compared without case unless the operator begins with c."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hybridlab.powershell import regex

@@ -1,7 +1,5 @@
 """Conversions between types: numbers from values, and casts."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from hybridlab.powershell.faults import Fault

@@ -1,7 +1,5 @@
 """Out-Default: what reaches the end of the script, as the text that a host without a console prints."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from hybridlab.powershell.faults import ErrorRecord, render

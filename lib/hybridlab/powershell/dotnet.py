@@ -1,7 +1,5 @@
 """The .NET types that probing scripts use: Dns, Encoding, Stopwatch, TcpClient and HttpListener."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Coroutine

@@ -1,7 +1,5 @@
 """Expressions to values.  Statements inside them, ``$(...)`` and pipelines, come from the interpreter."""
 
-from __future__ import annotations
-
 import inspect
 from abc import ABC, abstractmethod
 

@@ -1,7 +1,5 @@
 """The expression half of the grammar: operators by precedence, primaries, members and strings."""
 
-from __future__ import annotations
-
 import re
 from abc import abstractmethod
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """PowerShell errors: what is thrown inside a script and how each version prints it."""
 
-from __future__ import annotations
-
 import textwrap
 from dataclasses import dataclass, field
 

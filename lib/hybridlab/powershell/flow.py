@@ -1,7 +1,5 @@
 """How a script leaves what it is in: ``exit``, ``break``, ``continue``, ``return``, and a pipeline that has enough."""
 
-from __future__ import annotations
-
 
 class Flow(Exception):
     """Any of them; none is an error that ``catch`` takes."""

@@ -1,7 +1,5 @@
 """The -f operator: places and widths; the formats of numbers are not emulated."""
 
-from __future__ import annotations
-
 import re
 
 from hybridlab.powershell.faults import Fault

@@ -1,7 +1,5 @@
 """List views of objects, 80 columns wide, as the lines of a host without a console."""
 
-from __future__ import annotations
-
 from hybridlab.powershell.faults import WIDTH, fold
 from hybridlab.powershell.objects import HashTable, NetObject, to_text
 

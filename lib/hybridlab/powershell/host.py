@@ -3,8 +3,6 @@
 In any other container they are answered ``not emulated``, as every cmdlet that the lab does not have.
 """
 
-from __future__ import annotations
-
 import re
 from fnmatch import fnmatchcase
 from typing import Any

@@ -5,8 +5,6 @@ the end of a wait is never lost.  An error that ends a statement is reported by 
 goes on with the next one, unless a ``try`` is around it anywhere up the calls (about_Try_Catch_Finally).
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

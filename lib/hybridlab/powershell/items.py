@@ -1,7 +1,5 @@
 """Get-Content of files and environment variables, Start-Sleep and New-Object."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 

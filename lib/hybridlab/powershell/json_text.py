@@ -1,7 +1,5 @@
 """ConvertTo-Json, as 5.1 writes; and decoded JSON, as HNS' cmdlets put it out."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

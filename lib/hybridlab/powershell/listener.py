@@ -1,7 +1,5 @@
 """System.Net.HttpListener: prefixes, GetContext, and the request and response objects of a simple web server."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

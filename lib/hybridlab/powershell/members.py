@@ -1,7 +1,5 @@
 """Members of the values that are no .NET objects here: hashtables, strings, numbers, arrays."""
 
-from __future__ import annotations
-
 from hybridlab.powershell.objects import (
     ArrayList,
     Char,

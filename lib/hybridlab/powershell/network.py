@@ -1,7 +1,5 @@
 """Get-NetAdapter, Get-NetIPAddress, and the console tools a script may start."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hybridlab.powershell.binding import Call

@@ -1,7 +1,5 @@
 """Numbers: Int32 is ``int``, Int64 is :class:`Long`, Double is ``float``; arithmetic with .NET's ranges."""
 
-from __future__ import annotations
-
 import re
 
 from hybridlab.powershell.syntax import NotEmulated

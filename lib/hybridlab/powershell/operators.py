@@ -1,7 +1,5 @@
 """Arithmetic and indexing of values, by PowerShell's rules of conversion."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hybridlab.powershell.conversion import invalid_cast, to_int, to_number

@@ -5,8 +5,6 @@ keywords.  Left out, and refused by name: classes, enumerations, typed catches, 
 ``begin``/``process``/``end``, options of ``switch``.
 """
 
-from __future__ import annotations
-
 from hybridlab.powershell import syntax as s
 from hybridlab.powershell.commands import Commands
 from hybridlab.powershell.scanner import WORD

@@ -1,7 +1,5 @@
 """Running a pipeline: commands become stages, objects pass through them one at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 

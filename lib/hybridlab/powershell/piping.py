@@ -1,7 +1,5 @@
 """Cmdlets that work on what comes through a pipeline: ForEach-Object, Where-Object, Select-Object."""
 
-from __future__ import annotations
-
 from hybridlab.powershell.binding import Call, plain_value
 from hybridlab.powershell.conversion import to_int
 from hybridlab.powershell.faults import Fault

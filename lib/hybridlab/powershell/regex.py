@@ -1,7 +1,5 @@
 """Regular expressions of .NET, as far as Python's mean the same; the rest is refused by name."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

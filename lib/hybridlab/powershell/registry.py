@@ -3,8 +3,6 @@
 In HostProcess containers only: in any other they are answered ``not emulated``.
 """
 
-from __future__ import annotations
-
 import re
 
 from hybridlab.powershell.binding import Call

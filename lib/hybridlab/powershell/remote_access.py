@@ -4,8 +4,6 @@ Their properties are among those of Microsoft's reference.  A host of a network 
 of the cmdlets what PowerShell says of any name that it does not know.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Preference variables and common parameters decide what becomes of each (about_Preference_Variables).
 """
 
-from __future__ import annotations
-
 from hybridlab.powershell.binding import Call
 from hybridlab.powershell.display import Display
 from hybridlab.powershell.faults import ErrorRecord, Fault, render

@@ -1,7 +1,5 @@
 """Characters of a script: blanks, comments, words, variables and numbers."""
 
-from __future__ import annotations
-
 import re
 
 from hybridlab.powershell.numbers import Long, long_or_int

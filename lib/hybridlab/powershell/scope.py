@@ -1,7 +1,5 @@
 """Variables: automatic ones, and those that this PowerShell does not have and names when they are read."""
 
-from __future__ import annotations
-
 from hybridlab.powershell.syntax import NotEmulated
 
 CONSTANT = frozenset(

@@ -1,7 +1,5 @@
 """Stages made from a function: one that takes no pipeline input, and one that waits for all of it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from hybridlab.powershell.binding import Call

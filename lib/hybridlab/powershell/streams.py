@@ -1,7 +1,5 @@
 """The streams beside the output: where errors and the host's texts go while a command runs."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Invoke-WebRequest: one connection per request, with PowerShell's messages."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 

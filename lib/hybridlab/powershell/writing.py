@@ -1,7 +1,5 @@
 """Cmdlets that write: Write-Host, Write-Output, Out-Null, Out-Host."""
 
-from __future__ import annotations
-
 from hybridlab.powershell.objects import HashTable, enumerate_value, to_text
 from hybridlab.powershell.shell import Library, Stage
 from hybridlab.powershell.syntax import NotEmulated

@@ -1,7 +1,5 @@
 """The Windows matrix agent's behaviour: JSON lines in and out, as docs/probe-protocol.md sections 2 to 4 say."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """DNS as the Windows agent speaks it: questions made and answers read, by docs/probe-protocol.md sections 5 and 6."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import struct

@@ -1,7 +1,5 @@
 """The Windows echo server's behaviour: HTTP and UDP that say whom they saw, as section 7 of the protocol says."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ipaddress

@@ -1,7 +1,5 @@
 """What a batch may ask for: each attempt's fields with their types, as docs/probe-protocol.md section 5 has them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which probe program a script file is: told by its protocol line and its SHA-256, never by its name alone."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Run a mounted probe program: what ``powershell -File C:\\probe\\...`` does for files that speak the protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hybridlab.probe_programs import recorded

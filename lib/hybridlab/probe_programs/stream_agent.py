@@ -1,7 +1,5 @@
 """The Windows stream agent's behaviour: the lines of section 8 of docs/probe-protocol.md."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import re

@@ -3,8 +3,6 @@
 Each end is a task that reads, with a task beside it that sends heartbeats and watches for silence.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

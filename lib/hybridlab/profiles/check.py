@@ -1,7 +1,5 @@
 """Values of a profile that are well-formed and still impossible, and where in its file they stand."""
 
-from __future__ import annotations
-
 import dataclasses
 import ipaddress
 import itertools

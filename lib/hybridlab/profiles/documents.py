@@ -1,7 +1,5 @@
 """YAML and JSON documents from text; the lab's one way to read YAML."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

@@ -3,8 +3,6 @@
 Does not decide what a value means, only that it is possible.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import types
 import typing

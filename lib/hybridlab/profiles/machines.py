@@ -4,8 +4,6 @@ Everything that must agree between components (nodes, data plane, Calico, DNS) a
 stands here, so that nobody computes it twice.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass

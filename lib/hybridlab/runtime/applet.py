@@ -4,8 +4,6 @@ An applet never touches labd's own network namespace: every socket comes from :c
 applets in the image table; what is not in the table is answered ``not emulated: ...`` with exit status 1.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence

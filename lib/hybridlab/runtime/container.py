@@ -4,8 +4,6 @@ A command is an applet (a task in labd's loop) or a program (a real process, :mo
 image table says which.  Nothing of a container outlives :meth:`Container.stop`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

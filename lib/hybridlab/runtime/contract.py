@@ -1,7 +1,5 @@
 """The container runtime as kubelets see it; ``runtime.service`` implements it in labd."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 

@@ -4,8 +4,6 @@ The descriptors of a command are its streams themselves; a log arrives through a
 holds up nobody else.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

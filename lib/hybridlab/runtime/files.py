@@ -4,8 +4,6 @@ Most containers never start a real process, so their file system is built only w
 (:mod:`hybridlab.runtime.rootfs`); these files are then written into it and read from there.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import posixpath

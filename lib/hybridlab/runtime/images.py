@@ -3,8 +3,6 @@
 The data is ``images.yaml`` beside this file; its head explains the format.  Nothing here runs anything.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

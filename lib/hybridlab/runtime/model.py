@@ -1,7 +1,5 @@
 """What the container runtime inside labd is told and what it tells: plain frozen shapes, JSON in and out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """A sandbox as applets see it: sockets born in it, and its resolver."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Kubelet probes over the network, from the node's namespace, with the kubelet's messages."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 

@@ -1,7 +1,5 @@
 """The container runtime inside labd: implements ``runtime.contract`` over all containers of the lab."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping

@@ -4,8 +4,6 @@ The program needs a Python interpreter and the standard library's ``_socket`` on
 about as long as a small C program with many libraries.  One Unix socket per container is its identity.
 """
 
-from __future__ import annotations
-
 import array
 import asyncio
 import contextlib

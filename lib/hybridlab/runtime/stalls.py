@@ -1,7 +1,5 @@
 """How kubelets can be made to get stuck with starting and probing pods, for the lab's faults; none is at first."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Literal
 

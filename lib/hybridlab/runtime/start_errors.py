@@ -1,7 +1,5 @@
 """How the real runtimes word it when a command cannot be started: runc on Linux, hcsshim on Windows."""
 
-from __future__ import annotations
-
 import errno
 import os
 

@@ -6,8 +6,6 @@ most ``PIPE_BUF`` long, which a ready pipe takes whole.  Standard input is read 
 ``nc -z`` in a shell loop must not eat the loop's input.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import select

@@ -3,8 +3,6 @@
 The window's size is not passed on: exec's resize messages end at the API server.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -3,8 +3,6 @@
 It takes both: a build that can, and kube-proxy told to with ``--enable-dsr=true``.
 """
 
-from __future__ import annotations
-
 BUILD_1809, REVISION_1809 = 17763, 1432
 BUILD_1903 = 18317
 

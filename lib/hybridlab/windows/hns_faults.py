@@ -1,7 +1,5 @@
 """What can be wrong with a node's HNS on purpose, and what HNS asks instead of knowing any fault."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

@@ -5,8 +5,6 @@ compares type, subnet and gateway only (``ensureVxlanNetworkExists``): a VSID th
 until the network is removed.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

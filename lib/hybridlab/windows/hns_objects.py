@@ -1,7 +1,5 @@
 """HNS' networks, endpoints and policy lists as Get-HnsNetwork, Get-HnsEndpoint and Get-HnsPolicyList show them."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Answers come from the lab's true state.  What is asked arrives from labd by name
 because PowerShell runs there and the state is here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping

@@ -4,8 +4,6 @@ The script is hostprocess/calico/kube-proxy/start.ps1 of kubernetes-sigs/sig-win
 its DaemonSet sets ``NODE_NAME``: ``--hostname-override`` is empty, as it is on a real node.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hybridlab.profiles.machines import Machine, told_to_use_dsr

@@ -3,8 +3,6 @@
 Source: Calico's startup_windows.go and Windows CNI plugin.  Ordinals count from the block's first address.
 """
 
-from __future__ import annotations
-
 import ipaddress
 
 RESERVED_HANDLE = "windows-reserved-ipam-handle"

@@ -4,8 +4,6 @@ The suite's echo servers always say which pod they are: an answer without a name
 server's.  Where nobody says it (a node's own port, the cluster's DNS, ping, a bare connection), the decision says that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from conformance.model.attempt import Attempt, Kind

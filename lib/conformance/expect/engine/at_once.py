@@ -1,7 +1,5 @@
 """Several things that take their time, done at once: in a thread each, and told in the order they were named in."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait

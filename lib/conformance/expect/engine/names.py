@@ -1,7 +1,5 @@
 """Where names of targets led: a verdict about a path means nothing when its name led elsewhere, or nowhere."""
 
-from __future__ import annotations
-
 import ipaddress
 import math
 from collections.abc import Sequence

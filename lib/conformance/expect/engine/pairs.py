@@ -1,7 +1,5 @@
 """Who connects to whom: the forms in which tests name pairs of a client and a target, and the pairs they mean."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from conformance.model.endpoint import Pair, Target, Workload

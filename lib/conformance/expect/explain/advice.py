@@ -1,7 +1,5 @@
 """What to do about a path that is not as it is to be: where to look first.  Builds text from its arguments alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

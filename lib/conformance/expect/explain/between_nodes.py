@@ -1,7 +1,5 @@
 """What nodes have for each other's pods, where a path between them is shut: routes, forwarding, VNI and port."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol

@@ -3,8 +3,6 @@
 It names nodes and no pods, so that claims that fail of the same say the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from conformance.expect.engine.names import UNSENT

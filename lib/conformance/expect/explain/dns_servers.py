@@ -4,8 +4,6 @@ It decides nothing.  It is asked when an expectation about a name has failed, so
 is slow from one that is silent, and name the pod.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol

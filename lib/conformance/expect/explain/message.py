@@ -4,8 +4,6 @@ Builds an :class:`Explanation`, or text, from its arguments and nothing else; at
 an attachment.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

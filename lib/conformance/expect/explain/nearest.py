@@ -5,8 +5,6 @@ network, explains both.  A path between nodes whose routes, forwarding entries, 
 them.  It decides nothing, and is asked once an expectation has failed, about the path that is told first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What happened at both ends of streams, on one time line.  Builds text from its arguments and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

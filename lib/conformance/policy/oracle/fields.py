@@ -3,8 +3,6 @@
 Every refusal is a UsageProblem that says in one line which object, which field and why.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache

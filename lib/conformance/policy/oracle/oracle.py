@@ -6,8 +6,6 @@ order of policies that say the same order, on members of a Service that are not 
 itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum

@@ -4,8 +4,6 @@ A Pass with ports and a rule with ports in a tier behind it whose highest common
 (felix/dataplane/windows/flattener.go, run at v3.31.7 and v3.32.1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from conformance.policy.oracle.fields import Range

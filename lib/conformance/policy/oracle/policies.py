@@ -4,8 +4,6 @@ Sources: Calico's reference, NetworkPolicy, GlobalNetworkPolicy, Tier and the st
 NetworkPolicy.  A Kubernetes policy is one of order 1000 in the default tier.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

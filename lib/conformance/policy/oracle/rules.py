@@ -4,8 +4,6 @@ Sources: Calico's reference, NetworkPolicy ("Rule", "EntityRule", "ServiceMatch"
 for a notSelector beside something positive, which narrows it, felix/calc/rule_scanner.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ A verdict is asked under a set of switches.  None of them is the promise.  ``WIN
 documented, or known by design, to make of it; ``as_shipped`` adds what a release was shown to do wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import Enum
 

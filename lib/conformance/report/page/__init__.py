@@ -4,8 +4,6 @@ Made from ``conformance.json`` alone, so that any report can be shown again.  Ev
 events, logs) is text to the template, which escapes it.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Small drawings as SVG, made by hand: static, sharp in print, a few hundred bytes each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

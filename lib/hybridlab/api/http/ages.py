@@ -1,7 +1,5 @@
 """Times as ``kubectl get`` shows them: ``45s``, ``3m20s``, ``5h``, ``12d``, ``2y31d``."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 86400 * 365

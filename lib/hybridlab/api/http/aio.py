@@ -5,8 +5,6 @@ the 180 ms that the import takes, and of no use to a server.  While it is import
 them are therefore empty.  Its client can still be used with a context of one's own.
 """
 
-from __future__ import annotations
-
 import os
 
 _PLACES = ("SSL_CERT_FILE", "SSL_CERT_DIR")

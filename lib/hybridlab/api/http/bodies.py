@@ -1,7 +1,5 @@
 """What a request brings along: its options and its body, in the forms that are taken."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

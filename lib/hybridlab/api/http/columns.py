@@ -1,7 +1,5 @@
 """The columns that ``kubectl get`` shows for each kind, named and filled as the real server does it (1.34)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

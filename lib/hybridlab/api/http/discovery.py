@@ -1,7 +1,5 @@
 """Which groups, versions and resources are served, in the three forms that clients ask for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 

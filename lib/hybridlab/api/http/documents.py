@@ -1,7 +1,5 @@
 """What the server answers on paths that are no resources: health, version, discovery, OpenAPI."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from hybridlab.api.contract import Obj

@@ -4,8 +4,6 @@ Channels: 0 stdin, 1 stdout, 2 stderr, 3 how it ended (a Status), 4 terminal siz
 channel 255 closes one channel, which is how stdin ends.  SPDY is not spoken; clients that know nothing else are told.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass

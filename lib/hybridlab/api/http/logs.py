@@ -1,7 +1,5 @@
 """``kubectl logs``: which container is meant, whether it has a log, and the bytes as they come."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 

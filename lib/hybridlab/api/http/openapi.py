@@ -3,8 +3,6 @@
 Descriptions are left out; types, required fields, list keys and patch strategies are there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -4,8 +4,6 @@ Encoded are the definitions, without paths, which no client looks for in this fo
 openapi_v2.Document in google/gnostic-models (openapiv2/OpenAPIv2.proto).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """What a method and a path mean."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from urllib.parse import unquote
 

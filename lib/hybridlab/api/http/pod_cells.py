@@ -1,7 +1,5 @@
 """A pod's readiness, status and restarts in one word each, as ``kubectl get pods`` shows them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hybridlab.api.contract import Obj

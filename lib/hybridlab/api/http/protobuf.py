@@ -5,8 +5,6 @@ A body is the bytes ``k8s\\0`` and a ``runtime.Unknown`` that names apiVersion a
 fields that are not pointers even when they are zero; such zeros are left out here, as its JSON leaves them out.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Answers: JSON bodies, Status objects, and which form of a body a client accepts."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from typing import Any

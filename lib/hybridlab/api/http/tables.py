@@ -1,7 +1,5 @@
 """Objects as tables: what ``kubectl get`` prints.  The columns of a kind are in ``columns.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Watches over HTTP: one JSON object per line for as long as the client wants."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Mapping

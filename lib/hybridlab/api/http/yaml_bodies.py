@@ -1,7 +1,5 @@
 """Bodies in YAML, read and written as Kubernetes does: JSON's data model, timestamps and the like stay text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

@@ -3,8 +3,6 @@
 The syntax of selectors is checked by a function that is given in, so that this package needs to know none of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_network
 from typing import Any, Final

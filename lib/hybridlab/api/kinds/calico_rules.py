@@ -4,8 +4,6 @@ Combinations that Felix cannot honour are accepted where Calico accepts them: se
 negated named ports, Pass in the default tier.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Namespaces, Nodes, ServiceAccounts, ConfigMaps and Secrets: defaults and checks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from typing import Final

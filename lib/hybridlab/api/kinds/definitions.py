@@ -4,8 +4,6 @@ Structural schemas are obeyed (``schemas/structural.py``); validation rules in C
 emulated, and a definition that uses them is refused rather than half obeyed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

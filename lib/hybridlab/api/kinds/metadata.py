@@ -1,7 +1,5 @@
 """Checks of metadata that hold for every kind: labels, annotations, finalizers, owner references."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

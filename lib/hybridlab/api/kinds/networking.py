@@ -1,7 +1,5 @@
 """NetworkPolicies, Endpoints, EndpointSlices, Leases, Events, PodDisruptionBudgets: defaults and checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address, ip_interface, ip_network
 from typing import Any

@@ -1,7 +1,5 @@
 """What is wrong with the values of a pod's spec, alone or as a template."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

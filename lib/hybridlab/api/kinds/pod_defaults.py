@@ -3,8 +3,6 @@
 Values after the API reference of Kubernetes 1.34.  Nothing that is set is ever changed.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from hybridlab.api.contract import Obj

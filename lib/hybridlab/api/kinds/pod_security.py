@@ -4,8 +4,6 @@ Levels privileged, baseline and restricted after the Pod Security Standards (v1.
 plugin.  ``warn`` gives warnings.  ``audit`` and pinned versions of the standards have no effect here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from hybridlab.api.contract import Obj

@@ -1,7 +1,5 @@
 """Pods: admission, defaults, checks, what may change later, and graceful deletion."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Roles and bindings: defaults and checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hybridlab.api.contract import Obj

@@ -4,8 +4,6 @@ Addresses and ports in use are derived from the stored Services, so nothing can 
 Single-stack IPv4, as the lab's network is.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network

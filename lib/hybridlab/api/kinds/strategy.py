@@ -1,7 +1,5 @@
 """What the verbs ask of a kind; the base class answers for kinds that have nothing particular."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Which strategy each built-in kind has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hybridlab.api.kinds.calico import calico_strategies

@@ -1,7 +1,5 @@
 """``runAsUserName`` of Windows containers: ``USER`` or ``DOMAIN\\USER``, with the API server's wording."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Deployments, ReplicaSets and DaemonSets: defaults and checks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

@@ -4,8 +4,6 @@ Only the kinds whose wrong fields a user would trip over are closed; kinds of th
 the reference pages of Calico v3.31 (docs.tigera.io/calico/latest/reference/resources).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -4,8 +4,6 @@ Its kinds are Go structs; a number where a struct has a string is refused while 
 else is looked at, and the message names the struct, the field's path and the type.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

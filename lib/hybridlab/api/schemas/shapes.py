@@ -5,8 +5,6 @@ also normalises as decoding into the real server's types would: ``null`` means a
 (and reported), a quantity given as a number becomes a string.  What a value may be beyond its type is in ``kinds/``.
 """
 
-from __future__ import annotations
-
 import binascii
 import re
 from base64 import b64decode

@@ -5,8 +5,6 @@ int-or-string and preserve-unknown-fields; allOf/anyOf/oneOf/not only as checks.
 reported.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime

@@ -3,8 +3,6 @@
 They are independent, and compared nowhere else: everything that follows from one of them is a field here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hybridlab.profiles.model import Profile

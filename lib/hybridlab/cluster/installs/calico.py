@@ -4,8 +4,6 @@ A manifest installation has no operator, and its workloads are in kube-system, a
 Windows nodes run Calico as services of the host, there is nothing of it for them in the API.
 """
 
-from __future__ import annotations
-
 from hybridlab.api.contract import Obj
 from hybridlab.cluster.installs.axes import install_of
 from hybridlab.cluster.installs.shapes import (

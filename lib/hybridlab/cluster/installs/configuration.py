@@ -4,8 +4,6 @@ Filled from the profile, so that they agree with what the data plane gets.  The 
 ``installs.operator``, IPAM's state in ``ipam_objects``.
 """
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is installed on one cluster, for the control plane (``controllers.workloads``) and for Calico."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """kube-proxy's objects on both operating systems, in the shapes that clusters have it on Windows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hybridlab.api.contract import Obj

@@ -1,7 +1,5 @@
 """Kubernetes' own workloads: control plane, CoreDNS, kube-proxy on both operating systems."""
 
-from __future__ import annotations
-
 from hybridlab.api.contract import Obj
 from hybridlab.cluster.installs import kube_proxy
 from hybridlab.cluster.installs.axes import provider_of

@@ -1,7 +1,5 @@
 """What the operator says: Installation, TigeraStatus, APIServer, and the ConfigMaps it reads and renders."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any

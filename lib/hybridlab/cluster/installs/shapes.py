@@ -1,7 +1,5 @@
 """How the objects of system workloads are put together: containers, pod templates, workloads."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where pods' addresses come from, as CNI plugins and planes ask for them; Calico's IPAM is ``networks.ipam``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol

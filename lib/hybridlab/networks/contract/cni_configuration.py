@@ -1,7 +1,5 @@
 """The CNI configuration of Windows nodes, as the operator renders it and Calico's image has it as a template."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

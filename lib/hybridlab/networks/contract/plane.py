@@ -5,8 +5,6 @@ of ``networks.registry``; it says what happens to a pod, to a node's routes and 
 Services show, and what the cluster's objects, CNI configurations and host files say of it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What routes depend on, read from the API: how nodes announce themselves, IPAM blocks, IP pools."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ configuration that ``install-cni`` writes (operator: ConfigMap ``cni-config-wind
 filled in from the environment).  Neither changes an HNS network that is there.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -4,8 +4,6 @@ Pure bookkeeping in Calico's own terms (ordinals, attributes, a FIFO of free ord
 from is decided in ``ipam``.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections import deque
 from collections.abc import Iterator, Mapping

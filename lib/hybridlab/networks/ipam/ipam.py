@@ -4,8 +4,6 @@ Decides as libcalico does, and refuses in its words.  Pure and synchronous; the 
 written by ``ipam_objects``.  Not here: IPv6, IP reservations, host-local IPAM.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

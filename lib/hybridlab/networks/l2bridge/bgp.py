@@ -5,15 +5,14 @@ session is up only while BIRD runs on a Linux end, confd and RemoteAccess on a W
 program did keeps its routes for as long as BIRD's graceful restart lets it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from hybridlab.networks.contract.routing import NodeEnd, RoutingFacts
+from hybridlab.networks.l2bridge.settings import Router
 from hybridlab.policy.selectors import parse
 from hybridlab.profiles.model import OS
 
@@ -67,9 +66,10 @@ class Peer(NamedTuple):
 class Bgp:
     """Who speaks BGP, and with whom."""
 
-    def __init__(self, nodes: Mapping[str, OS], *, configures: bool) -> None:
+    def __init__(self, nodes: Mapping[str, OS], *, configures: bool, routers: Iterable[Router] = ()) -> None:
         """``configures``: confd on Windows writes down what it should; some releases' does not."""
         self._os, self._configures = nodes, configures
+        self._routers = {router.address: router for router in routers}
         self._running: dict[str, set[str]] = {
             node: {name for name, container in PROGRAMS[os].items() if not container} for node, os in nodes.items()
         }
@@ -144,6 +144,19 @@ class Bgp:
     def established(self, node: str, other: str, facts: RoutingFacts) -> bool:
         """Whether two nodes have a session now."""
         return self._agreed(node, other, facts) and self.speaks(node) and self.speaks(other)
+
+    def connected(self, node: str, peer: Peer, facts: RoutingFacts) -> bool:
+        """Whether a node has a session with a peer, a node or a router beyond them, now."""
+        if peer.node:
+            return self.established(node, peer.node, facts)
+        router = self._routers.get(peer.address)
+        return router is not None and router.asn == peer.asn and self.speaks(node)
+
+    def beyond(self, node: str, facts: RoutingFacts) -> Iterator[tuple[str, Peer]]:
+        """(network, peer that it was learned from) of what routers announce to a node."""
+        for peer in self.peers(node, facts):
+            if not peer.node and self.connected(node, peer, facts):
+                yield from ((network, peer) for network in self._routers[peer.address].networks)
 
     def learns(self, node: str, owner: str, facts: RoutingFacts) -> bool:
         """Whether a node has the routes of another one: by a session with it, or with a Linux node that reflects."""

@@ -1,7 +1,5 @@
 """What can go wrong with BGP and without an overlay alone: daemons, sessions, next hops, the fabric, the host's end."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Mapping

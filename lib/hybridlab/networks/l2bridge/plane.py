@@ -53,7 +53,9 @@ class L2Bridge(Plane):
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
         version = profile.calico.on("windows")
-        self.bgp = Bgp({machine.name: machine.os for machine in machines(profile)}, configures=not broken(version))
+        routers = plane.routers if isinstance(plane := profile.network.plane, L2BridgeSettings) else ()
+        nodes = {machine.name: machine.os for machine in machines(profile)}
+        self.bgp = Bgp(nodes, configures=not broken(version), routers=routers)
         self._underlay = ipaddress.IPv4Network(profile.network.node_cidr)
 
     @classmethod
@@ -96,6 +98,9 @@ class L2Bridge(Plane):
             DirectRoute(cidr=cidr, via=facts.ends[owner].address, protocol=BIRD)
             for cidr, owner in facts.elsewhere(node)
             if owner in facts.ends and self.bgp.learns(node, owner, facts) and self._on_link(owner, facts)
+        ]
+        direct += [
+            DirectRoute(cidr=network, via=peer.address, protocol=BIRD) for network, peer in self.bgp.beyond(node, facts)
         ]
         routes = NodeRoutes(
             own_blocks=facts.own_blocks(node),

@@ -1,7 +1,5 @@
 """RemoteAccess of a Windows host: what its BGP cmdlets list, by the sessions of the cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -55,9 +53,7 @@ class RemoteAccess:
                 "LocalIPAddress": self.machine.address,
                 "PeerIPAddress": peer.address,
                 "PeerASN": peer.asn,
-                "ConnectivityStatus": "Connected"
-                if peer.node and self.bgp.established(node, peer.node, self.facts)
-                else "Connecting",
+                "ConnectivityStatus": "Connected" if self.bgp.connected(node, peer, self.facts) else "Connecting",
             }
             for peer in self.bgp.peers(node, self.facts)
         ]
@@ -67,22 +63,19 @@ class RemoteAccess:
         return [{"Network": networks}] if networks else []
 
     def _routes(self) -> Table:
-        """What was learned of peers: blocks, and of Linux nodes the networks of Services."""
+        """What was learned: blocks, of Linux nodes the networks of Services, of routers what is beyond them."""
         node, facts = self._ready(), self.facts
         peers = {peer.node: peer.name for peer in self.bgp.peers(node, facts) if peer.node}
         up = {name for name in peers if self.bgp.established(node, name, facts)}
-        found = [
+        nodes = [
             (cidr, owner)
             for cidr, owner in facts.elsewhere(node)
             if owner in up and self.bgp.learns(node, owner, facts)
         ]
-        found += [(cidr, name) for name in sorted(up) if self.bgp.is_linux(name) for cidr in services(facts)]
+        nodes += [(cidr, name) for name in sorted(up) if self.bgp.is_linux(name) for cidr in services(facts)]
+        found = [(cidr, self.bgp.next_hop(owner, facts), peers[owner]) for cidr, owner in nodes]
+        found += [(cidr, peer.address, peer.name) for cidr, peer in self.bgp.beyond(node, facts)]
         return [
-            {
-                "DestinationNetwork": cidr,
-                "NextHop": self.bgp.next_hop(owner, facts),
-                "LearnedFromPeer": peers[owner],
-                "State": "Best",
-            }
-            for cidr, owner in found
+            {"DestinationNetwork": cidr, "NextHop": hop, "LearnedFromPeer": name, "State": "Best"}
+            for cidr, hop, name in found
         ]

@@ -1,7 +1,6 @@
 """What a profile says of l2bridge networks with BGP."""
 
-from __future__ import annotations
-
+import ipaddress
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -13,6 +12,27 @@ BROKEN = (((3, 30, 3), (3, 30, 8)), ((3, 31, 0), (3, 31, 5)), ((3, 32, 0), (3, 3
 
 
 @dataclass(frozen=True, kw_only=True)
+class Router:
+    """A router beyond the cluster, that peers with every node which is told of it; nothing can be sent through it."""
+
+    address: str
+    """On the nodes' network, where no node has it."""
+    asn: int
+    networks: tuple[str, ...] = ()
+    """CIDRs that it announces."""
+
+    def problem(self, node_cidr: str) -> str:
+        """Why there cannot be such a router; empty: there can."""
+        try:
+            on_link = ipaddress.IPv4Address(self.address) in ipaddress.IPv4Network(node_cidr)
+            for network in self.networks:
+                ipaddress.IPv4Network(network)
+        except ValueError as error:
+            return str(error)
+        return "" if on_link else f"{self.address} is not on the nodes' network {node_cidr}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class L2BridgeSettings(PlaneSettings):
     """Calico's BGP without encapsulation, over one subnet."""
 
@@ -20,7 +40,13 @@ class L2BridgeSettings(PlaneSettings):
     as_shipped: bool = False
     """Releases that configure no BGP on Windows are taken as they were shipped; otherwise they are refused."""
 
+    routers: tuple[Router, ...] = ()
+    """They speak BGP; a BGPPeer makes one of them a node's peer."""
+
     def problem(self, profile: Profile) -> tuple[str, str] | None:
+        for router in self.routers:
+            if why := router.problem(profile.network.node_cidr):
+                return "routers", why
         version = profile.calico.on("windows")
         if broken(version) and not self.as_shipped:
             return "", f"is l2bridge: Calico {version} configures no BGP on Windows, take v3.31.7, or set as_shipped"

@@ -3,8 +3,6 @@
 A block of another node is routed only once that node's tunnel endpoint is known, as Felix does.  Pure.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """What a profile says of VXLAN."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

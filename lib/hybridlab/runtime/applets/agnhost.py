@@ -4,8 +4,6 @@ On Windows a refused TCP connection prints ``OTHER: ... actively refused it.``: 
 Winsock never returns (golang/go#45621).  Other subcommands, TLS and SCTP are not emulated.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """The small busybox commands that need the pod's network or identity: ping, ip, hostname, and pause."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import getopt

@@ -1,7 +1,5 @@
 """What every applet does with its streams: text lines out, and the one sentence for what the lab does not do."""
 
-from __future__ import annotations
-
 from hybridlab.runtime.applet import Process
 
 NOT_EMULATED_STATUS = 1

@@ -1,7 +1,5 @@
 """The coredns image: the cluster's resolver, which labd passes in, plus CoreDNS's health and readiness ports."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Awaitable, Callable
 

@@ -1,7 +1,5 @@
 """The resolver that a pod's C library has: A records, search list with ndots 5, over the pod's own sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import ipaddress

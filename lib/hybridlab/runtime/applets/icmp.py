@@ -1,7 +1,5 @@
 """ICMP echo from a pod, for the ping commands of both systems."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import os

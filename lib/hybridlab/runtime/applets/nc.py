@@ -4,8 +4,6 @@ Messages and exit statuses were measured on busybox 1.35 with its upstream confi
 standard error, a refusal is silent with a single ``-v``.  What carries or accepts data is not emulated.
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import getopt

@@ -1,7 +1,5 @@
 """The nginx image as it comes: its welcome page on port 80, index.html from a mounted volume, and an access log."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import posixpath

@@ -4,8 +4,6 @@ Which one runs follows the image's tag: manuals recommend busybox:1.28 exactly b
 with every search suffix and fails when any of them does not exist.
 """
 
-from __future__ import annotations
-
 import re
 
 from hybridlab.runtime.applet import Process

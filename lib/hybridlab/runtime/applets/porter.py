@@ -1,7 +1,5 @@
 """The porter server (Calico's Windows image and agnhost's subcommand): serves the value of each SERVE_PORT_<n>."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

@@ -4,8 +4,6 @@ Winsock takes a reset for an accident at first: it sends its SYN again, 500 ms a
 all were refused (Microsoft KB175523).  That takes 1 to 3 s; Linux reports the first.
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 from collections.abc import Coroutine, Mapping

@@ -1,7 +1,5 @@
 """All applets of the lab by name, put together once when labd starts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hybridlab.runtime.applet import Applet

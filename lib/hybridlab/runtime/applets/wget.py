@@ -1,7 +1,5 @@
 """busybox ``wget`` for plain http, as ``make defconfig`` builds it (``-T`` exists)."""
 
-from __future__ import annotations
-
 import asyncio
 import getopt
 import os

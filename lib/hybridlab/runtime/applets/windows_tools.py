@@ -5,8 +5,6 @@ included, as Windows' own does.  cmd runs one command with ``/c``, with redirect
 emulated.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Mapping

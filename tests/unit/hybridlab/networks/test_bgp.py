@@ -20,8 +20,8 @@ L1, L2, W1, W2 = "linux-1", "linux-2", "windows-2022", "windows-2019"
 class Town:
     """The profile's nodes, each with a block, and everything running."""
 
-    def __init__(self) -> None:
-        self.plane = L2Bridge(load("bgp"))
+    def __init__(self, *settings: str) -> None:
+        self.plane = L2Bridge(load("bgp", settings))
         self.bgp, self.facts, self.told = self.plane.bgp, RoutingFacts(), 0
         self.machines = {machine.name: machine for machine in machines(self.plane.profile)}
         for number, (name, machine) in enumerate(self.machines.items()):
@@ -148,6 +148,25 @@ def test_without_the_mesh_only_peers_by_name_or_selector_learn(town: Town) -> No
     assert town.laid(W1) == {L1}
     assert town.laid(L1) == {W1}, "peers by selector are each other's"
     assert town.states(W1) == {L1: "Connected", "beyond": "Connecting"}
+
+
+@pytest.mark.parametrize(
+    ("number", "state", "learned"), [(64600, "Connected", ["203.0.113.0/24"]), (64601, "Connecting", [])]
+)
+def test_a_router_is_the_peer_of_who_is_told_of_it_by_its_own_number(
+    number: int, state: str, learned: list[str]
+) -> None:
+    town = Town("network.plane.routers=[{address: 10.0.0.250, asn: 64600, networks: [203.0.113.0/24]}]")
+    assert "beyond" not in town.states(W1)
+    town.facts.peers["beyond"] = {"peerIP": "10.0.0.250", "asNumber": number, "node": W1}
+    assert town.states(W1)["beyond"] == state
+    assert "beyond" not in town.states(W2)
+    rows = [row for row in town.listed(W1, "get-bgprouteinformation") if row["LearnedFromPeer"] == "Node_10_0_0_250"]
+    assert [row["DestinationNetwork"] for row in rows] == learned
+    assert {row["NextHop"] for row in rows} <= {"10.0.0.250"}
+    for node, networks in ((W1, learned), (W2, [])):
+        routes = town.plane.program(node, town.facts, {}, None).routes.direct
+        assert [route.cidr for route in routes if route.via == "10.0.0.250"] == networks
 
 
 @pytest.mark.parametrize(("reflector", "learned"), [(L1, True), (W2, False)])

@@ -48,6 +48,19 @@ def test_a_profile_that_wants_a_release_as_it_was_shipped_gets_it() -> None:
     assert plane.bgp.configured("linux-1")
 
 
+@pytest.mark.parametrize(
+    ("router", "why"),
+    [
+        ("{address: 192.0.2.1, asn: 64600}", r"192\.0\.2\.1 is not on the nodes' network 10\.0\.0\.0/24"),
+        ("{address: router, asn: 64600}", "router"),
+        ("{address: 10.0.0.250, asn: 64600, networks: [203.0.113.7/24]}", "has host bits set"),
+    ],
+)
+def test_a_router_that_cannot_be_there_is_refused(router: str, why: str) -> None:
+    with pytest.raises(ProfileError, match=rf"network\.plane\.routers.*{why}"):
+        load("bgp", [f"network.plane.routers=[{router}]"])
+
+
 def test_a_vni_is_no_field_of_it() -> None:
     with pytest.raises(ProfileError, match=r"unknown key 'network\.plane\.vni'"):
         load("bgp", ["network.plane.vni=4097"])

@@ -1,7 +1,5 @@
 """What can go wrong on a VXLAN overlay alone."""
 
-from __future__ import annotations
-
 from hybridlab.networks.vxlan.faults import routes, underlay, vsid
 
 TYPES = (*underlay.TYPES, *routes.TYPES, *vsid.TYPES)

@@ -3,8 +3,6 @@
 Felix lays them otherwise for as long as the fault is there; a Windows node's HNS network then shows the same.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping

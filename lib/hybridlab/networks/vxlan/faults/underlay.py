@@ -1,7 +1,5 @@
 """Faults of what carries VXLAN: the underlay drops its packets, or some of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault

@@ -1,7 +1,5 @@
 """Faults of an HNS network's VSID: it follows the VNI, differs from it, or comes back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault
