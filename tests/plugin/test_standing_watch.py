@@ -23,3 +23,6 @@ def test_without_a_watch_what_decides_by_it_is_left_out_and_that_is_said(project
     told = "--no-watch: whether policies stay in force all through the run (POL-1) is not watched"
     assert run.out.count(told) == 2  # at the beginning, and in the summary
     assert told in run.report["run"]["notes"]
+    assert run.folder
+    assert f'value="{told}"' in (run.folder / "junit.xml").read_text()
+    assert told in (run.folder / "allure" / "environment.properties").read_text()

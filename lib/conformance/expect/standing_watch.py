@@ -4,8 +4,6 @@ Who holds the run asks them (:mod:`conformance.run.standing_watch`); here they a
 Moments are seconds of the machine's monotonic clock, which all processes of a run share.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -88,10 +86,8 @@ class Watched:
         if last is None or last.open is not is_open:
             self.stretches += (Stretch(open=is_open, asked=(at, at, at), count=1, seen=(seen,)),)
             return
-        asked, known = (
-            (last.asked[0], last.asked[1] if last.sure else at, at),
-            last.seen if last.sure else (*last.seen, seen),
-        )
+        asked = (last.asked[0], last.asked[1] if last.sure else at, at)
+        known = last.seen if last.sure else (*last.seen, seen)
         self.stretches = (*self.stretches[:-1], replace(last, asked=asked, count=last.count + 1, seen=known))
 
     def shows(self, *, open: bool) -> bool:

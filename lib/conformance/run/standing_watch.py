@@ -5,8 +5,6 @@ policies of both APIs select, and a free one in another namespace.  The watched 
 (Kubernetes' policy), and enter these alone (Calico's).  The nodes are a ring, and each is asked from the next one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import threading
