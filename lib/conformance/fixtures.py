@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.kube_proxy import KubeProxy
+from conformance.disrupt.own_node_status import OwnNodeStatus
 from conformance.disrupt.own_pool import OwnPool
 from conformance.disrupt.vni_change import VniChange
 from conformance.expect.addresses import Addresses
@@ -20,7 +21,7 @@ from conformance.expect.fragments import Fragments
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.limits import Limits
 from conformance.expect.node_ports import NodePorts
-from conformance.expect.overlay import Fabric, Overlay
+from conformance.expect.overlay import Fabric, FlannelFabric, Overlay
 from conformance.expect.own_node import OwnNode
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
@@ -37,6 +38,7 @@ from conformance.expect.windows_nodes import WindowsNodes
 from conformance.expect.witnesses import AclLists
 from conformance.facts.bgp import BgpFacts
 from conformance.facts.cluster_wide import ClusterWide
+from conformance.facts.cni_token import CniTokens
 from conformance.facts.ipam import IpamFacts
 from conformance.facts.linux_routes import LinuxRoutes
 from conformance.facts.not_on_windows import NotOnWindows
@@ -78,12 +80,14 @@ __all__ = [
     "CalicoObjects",
     "ClusterDns",
     "ClusterWide",
+    "CniTokens",
     "Commands",
     "ConnectionsDuringChange",
     "Expect",
     "Fabric",
     "Felix",
     "FelixRuns",
+    "FlannelFabric",
     "Fragments",
     "InWorld",
     "IpamFacts",
@@ -98,6 +102,7 @@ __all__ = [
     "OperatorFacts",
     "Overlay",
     "OwnNode",
+    "OwnNodeStatus",
     "OwnPool",
     "OwnService",
     "Pages",

@@ -47,9 +47,9 @@ def a_linux_reflector(api: Api) -> Iterator[None]:
 
 
 @contextmanager
-def a_windows_reflector(api: Api) -> Iterator[None]:
+def a_windows_reflector(api: Api, name: str) -> Iterator[None]:
     """A Windows node is told to reflect, which it cannot."""
-    node, key = "/api/v1/nodes/windows-2019", "projectcalico.org/RouteReflectorClusterID"
+    node, key = f"/api/v1/nodes/{name}", "projectcalico.org/RouteReflectorClusterID"
     api.merge(node, {"metadata": {"annotations": {key: "244.0.0.1"}}})
     yield
     api.merge(node, {"metadata": {"annotations": {key: None}}})

@@ -74,6 +74,7 @@ FIRST = Path(__file__).with_name("first_claims.txt").read_text(encoding="ascii")
 """The claims that there were before any was split (2026-11-24)."""
 REASONS = {
     "UNSUP-3": "nothing there asks for it: WireGuard is off",
+    "XLC-1": "nothing there has run for the 24 h that a token lives",
     "UNSUP-5": "nothing there asks for it: no pod has an address of IPv6",
 }
 """Why a claim that has a test is NOT_RUN there."""

@@ -179,7 +179,7 @@ def wireguard(api: Api, node: str = "") -> Iterator[None]:
 
 @contextmanager
 def dual_stack(api: Api, windows: str = "") -> Iterator[None]:
-    """A Linux pod has an address of IPv6 beside its own, and so has a pod of each Windows node, if that is asked."""
+    """A Linux pod has an address of IPv6 beside its own, and so has a pod of a Windows node, or of ``all``."""
     pods = "/api/v1/namespaces/default/pods"
 
     def both(name: str) -> None:
@@ -192,11 +192,33 @@ def dual_stack(api: Api, windows: str = "") -> Iterator[None]:
     _until("both runs", lambda: api("GET", f"{pods}/both")["status"].get("phase") == "Running")
     both("both")
     with contextlib.ExitStack() as stack:
-        for node in NANOSERVER if windows else ():
+        for node in NANOSERVER if windows == "all" else filter(None, [windows]):
             stack.enter_context(_windows_pod(api, node, f"dual-on-{node}", "default", {}))
             both(f"dual-on-{node}")
         yield
     api("DELETE", f"{pods}/both", {"gracePeriodSeconds": 0})
+
+
+@contextmanager
+def calico_runs_for_days(api: Api) -> Iterator[None]:
+    """The containers of calico-node on Windows nodes say that they began long ago."""
+    pods = "/api/v1/namespaces/calico-system/pods"
+    for pod in api("GET", f"{pods}?labelSelector=k8s-app=calico-node-windows")["items"]:
+        statuses = pod["status"]["containerStatuses"]
+        for status in statuses:
+            status["state"]["running"]["startedAt"] = "2026-01-01T00:00:00Z"
+        api.merge(f"{pods}/{pod['metadata']['name']}/status", {"status": {"containerStatuses": statuses}})
+    yield
+
+
+@contextmanager
+def labels_of_aks(api: Api) -> Iterator[None]:
+    """Nodes have the label by which AKS' are known."""
+    for name in LINUX_NODES:
+        api.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {"kubernetes.azure.com/cluster": "lab"}}})
+    yield
+    for name in LINUX_NODES:
+        api.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {"kubernetes.azure.com/cluster": None}}})
 
 
 @contextmanager
@@ -223,6 +245,8 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         ipip_turned_on,
         wireguard,
         dual_stack,
+        calico_runs_for_days,
+        labels_of_aks,
         pods_of_others,
     )
 }

@@ -73,7 +73,7 @@ class Project:
         return subprocess.Popen(
             [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
             cwd=self.path / directory,
-            env={**_environment(self.path), **environment},
+            env={**variables(self.path), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -83,7 +83,7 @@ class Project:
     def run(self, *arguments: str, **environment: str) -> Run:
         out = self.path.with_name(f"{self.path.name}.out")
         code = forked.run(
-            ["-p", "no:cacheprovider", *arguments], self.path, {**_environment(self.path), **environment}, out, WITHIN
+            ["-p", "no:cacheprovider", *arguments], self.path, {**variables(self.path), **environment}, out, WITHIN
         )
         return self._left(code, out.read_text())
 
@@ -96,7 +96,8 @@ class Project:
         return Run(code, out, latest.resolve() if latest.exists() else None)
 
 
-def _environment(path: Path) -> dict[str, str]:
+def variables(path: Path) -> dict[str, str]:
+    """A run's own: of ours what tells pytest and Kubernetes nothing."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "KUBE"))}
     return {**kept, "PYTHONPATH": f"{path}{os.pathsep}{ROOT / 'lib'}", "PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -1,6 +1,6 @@
 """Runs of pytest in processes that are forked from one which has imported it, pytest's plugins and the judge already.
 
-Of a run of an empty suite most is imports .  What a run does in a process of its own it does in a
+Of a run of an empty suite most is imports.  What a run does in a process of its own it does in a
 forked one as well: its own arguments, folder, environment, output, signals and exit code.  Runs that end in ways of
 their own, by signals or with threads left, are started as processes instead (``Project.start``).
 """
@@ -58,6 +58,10 @@ def _pytest(arguments: list[str], folder: str, environment: dict[str, str], out:
     sys.path[:] = [folder, *environment["PYTHONPATH"].split(os.pathsep), *_of_python()]
     sys.argv[:] = ["pytest", *arguments]
     random.seed()
+    if "-n" in arguments:
+        from tests.plugin import forked_workers
+
+        forked_workers.use()
     import pytest
 
     sys.exit(pytest.console_main())

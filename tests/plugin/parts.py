@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import yaml
@@ -34,6 +35,7 @@ pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider"], plugins=[Parts()
 """
 
 
+@cache
 def collected() -> dict[str, dict[str, dict[str, Any]]]:
     """Claim to its parts, each with its conditions (``applies``) and whether it is ``provisional``, where that is so.
 

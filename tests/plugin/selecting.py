@@ -17,18 +17,24 @@ import os, sys, pytest
 from conformance.plugin.judge import PLANNED
 
 class Claims:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, config):
+        for word in sys.argv[1:]:
+            child = os.fork()  # what is collected is the same for every word
+            if not child:
+                config.option.keyword = word
+                return (yield)
+            os.waitpid(child, 0)
+        os._exit(0)
+
     def pytest_collection_finish(self, session):
         # `make new-claim` begins tests that are skipped
         written = [item for item in session.items if not item.get_closest_marker("skip")]
-        print("selected", len(written), *sorted({part.claim for item in written for part in item.stash[PLANNED].parts}))
-
-for word in sys.argv[1:]:
-    child = os.fork()  # what a collection imports is imported once
-    if not child:
-        pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "-k", word], plugins=[Claims()])
-        sys.stdout.flush()
+        claims = sorted({part.claim for item in written for part in item.stash[PLANNED].parts})
+        print("\\nselected", len(written), *claims, flush=True)
         os._exit(0)
-    os.waitpid(child, 0)
+
+pytest.main(["--collect-only", "-q", "-s", "-p", "no:cacheprovider"], plugins=[Claims()])
 """
 
 

@@ -9,6 +9,9 @@ from conformance.model.verdict import ClaimKind
 from conformance.qualify.sets import sets
 from tests.plugin import parts
 
+pytestmark = pytest.mark.xdist_group("parts")
+"""They read one collection of the suite."""
+
 
 def test_the_gates_know_every_part_that_the_suite_decides() -> None:
     assert parts.FILE.read_text(encoding="utf-8") == parts.page(), "write it anew: python -m tests.plugin.parts"

@@ -72,7 +72,6 @@ class Range:
         return all(compare(version.numbers, bound.numbers) for compare, bound in _terms(self.text))
 
     def __str__(self) -> str:
-        """As written."""
         return self.text
 
 

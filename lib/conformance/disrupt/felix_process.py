@@ -84,7 +84,6 @@ class DescribedProcess:
         self._tell(f"dry run: end the process of Felix in {_label(pod)}")
 
     def ready(self, pod: Obj) -> bool:
-        """As if it were."""
         return True
 
 

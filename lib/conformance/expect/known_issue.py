@@ -1,9 +1,9 @@
 """Expectations about issues that can happen: they did, or they did not although something shows that they could."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from conformance.errors import Nonconformance
+from conformance.errors import MissingCapability, Nonconformance, SuiteError
 from conformance.expect.engine.answered import as_wanted, telling, unexpected_backend, with_who
 from conformance.expect.explain import message
 from conformance.expect.poll import poll
@@ -13,6 +13,7 @@ from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
+from conformance.model.facts import Fact, NodeFacts
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -58,3 +59,26 @@ class KnownIssue:
                 tally.right(source, attempt.target, because)
         expect.context.attach("known issue", "\n".join(lines))
         tally.end()
+
+    def may_be_read(self, read: Callable[[str], Fact[bool]], *, on: Sequence[NodeFacts], because: str, do: str) -> None:
+        """What a look into each node tells: it has happened there, it has not, or (not known) nothing shows either.
+
+        ``do``: what makes it known.  Raises MissingCapability where it is known of no node.
+        """
+        tally, unknown = Tally(self.expect.context, "behaviour"), list[str]()
+        for node in on:
+            try:
+                found = read(node.name)
+            except SuiteError as error:
+                tally.wrong(None, node, error)
+                continue
+            if found.value is None:
+                unknown.append(found.source)
+                self.expect.context.decided(None, node, ClaimVerdict.NOT_RUN, found.source, "behaviour")
+            elif found.value:
+                tally.right(None, node, f"{because} ({found.source})")
+            else:
+                tally.right(None, node, found.source, ClaimVerdict.NOT_OBSERVED)
+        tally.end()
+        if len(unknown) == len(on):
+            raise MissingCapability(unknown[0] if unknown else "no Windows node is covered", do)

@@ -49,11 +49,9 @@ class Nobody:
         self, source: Workload, target: Target, seen: Literal["closed", "open"], *, protocol: str = "",
         otherwise: float | None = None, at: Side = "both",
     ) -> str:  # fmt: skip
-        """No policy."""
         return ""
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
-        """No policy."""
         return [""] * len(ways)
 
 

@@ -41,7 +41,6 @@ class Outcome:
 
     @property
     def label(self) -> str:
-        """Who goes where."""
         return self.path.attempt.label
 
     @property
@@ -62,7 +61,6 @@ class Outcome:
 
     @property
     def held(self) -> bool:
-        """Whether it is as it is to be."""
         return isinstance(self.standing, Held)
 
     @property

@@ -6,9 +6,9 @@ connection, of no pod and neither way, is UDP 4789 on the way to blame.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from conformance.errors import ControlBroken, Unmet
+from conformance.errors import ControlBroken, MissingCapability, Unmet
 from conformance.expect.engine.answered import (
     ARRIVED,
     UNTOLD,
@@ -25,6 +25,7 @@ from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
+from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -218,6 +219,20 @@ class Fabric(Overlay):
     """Expectations of one test about what lies between nodes and carries pods without an overlay."""
 
     by: Carrier = ADDRESSES
+
+
+class Unread:
+    """What nodes have for each other's pods where nothing here reads it: what does not pass is probably to blame."""
+
+    def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
+        raise MissingCapability(f"flannel has laid them, for node {toward}", "ip route")
+
+
+@dataclass
+class FlannelFabric(Fabric):
+    """The same where flannel lays the routes."""
+
+    entries: Entries = field(default_factory=Unread)
 
 
 def _nodes(source: Workload, target: Target) -> frozenset[str]:

@@ -84,7 +84,6 @@ class _Question:
     def attempts(
         self, sources: Sequence[Workload], servers: Sequence[Target | None], *, over_tcp: bool
     ) -> list[Attempt]:
-        """Each source asks each server."""
         return [
             Attempt(
                 source=source, target=server, kind=Kind.DNS, query=self.name, record=self.record, dns_over_tcp=over_tcp,

@@ -74,7 +74,6 @@ class Opens:
             self.expect.under(*policies, open=[beside], closed=[self.pairs], because=because)
 
     def after(self) -> str:
-        """All of them are open."""
         began = self.expect.clock.monotonic()
         with self._witness("after the change"):
             self.expect.controls([self.pairs], because="the change opens this path")

@@ -54,7 +54,6 @@ class LockTimings:
 
     @classmethod
     def of(cls, run: RunTimings) -> LockTimings:
-        """As the run's timings have it."""
         return cls(stale=run.lock_stale, wait=run.lock_wait, poll_every=run.lock_poll)
 
 

@@ -91,7 +91,6 @@ class Reach:
             self._interrupted = self._thread.may_ask = True
 
     def answered(self) -> None:
-        """It has answered something."""
         if self._folder is not None and (self._folder / "silence").exists():
             (self._folder / "silence").unlink(missing_ok=True)
 

@@ -88,7 +88,6 @@ class ExecStream:
 
     @property
     def ended(self) -> bool:
-        """Whether it is over."""
         return self._finished.is_set()
 
     @property

@@ -135,7 +135,6 @@ class NewPod:
         return bool(end["exitCode"] == _CONNECTED)
 
     def _once(self, lacking: str, ready: Callable[[Obj], bool]) -> Obj:
-        """The pod, once it is as wanted."""
         pods = self._pods
         patience = pods.settings.timings.of(self._node.os)
         within = patience.image_pull + patience.pod_ready

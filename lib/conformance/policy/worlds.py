@@ -76,7 +76,6 @@ class World:
     """Claims of cells where they do not, wherever the seats are; other such cells are nobody's."""
 
     def edited(self) -> World:
-        """As it is after its edit."""
         put, gone = self.then.get("put"), self.then.get("gone")
         label = fields.label(put) if put else gone
         there = [put if put and fields.label(obj) == label else obj for obj in self.objects if _stays(obj, gone)]

@@ -3,20 +3,12 @@
 The program is manifests/nodes/bgp.ps1: a line for each thing, and ``end``.  What cannot be read is ProbeBroken.
 """
 
-import functools
-
 from conformance.errors import ProbeBroken
 from conformance.model.host import BgpHost, BgpPeer, BgpRoute
-from conformance.product import MANIFESTS
+from conformance.probe.host_programs import one_line
 
+PROGRAM = one_line("bgp.ps1")
 ASKED = ("service", "router", "peer", "custom", "route")
-
-
-@functools.cache
-def script() -> str:
-    """The program as one line, since HostProcess containers of containerd 1.6 run commands by ``cmd /c``."""
-    lines = (MANIFESTS / "nodes" / "bgp.ps1").read_text(encoding="ascii").splitlines()
-    return " ".join(line for line in lines if not line.startswith("#"))
 
 
 def parse(text: str, where: str) -> BgpHost:

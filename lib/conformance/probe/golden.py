@@ -200,7 +200,6 @@ class _Talk:
                 return document
 
     def broken(self, how: str) -> ProbeBroken:
-        """What to raise."""
         return ProbeBroken(f"{self._where} does not keep to the probe protocol: {how}", transport=how)
 
     def close(self) -> None:

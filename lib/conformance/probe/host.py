@@ -9,6 +9,7 @@ does not answer at all writes none, and its cmdlets return an empty text or null
 
 import secrets
 from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 from conformance.errors import ProbeBroken, SuiteError
@@ -18,7 +19,7 @@ from conformance.model.capture import Capture
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.host import AclRule, BgpHost, HnsEndpoint, HnsNetwork, LinuxFacts
-from conformance.probe import bgp, capture, hns, linux_host, registry
+from conformance.probe import bgp, capture, cni_token, hns, linux_host, registry
 from conformance.settings import Timings
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline
 
@@ -183,8 +184,16 @@ class Hosts:
 
     def bgp(self, node: str) -> BgpHost:
         """What RemoteAccess of a Windows node says of BGP.  Raises as :meth:`hns_networks`."""
-        said = self._text(node, bgp.script(), empty_is_broken=True).decode("utf-8-sig", errors="replace")
+        said = self._text(node, bgp.PROGRAM, empty_is_broken=True).decode("utf-8-sig", errors="replace")
         return bgp.parse(said, f"node {node}")
+
+    def cni_tokens(self, node: str) -> list[datetime | None]:
+        """When the tokens of Calico's CNI plugin on a Windows node end (:func:`conformance.probe.cni_token.parse`).
+
+        One for each kubeconfig of the plugin that is there.  Raises as :meth:`hns_networks`.
+        """
+        said = self._text(node, STOP + cni_token.PROGRAM, empty_is_broken=True).decode("utf-8-sig", errors="replace")
+        return cni_token.parse(said, f"node {node}")
 
     def remove_hns_network(self, node: str, name: str = NETWORK) -> str:
         """Remove a node's HNS network, which cuts the node's own exec streams.

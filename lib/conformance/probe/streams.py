@@ -151,7 +151,6 @@ class Streams:
         )  # fmt: skip
 
     def _one(self, stream: Stream, side: Side, job: dict[str, Any]) -> tuple[StreamEnd, dict[str, Any]]:
-        """One end, and all that its agent said of it."""
         number = 0 if side == "client" else 1
         agent, workload = stream.agents[number], (stream.client, stream.server)[number]
         try:

@@ -60,7 +60,6 @@ class GateResult:
 
     @property
     def answer(self) -> Answer:
-        """What the report says of it."""
         if any(obstacle.decided for obstacle in self.standing):
             return "not qualified"
         return "incomplete" if self.standing else "qualified"

@@ -230,7 +230,6 @@ def access_of(choice: Choice) -> access.Access:
 
 
 def _named_by(connection: Connection) -> list[str]:
-    """The options that name the cluster."""
     named = [f"--kubeconfig={connection.kubeconfig}"] if connection.kubeconfig else [f"--cluster={connection.how}"]
     return named + ([f"--context={connection.context}"] if connection.context else [])
 

@@ -140,7 +140,6 @@ class RunDirectory:
         _write_whole(self.plans / f"{worker}.json", plan)
 
     def write_probing(self, worker: str, used: Any) -> None:
-        """What a worker has used for probing, at its end."""
         _write_whole(self.probing / f"{worker}.json", used)
 
     def write_images(self, worker: str, ran: Any) -> None:

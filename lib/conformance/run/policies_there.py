@@ -215,7 +215,6 @@ class PoliciesThere:
         )
 
     def _ends(self, pods: Sequence[Workload]) -> dict[str, End]:
-        """By uid."""
         spaces: dict[str, Obj | None] = {}
         found: dict[str, End] = {}
         for pod in {pod.uid: pod for pod in pods}.values():

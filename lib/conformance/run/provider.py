@@ -48,7 +48,6 @@ class Beforehand:
 
     @property
     def lines(self) -> list[str]:
-        """For the header."""
         told = "; ".join(filter(None, [self.closing, self.opening]))
         found = (
             [f"policies of others: {told}: what they decide is INCONCLUSIVE or NOT_RUN; {self.exempt}"] if told else []

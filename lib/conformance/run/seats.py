@@ -88,7 +88,6 @@ class Seats:
                 self._deployer.changes.apply(account, "some seats of worlds run as it", namespace=name)
 
     def _sit(self, node: NodeFacts) -> None:
-        """The pods of one node."""
         number = self._placement.number(node.name)
         wishes = []
         for space in (*SPACES, BYSTANDERS):

@@ -68,7 +68,6 @@ class Unrestored:
                 self.settle(mark, problem)
 
     def marks(self) -> list[ExclusiveMark]:
-        """All that there are."""
         found = []
         for path in sorted(self._folder.glob("*.json")):
             try:

@@ -188,6 +188,8 @@ class RunTimings:
     watch_every: float
     """s.  Between two attempts on each path of the standing watch, as Calico's e2e polls; one that opens is asked again
     at once."""
+    node_status: float
+    """s.  How often calico-node is asked to say its BGP status (updatePeriodSeconds, Calico's documents show 10 s)."""
     progress_every: float
     """s.  Between two lines that say what a long step waits for."""
 

@@ -47,7 +47,6 @@ class Leftovers:
         return bool(self.entries or self.problem)
 
     def lines(self) -> list[str]:
-        """One line each, for people."""
         return [
             *(f"run {self.run}: to put back: {entry.label}" for entry in reversed(self.entries)),
             *(f"run {self.run}: {object_ref.label}" for object_ref in self.objects),

@@ -63,7 +63,6 @@ class LocalClient:
         return self._operations.create(self._target(resource, "create", namespace), private(obj), self._options())
 
     async def replace(self, resource: str, obj: Obj, namespace: str | None = None, *, subresource: str = "") -> Obj:
-        """Replace an object or one of its subresources."""
         namespace = namespace or obj["metadata"].get("namespace")
         target = self._target(resource, "update", namespace, obj["metadata"]["name"], subresource)
         if subresource == "binding":
@@ -82,7 +81,6 @@ class LocalClient:
         kind: Literal["merge", "json", "strategic"] = "merge",
         subresource: str = "",
     ) -> Obj:
-        """Patch an object or one of its subresources."""
         target = self._target(resource, "patch", namespace, name, subresource)
         body = patch if isinstance(patch, dict) else [*patch]
         return self._operations.patch(target, body, kind, self._options())

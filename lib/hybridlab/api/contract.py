@@ -21,6 +21,7 @@ __all__ = [
     "NodeAgent",
     "Obj",
     "StreamCut",
+    "Streams",
     "quantity",
 ]
 
@@ -113,6 +114,16 @@ class Input(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class Streams:
+    """Where a command's input comes from and its output goes; ``tty``: it has a terminal."""
+
+    stdin: Input | None
+    stdout: ChannelWriter
+    stderr: ChannelWriter
+    tty: bool = False
+
+
 class StreamCut(Exception):
     """The node's connection broke while a command ran: nobody hears how it ended."""
 
@@ -131,17 +142,7 @@ class ExecOutcome:
 class NodeAgent(Protocol):
     """What the API server asks of the node a pod runs on (the kubelet's side of exec, attach and logs)."""
 
-    async def exec(
-        self,
-        pod: Obj,
-        container: str,
-        argv: tuple[str, ...],
-        *,
-        stdin: Input | None,
-        stdout: ChannelWriter,
-        stderr: ChannelWriter,
-        tty: bool = False,
-    ) -> ExecOutcome:
+    async def exec(self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams) -> ExecOutcome:
         """Run ``argv``; returns when it ended and all output was sent.  Cancellation kills it.
 
         Raises StreamCut when the node's connection breaks.

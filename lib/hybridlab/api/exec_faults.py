@@ -88,7 +88,6 @@ class ExecFaults:
 
     @property
     def active(self) -> Mapping[str, ExecFault]:
-        """Name to fault."""
         return self._faults
 
     def put(self, name: str, fault: ExecFault) -> None:
@@ -107,7 +106,6 @@ class ExecFaults:
             fault.healed.set()
 
     def session(self, where: Scope) -> Session:
-        """An exec begins."""
         self._sessions += 1
         return Session(self, self._sessions, where)
 

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any, Final
 
-from hybridlab.api.contract import ChannelWriter, ExecOutcome, Input, NodeAgent, Obj, StreamCut
+from hybridlab.api.contract import ChannelWriter, ExecOutcome, Input, NodeAgent, Obj, StreamCut, Streams
 from hybridlab.api.errors import internal
 from hybridlab.api.exec_faults import ExecFault, ExecFaults, Scope, Session
 
@@ -20,17 +21,7 @@ class FaultyAgent:
     def __init__(self, agent: NodeAgent, faults: ExecFaults) -> None:
         self._agent, self._faults = agent, faults
 
-    async def exec(
-        self,
-        pod: Obj,
-        container: str,
-        argv: tuple[str, ...],
-        *,
-        stdin: Input | None,
-        stdout: ChannelWriter,
-        stderr: ChannelWriter,
-        tty: bool = False,
-    ) -> ExecOutcome:
+    async def exec(self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams) -> ExecOutcome:
         meta = pod["metadata"]
         where = Scope(node=pod["spec"].get("nodeName", ""), namespace=meta["namespace"], pod=meta["name"])
         session = self._faults.session(where)
@@ -45,16 +36,14 @@ class FaultyAgent:
             outcome = ExecOutcome(exit_code=None, start_error=fault.start_error(pod, container, argv))
         else:
             command = _Command(session)
-            run = self._agent.exec(
-                pod,
-                container,
-                argv,
-                stdin=stdin and _FaultyInput(stdin, command),
-                stdout=_FaultyOutput(stdout, command),
-                stderr=_FaultyOutput(stderr, command),
-                tty=tty,
+            faulty = replace(
+                streams,
+                stdin=streams.stdin and _FaultyInput(streams.stdin, command),
+                stdout=_FaultyOutput(streams.stdout, command),
+                stderr=_FaultyOutput(streams.stderr, command),
             )
-            if fault and fault.kind == "killed" and stdin is None:
+            run = self._agent.exec(pod, container, argv, faulty)
+            if fault and fault.kind == "killed" and streams.stdin is None:
                 asyncio.get_running_loop().call_later(KILLED_AFTER, command.kill)
             try:
                 outcome = await command.ended(run)

@@ -63,7 +63,6 @@ class Interference:
         self._refusals[name] = Refusal(code=code, until=until, namespace=namespace, left=first or None)
 
     def accept(self, name: str) -> None:
-        """No longer."""
         self._refusals.pop(name, None)
 
     def refusing(self, name: str) -> float:

@@ -50,9 +50,7 @@ class AclLists:
         return again
 
     def given(self, endpoint: str) -> tuple[Acl, ...]:
-        """What HNS has of an endpoint."""
         return self._given[endpoint]
 
     def shown(self) -> dict[str, tuple[Entry, ...]]:
-        """All that HNS has."""
         return {endpoint: shown(acls) for endpoint, acls in self._given.items()}

@@ -14,6 +14,7 @@ from hybridlab.api.informer import Informer
 from hybridlab.calico.cni import CNI
 from hybridlab.calico.felix import Felix
 from hybridlab.calico.ipam_objects import IPAMWriter
+from hybridlab.calico.node_status import NodeStatuses
 from hybridlab.calico.policy_definitions import DEFINITIONS, policy_definitions
 from hybridlab.calico.resources import CalicoResources
 from hybridlab.calico.typha import Typha
@@ -108,6 +109,7 @@ class Calico:
         )
         """Implements ``dataplane.pod_network.PodNetwork``."""
         self._namespaces = Informer(self._client, "namespaces")
+        self._statuses = NodeStatuses(self._client, self._resources.name("caliconodestatuses"), plane.node_status)
         self._informers: list[Informer] = []
         self._beside: set[asyncio.Task[None]] = set()
 
@@ -127,6 +129,7 @@ class Calico:
         await asyncio.gather(*(felix.stop() for felix in self.felixes.values() if felix.running))
         for informer in self._informers:
             await informer.stop()
+        self._statuses.stop()
         await self.typha.stop()
         for task in self._beside:
             task.cancel()
@@ -260,7 +263,7 @@ class Calico:
         pools.on_change(lambda obj: self._pools_changed(pools))
         settings.on_change(lambda obj: self._ipam_configuration_changed(settings))
         nodes.on_change(self._node_changed)
-        self._informers = [pools, settings, nodes, self._namespaces]
+        self._informers = [pools, settings, nodes, self._namespaces, self._statuses.informer]
         for informer in self._informers:
             await informer.start()
         await asyncio.gather(*(informer.wait_synced() for informer in self._informers))

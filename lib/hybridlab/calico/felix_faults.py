@@ -124,7 +124,6 @@ class FelixFaults:
             told(now)
 
     def members(self, sets: Sets, name: str) -> tuple[str, ...]:
-        """A set's members as this Felix has them."""
         ways = set(self.misreadings.values())
         if self.stale_sets and not sets.has_set(name):  # of a rule as it was before
             members: tuple[str, ...] = ()

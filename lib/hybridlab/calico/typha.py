@@ -104,7 +104,6 @@ class Typha:
         return (self._resources.name(plural) for plural in plurals if self._resources.served(plural))
 
     def _policy_table(self) -> Iterator[Followed[Any]]:
-        """What policy depends on."""
         graph = self.graph
         yield Followed(
             "namespaces",

@@ -39,7 +39,7 @@ from hybridlab.faults.zone_gate import ZoneGate
 from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import Labd, LabdFailed
 from hybridlab.networks.registry import fault_types, plane_of
-from hybridlab.policy.selectors import SelectorError, parse
+from hybridlab.policy import selectors
 from hybridlab.profiles.machines import machines
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.contract import WindowsHosts
@@ -266,16 +266,7 @@ def _api_settings(profile: Profile, tokens: Mapping[str, Token], ca_pem: str) ->
         calico_crd_v1_api=profile.calico.crd_v1_api,
         calico_version=profile.calico.version,
         calico_operator=install_of(profile).operator,
-        selector_problem=_selector_problem,
+        selector_problem=selectors.problem,
         tokens=tokens,
         ca_certificate=ca_pem,
     )
-
-
-def _selector_problem(text: str) -> str | None:
-    """What is wrong with a Calico selector; None: nothing."""
-    try:
-        parse(text)
-    except SelectorError as error:
-        return str(error)
-    return None

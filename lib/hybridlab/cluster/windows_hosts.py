@@ -57,7 +57,7 @@ def _state(
         pod_policies=lambda: node.pod_policies,
         remote_routes=remote_routes,
         services=lambda: control_plane.kube_proxies.table(name),
-        files=lambda: {node.cni_path: node.cni_text, **kube_proxy.files(profile, node.machine)},
+        files=lambda: {**node.cni_files, **kube_proxy.files(profile, node.machine)},
         felix_process=lambda: node.process,
         kube_proxy_process=lambda: kube_proxies.process(name),
         restart_felix=lambda: calico.restart_felix(name),

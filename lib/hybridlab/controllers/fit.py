@@ -14,7 +14,6 @@ from decimal import Decimal
 from typing import Any
 
 from hybridlab.api.contract import Obj, quantity
-from hybridlab.controllers.quantities import requests
 from hybridlab.controllers.selectors import expressions_match, labels_of, node_term_matches
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -58,7 +57,7 @@ class PodNeeds:
             for port in container.get("ports") or ()
             if port.get("hostPort")
         )
-        return cls(pod, requests(pod), ports, spec.get("tolerations") or ())
+        return cls(pod, _requests(pod), ports, spec.get("tolerations") or ())
 
 
 @dataclass
@@ -226,3 +225,34 @@ def explain(reasons: Sequence[Reasons]) -> str:
 
 def _histogram(texts: Iterable[str]) -> str:
     return ", ".join(sorted(f"{count} {text}" for text, count in Counter(texts).items()))
+
+
+def _requests(pod: Obj) -> dict[str, Decimal]:
+    """What the scheduler reserves for a pod, by resource name: the sum of its containers and side-cars, or the
+    largest init container if that is more, plus overhead.  A limit without a request counts as the request."""
+    spec = pod["spec"]
+    total: dict[str, Decimal] = {}
+    for container in spec["containers"]:
+        _add(total, _asked(container))
+    largest: dict[str, Decimal] = {}
+    for container in spec.get("initContainers", ()):
+        if container.get("restartPolicy") == "Always":
+            _add(total, _asked(container))
+            continue
+        for name, amount in _asked(container).items():
+            largest[name] = max(largest.get(name, Decimal(0)), amount)
+    for name, amount in largest.items():
+        total[name] = max(total.get(name, Decimal(0)), amount)
+    _add(total, {name: quantity(str(value)) for name, value in (spec.get("overhead") or {}).items()})
+    return total
+
+
+def _asked(container: Obj) -> dict[str, Decimal]:
+    resources = container.get("resources") or {}
+    wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {name: quantity(str(value)) for name, value in wanted.items()}
+
+
+def _add(total: dict[str, Decimal], more: dict[str, Decimal]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, Decimal(0)) + amount

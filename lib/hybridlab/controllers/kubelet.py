@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 
-from hybridlab.api.contract import ApiError, ChannelWriter, ExecOutcome, Input, Obj, StreamCut
+from hybridlab.api.contract import ApiError, ExecOutcome, Obj, StreamCut, Streams
 from hybridlab.controllers.container_state import ContainerState
 from hybridlab.controllers.exec_streams import Pipe, pump_in, pump_out
 from hybridlab.controllers.fit import PodNeeds, matches_node
@@ -157,23 +157,13 @@ class Kubelet:
         return dict(state.environment) if state else {}
 
     # ---- exec
-    async def exec(
-        self,
-        pod: Obj,
-        container: str,
-        argv: tuple[str, ...],
-        *,
-        stdin: Input | None,
-        stdout: ChannelWriter,
-        stderr: ChannelWriter,
-        tty: bool = False,
-    ) -> ExecOutcome:
+    async def exec(self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams) -> ExecOutcome:
         """Run a command in a running container.
 
         Raises ApiError when there is no such container or it does not run, as a kubelet refuses the connection, and
         StreamCut when :meth:`cut_streams` ends it.
         """
-        work = asyncio.create_task(self._exec(pod, container, argv, stdin=stdin, stdout=stdout, stderr=stderr, tty=tty))
+        work = asyncio.create_task(self._exec(pod, container, argv, streams))
         self._execs.add(work)
         try:
             return await asyncio.shield(work)
@@ -191,17 +181,7 @@ class Kubelet:
         for work in self._execs:
             work.cancel()
 
-    async def _exec(
-        self,
-        pod: Obj,
-        container: str,
-        argv: tuple[str, ...],
-        *,
-        stdin: Input | None,
-        stdout: ChannelWriter,
-        stderr: ChannelWriter,
-        tty: bool,
-    ) -> ExecOutcome:
+    async def _exec(self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams) -> ExecOutcome:
         machine = self.context.machine
         if self.context.faults.stalled("dead", machine.name):
             where = f"{machine.address}:10250"
@@ -213,17 +193,21 @@ class Kubelet:
         cost = self.context.profile.timing.exec_cost_ms
         if cost:
             await asyncio.sleep(cost / 1000)
+        stdin = streams.stdin
         pipes = [Pipe(outwards=True), Pipe(outwards=True)]
         if stdin is not None:
             pipes.append(Pipe(outwards=False))
         feed: asyncio.Task[None] | None = None
         pumps: list[asyncio.Task[None]] = []
         try:
-            pumps = [asyncio.create_task(pump_out(pipes[0], stdout)), asyncio.create_task(pump_out(pipes[1], stderr))]
+            pumps = [
+                asyncio.create_task(pump_out(pipe, out))
+                for pipe, out in zip(pipes, (streams.stdout, streams.stderr), strict=False)
+            ]
             outputs = asyncio.gather(*pumps)
             if stdin is not None:
                 feed = asyncio.create_task(pump_in(stdin, pipes[2]))
-            spec = ExecSpec(container=state.id, argv=argv, tty=tty)
+            spec = ExecSpec(container=state.id, argv=argv, tty=streams.tty)
             try:
                 result = await self.context.runtime.exec(
                     spec,

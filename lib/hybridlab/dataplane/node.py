@@ -131,7 +131,6 @@ class Node:
 
     @property
     def on_fabric(self) -> FabricPort:
-        """Where it is on the underlay."""
         own = ipaddress.IPv4Interface(f"{self.spec.address}/{self.spec.prefix_length}")
         return FabricPort(number=self.port, address=own, mac=self.mac, gateway=_gateway(self.spec))
 

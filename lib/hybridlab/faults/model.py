@@ -48,7 +48,6 @@ class Fault(ABC):
         """What is wrong now because of it, read from the true state (kernel, Felix, IPAM); empty: nothing."""
 
     async def verified(self) -> bool:
-        """It is in effect."""
         return bool(await self.evidence())
 
 

@@ -3,17 +3,16 @@
 from hybridlab.faults import (
     api,
     backends,
+    cni_token,
     denials,
     dns_pods,
     exec,
     felix,
     felix_crash_loop,
-    flows,
     hairpin,
     hns,
     kubelet,
-    path_slow,
-    ping,
+    paths,
     pods,
     policy_edits,
     policy_lost,
@@ -25,8 +24,7 @@ from hybridlab.faults import (
 )
 
 _MODULES = (
-    flows,
-    path_slow,
+    paths,
     rules,
     denials,
     felix,
@@ -40,12 +38,12 @@ _MODULES = (
     backends,
     hairpin,
     service_source,
-    ping,
     hns,
     exec,
     api,
     kubelet,
     pods,
+    cni_token,
 )
 """In the order in which faults are listed."""
 TYPES = tuple(kind for module in _MODULES for kind in module.TYPES)

@@ -171,7 +171,6 @@ class Several(Fault):
             await part.heal()
 
     async def evidence(self) -> list[str]:
-        """The evidence of all parts."""
         return [line for part in self._parts for line in await part.evidence()]
 
     async def verified(self) -> bool:

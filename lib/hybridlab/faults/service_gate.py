@@ -49,7 +49,6 @@ class ServiceGate:
             await self._serve(node)
 
     def bent(self, fault: str) -> tuple[Way, frozenset[str]] | None:
-        """How and where, on behalf of a fault."""
         return self._wrong.get(fault)
 
     async def lose(self, node: str) -> None:

@@ -16,8 +16,3 @@ def write(name: str, value: int | str, *, optional: bool = False) -> None:
             raise KernelError(f"sysctl {name}", error.errno or 2) from error
     except OSError as error:
         raise KernelError(f"sysctl {name}={value}", error.errno or 5) from error
-
-
-def read(name: str) -> str:
-    """The setting as the thread's network namespace sees it."""
-    return (_ROOT / name).read_text().strip()

@@ -26,7 +26,6 @@ class SelectorSet:
 
     @cached_property
     def name(self) -> str:
-        """Its name in Felix."""
         return unique_id("s", str(self.selector))
 
 
@@ -40,7 +39,6 @@ class PortSet:
 
     @cached_property
     def name(self) -> str:
-        """Its name in Felix."""
         return unique_id("n", f"{unique_id('s', str(self.selector))},{self.protocol},{self.port}")
 
 
@@ -54,7 +52,6 @@ class ServiceSet:
 
     @cached_property
     def name(self) -> str:
-        """Its name in Felix."""
         return unique_id("svc" if self.with_ports else "svcnoport", f"{self.namespace}/{self.service}")
 
 
@@ -116,7 +113,6 @@ class IPSet:
         return True
 
     def members_of(self, endpoint: Endpoint) -> tuple[str, ...]:
-        """What an endpoint contributes."""
         key = self.key
         if isinstance(key, ServiceSet) or endpoint.address is None or not key.selector.matches(endpoint.labels):
             return ()
@@ -129,7 +125,6 @@ class IPSet:
         )
 
     def members_of_network_set(self, network_set: NetworkSet) -> tuple[str, ...]:
-        """What a network set contributes."""
         if isinstance(self.key, SelectorSet) and self.key.selector.matches(network_set.labels):
             return network_set.nets
         return ()

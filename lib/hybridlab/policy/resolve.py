@@ -143,7 +143,6 @@ class Graph:
 
     @property
     def policies(self) -> Mapping[PolicyKey, Policy]:
-        """All policies; for faults."""
         return self._policies
 
     def labels_of(self, uid: str) -> Labels:

@@ -28,7 +28,6 @@ class Selector:
     """A parsed selector.  Equal selectors print alike."""
 
     def matches(self, labels: Labels) -> bool:
-        """Whether labels satisfy it."""
         raise NotImplementedError
 
     def renamed(self, rename: Rename) -> Selector:
@@ -186,19 +185,6 @@ class Or(Selector):
 
     def __str__(self) -> str:
         return f"({' || '.join(map(str, self.operands))})"
-
-
-def both(*selectors: Selector | None) -> Selector:
-    """All of them; ``all()`` when none is left."""
-    parts: list[Selector] = []
-    for selector in selectors:
-        if isinstance(selector, And):
-            parts.extend(selector.operands)
-        elif selector is not None and not isinstance(selector, All):
-            parts.append(selector)
-    if not parts:
-        return All()
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
 @lru_cache(maxsize=4096)

@@ -17,7 +17,6 @@ class Commands(Expressions):
     """Statements that are pipelines."""
 
     def pipeline(self) -> Node:
-        """An assignment or a pipeline."""
         node = self._pipeline()
         if self.peek("&&") or self.peek("||"):
             raise NotEmulated(f"the operator {self.text[self.at : self.at + 2]}")

@@ -2,8 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from hybridlab.powershell.faults import ErrorRecord, render
-from hybridlab.powershell.formatting import list_lines
+from hybridlab.powershell.faults import WIDTH, ErrorRecord, fold, render
 from hybridlab.powershell.objects import HashTable, NetObject, TypedList, to_text
 from hybridlab.powershell.syntax import NotEmulated, TypeName
 
@@ -51,7 +50,7 @@ class Display:
         if not self._kind:
             await self._blank()
         self._kind = value.type_name
-        for line in list_lines(value):
+        for line in _list_lines(value):
             await self._line(line)
 
     async def finish(self) -> None:
@@ -66,3 +65,27 @@ class Display:
 
     async def _line(self, text: str) -> None:
         await self._write(f"{text}\r\n")
+
+
+def _shown(value: object) -> str:
+    """A property's value: collections in braces, at most four of their members."""
+    if isinstance(value, (list, HashTable)):
+        items = (
+            [f"[{to_text(k)}, {to_text(v)}]" for k, v in value.items()]
+            if isinstance(value, HashTable)
+            else [to_text(i) for i in value]
+        )
+        return "{" + ", ".join(items[:4]) + ("..." if len(items) > 4 else "") + "}"
+    return to_text(value)
+
+
+def _list_lines(item: NetObject) -> list[str]:
+    """One object of a list, with the blank line after it."""
+    lines = []
+    names = item.shown or tuple(item.properties)
+    width = max(len(name) for name in names)
+    for name in names:
+        first, *more = fold(_shown(item.view(name)), WIDTH - width - 4)
+        lines.append(f"{name:<{width}} : {first}")
+        lines += [" " * (width + 3) + line for line in more]
+    return [*lines, ""]

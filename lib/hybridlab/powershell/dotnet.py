@@ -51,7 +51,6 @@ async def _stopwatch(shell: Shell, name: str, arguments: list[object] | None) ->
 
 
 def _task(work: Coroutine[Any, Any, object]) -> NetObject:
-    """A Task."""
     running = asyncio.ensure_future(work)
     running.add_done_callback(lambda done: done.cancelled() or done.exception())
     waiting = Awaitable(running)

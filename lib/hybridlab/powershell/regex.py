@@ -6,10 +6,16 @@ from functools import lru_cache
 from hybridlab.powershell.objects import HashTable
 from hybridlab.powershell.syntax import NotEmulated
 
-_GROUP = re.compile(r"\((?:\?(?P<kind>:|=|!|<=|<!|[ims]+\)|<(?P<name>[A-Za-z_]\w*)>|'(?P<quoted>[A-Za-z_]\w*)'))?")
-_QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})")
-_ESCAPE = re.compile(r"\\(?:[dDwWsSbBAtrnfv]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^A-Za-z0-9])")
-_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_TOKEN = re.compile(
+    r"(?P<escape>\\(?:[dDwWsSbBAztrnfv]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^A-Za-z0-9]))"
+    r"|(?P<set>\[\^?\]?(?:\\[dDwWsStrnfv\W_]|[^\]\\])*\])"
+    r"|(?P<name>\(\?(?:<[A-Za-z_]\w*>|'[A-Za-z_]\w*'))|(?P<options>\(\?[ims]+\))|(?P<group>\(\?(?::|=|!|<=|<!))"
+    r"|(?P<numbered>\((?!\?))|(?P<quantifier>(?:[*+?]|\{\d+(?:,\d*)?\})\??(?![*+]))"
+    r"|(?P<literal>(?!\{\d+(?:,\d*)?\})[^\\\[(*+?])",
+    re.DOTALL,
+)
+"""What means the same in both, each after what it is called; anything else is refused."""
+_BRACKET = re.compile(r"(\\.)|\[", re.DOTALL)
 
 
 def compiled(pattern: str, *, sensitive: bool = False) -> re.Pattern[str]:
@@ -31,56 +37,29 @@ def _refused(pattern: str) -> NotEmulated:
 
 def _translate(pattern: str) -> str:
     parts: list[str] = []
-    place = named = unnamed = 0
+    kinds: set[str] = set()
+    place = 0
     while place < len(pattern):
-        here = pattern[place]
-        if here == "\\":
-            text, place = _escape(pattern, place)
-        elif here == "[":
-            text, place = _class(pattern, place)
-        elif here == "(":
-            match = _GROUP.match(pattern, place)
-            if match is None or (pattern.startswith("(?", place) and match["kind"] is None):
-                raise _refused(pattern)
-            name = match["name"] or match["quoted"]
-            if match["kind"] and match["kind"].endswith(")") and place:
-                raise _refused(pattern)
-            named += bool(name)
-            unnamed += match["kind"] is None
-            text, place = (f"(?P<{name}>" if name else match[0]), match.end()
-        elif quantifier := _QUANTIFIER.match(pattern, place):
-            if not parts:
-                raise _refused(pattern)
-            text, place = quantifier[0], quantifier.end()
-            if pattern[place : place + 1] in ("+", "*"):
-                raise _refused(pattern)
-            if pattern[place : place + 1] == "?":
-                text, place = text + "?", place + 1
-        else:
-            text, place = ("\\" + here if here in "{}" else here), place + 1
+        found = _TOKEN.match(pattern, place)
+        kind, text = (found.lastgroup or "", found[0]) if found else ("", "")
+        inside = text[1:-1]
+        begins = kind in ("quantifier", "options") and bool(place) == (kind == "options")
+        if not found or begins or (kind == "set" and ("-[" in inside or "[:" in text)):
+            raise _refused(pattern)
+        if kind == "set":
+            text = "[" + _BRACKET.sub(lambda part: part[1] or r"\[", inside) + "]"
+        elif kind == "name":
+            text = f"(?P<{text[3:-1]}>"
+        elif kind == "literal" and text in "{}":
+            text = "\\" + text
+        elif text == r"\z":
+            text = r"\Z"
         parts.append(text)
-    if named and unnamed:
+        kinds.add(kind)
+        place = found.end()
+    if kinds >= {"name", "numbered"}:
         raise _refused(pattern)  # .NET numbers named groups after the others
     return "".join(parts)
-
-
-def _escape(pattern: str, place: int) -> tuple[str, int]:
-    if pattern.startswith("\\z", place):
-        return "\\Z", place + 2
-    match = _ESCAPE.match(pattern, place)
-    if not match:
-        raise _refused(pattern)
-    return match[0], match.end()
-
-
-def _class(pattern: str, place: int) -> tuple[str, int]:
-    match = _CLASS.match(pattern, place)
-    if not match or "-[" in match[0] or "[:" in match[0]:
-        raise _refused(pattern)
-    for escape in re.finditer(r"\\(.)", match[0], re.DOTALL):
-        if escape[1].isalnum() and escape[1] not in "dDwWsStrnfv":
-            raise _refused(pattern)
-    return match[0][0] + match[0][1:-1].replace("[", "\\[").replace("\\\\[", "\\\\\\[") + "]", match.end()
 
 
 def groups(found: re.Match[str]) -> HashTable:

@@ -84,7 +84,6 @@ class Stage:
         """Before the first object."""
 
     async def process(self, item: object) -> None:
-        """One object from the stage before."""
         raise NotEmulated(f"pipeline input of {self.call.name}")
 
     async def alone(self) -> None:

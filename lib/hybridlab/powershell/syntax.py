@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import dataclass_transform
 
 
 class NotEmulated(Exception):
@@ -17,15 +18,18 @@ class SyntaxFault(Exception):
         self.at = at
 
 
+@dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class Node:
-    """Start and end offset in the script."""
+    """Start and end offset in the script; each kind of node is a frozen dataclass."""
 
     start: int
     end: int
 
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
-@dataclass(frozen=True)
+
 class Literal(Node):
     """A number, a single-quoted string or a bare word."""
 
@@ -34,14 +38,12 @@ class Literal(Node):
     """How a number was written, where it is an argument of a command."""
 
 
-@dataclass(frozen=True)
 class Expandable(Node):
     """A double-quoted string: texts and expressions in turn."""
 
     parts: tuple[str | Node, ...]
 
 
-@dataclass(frozen=True)
 class Variable(Node):
     """``$name``, ``$env:NAME``; ``scope`` is what stands before the colon."""
 
@@ -49,14 +51,12 @@ class Variable(Node):
     scope: str = ""
 
 
-@dataclass(frozen=True)
 class TypeName(Node):
     """``[Net.Dns]``, without ``System.``."""
 
     name: str
 
 
-@dataclass(frozen=True)
 class Member(Node):
     """``a.B`` and ``[T]::B``; with ``arguments`` a method call."""
 
@@ -66,7 +66,6 @@ class Member(Node):
     arguments: tuple[Node, ...] | None
 
 
-@dataclass(frozen=True)
 class Index(Node):
     """``a[b]``."""
 
@@ -74,7 +73,6 @@ class Index(Node):
     index: Node
 
 
-@dataclass(frozen=True)
 class Unary(Node):
     """``-a``, ``!a``, ``-not a``, ``,a``."""
 
@@ -82,7 +80,6 @@ class Unary(Node):
     operand: Node
 
 
-@dataclass(frozen=True)
 class Binary(Node):
     """``a -eq b``; ``sensitive`` to case when it is written ``-ceq``."""
 
@@ -92,7 +89,6 @@ class Binary(Node):
     sensitive: bool = False
 
 
-@dataclass(frozen=True)
 class Cast(Node):
     """``[int]$x``."""
 
@@ -100,14 +96,12 @@ class Cast(Node):
     operand: Node
 
 
-@dataclass(frozen=True)
 class Array(Node):
     """``a, b``."""
 
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
 class SubExpression(Node):
     """``(...)``, ``$(...)``, ``@(...)``; ``kind`` is the opening character."""
 
@@ -115,14 +109,12 @@ class SubExpression(Node):
     body: Block
 
 
-@dataclass(frozen=True)
 class Hash(Node):
     """``@{...}``."""
 
     entries: tuple[tuple[Node, Node], ...]
 
 
-@dataclass(frozen=True)
 class ScriptBlock(Node):
     """``{...}`` as a value; ``text`` is what stands between the braces."""
 
@@ -130,7 +122,6 @@ class ScriptBlock(Node):
     text: str
 
 
-@dataclass(frozen=True)
 class Parameter(Node):
     """``-Name`` or ``-Name:value`` of a command."""
 
@@ -138,7 +129,6 @@ class Parameter(Node):
     value: Node | None
 
 
-@dataclass(frozen=True)
 class Command(Node):
     """A cmdlet, script block or program with its arguments."""
 
@@ -156,7 +146,6 @@ class Redirection:
     merge: bool
 
 
-@dataclass(frozen=True)
 class Element(Node):
     """One element of a pipeline: a command or, in the first place, an expression."""
 
@@ -164,14 +153,12 @@ class Element(Node):
     redirections: tuple[Redirection, ...] = ()
 
 
-@dataclass(frozen=True)
 class Pipeline(Node):
     """``a | b``; also a single command."""
 
     elements: tuple[Element, ...]
 
 
-@dataclass(frozen=True)
 class Assignment(Node):
     """``a = b``, ``a += b``."""
 
@@ -180,14 +167,12 @@ class Assignment(Node):
     value: Node
 
 
-@dataclass(frozen=True)
 class Block(Node):
     """Statements in order."""
 
     statements: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
 class If(Node):
     """``if``/``elseif`` branches and ``else``."""
 
@@ -195,7 +180,6 @@ class If(Node):
     otherwise: Block | None
 
 
-@dataclass(frozen=True)
 class While(Node):
     """``while``."""
 
@@ -203,7 +187,6 @@ class While(Node):
     body: Block
 
 
-@dataclass(frozen=True)
 class ForEach(Node):
     """``foreach ($x in ...)``."""
 
@@ -212,7 +195,6 @@ class ForEach(Node):
     body: Block
 
 
-@dataclass(frozen=True)
 class Try(Node):
     """``try``; a typed catch is not emulated."""
 
@@ -221,9 +203,8 @@ class Try(Node):
     final: Block | None
 
 
-@dataclass(frozen=True)
 class Jump(Node):
     """``break``, ``continue``, ``return``, ``exit``, ``throw``."""
 
     kind: str
-    value: Node | None = field(default=None)
+    value: Node | None = None

@@ -181,7 +181,6 @@ class Agent(Lines):
         return sum(batch.left for batch in self.batches.values())
 
     def under_way(self) -> bool:
-        """Whether a batch is."""
         return bool(self.batches)
 
     def named(self, message: Mapping[str, Any]) -> Any:

@@ -103,7 +103,6 @@ class End:
         self._told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def note(self, event: str, detail: str = "") -> None:
-        """An event, with its time."""
         kept = {
             "at_ms": self.clock(),
             "event": event,
@@ -162,13 +161,11 @@ class End:
             await self.settled.wait()
 
     async def close(self) -> None:
-        """End all that it does."""
         if self.task is not None:
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
 
     def report(self) -> dict[str, Any]:
-        """As the document has it."""
         verdict = self.verdict or ("STALLED" if self.stalled else "SURVIVED" if self.open else "OPENING")
         return {
             "stream": self.stream, "side": self.side, "verdict": verdict, "detail": self.detail,
@@ -227,7 +224,6 @@ class Opened(End):
         self.tries = 0
 
     async def run(self) -> None:
-        """Run this end of the stream from its opening to its end."""
         recovering = asyncio.create_task(self._recover())
         try:
             try:
@@ -253,7 +249,6 @@ class Opened(End):
             self.decided.set_result(self.report())
 
     def report(self) -> dict[str, Any]:
-        """As the document has it."""
         after = (
             None
             if self.recovered is None or self.interrupted_at is None

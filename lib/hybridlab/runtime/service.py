@@ -2,18 +2,18 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from hybridlab.kernel.reaper import Reaper
-from hybridlab.kernel.sandbox import Sandboxes
+from hybridlab.kernel.sandbox import Sandbox, Sandboxes
 from hybridlab.kernel.wire import Refused
 from hybridlab.runtime import images, probes
 from hybridlab.runtime.applet import Applet, Host
-from hybridlab.runtime.applets import registry
+from hybridlab.runtime.applets import dns, registry
 from hybridlab.runtime.applets.coredns import ServeNames
 from hybridlab.runtime.container import Container, Streams, Surroundings
 from hybridlab.runtime.model import ContainerExit, ContainerSpec, ExecResult, ExecSpec, ProbeResult, ProbeSpec
-from hybridlab.runtime.net import SandboxNet
 from hybridlab.runtime.programs import ProgramHosts
 
 _MAX_GRACE_MS = 1000
@@ -62,7 +62,7 @@ class RuntimeService:
             raise Refused(f"container {spec.id} exists already")
         sandbox = self._sandboxes.get(spec.pod)
         around = Surroundings(
-            net=SandboxNet(sandbox),
+            net=_SandboxNet(sandbox),
             netns=sandbox.netns,
             applets=self._linux if spec.os == "linux" else self._windows,
             settings=self._settings,
@@ -105,7 +105,7 @@ class RuntimeService:
     async def probe(self, spec: ProbeSpec) -> ProbeResult:
         if spec.kind == "exec":
             return await self._probe_exec(spec)
-        return await probes.network(SandboxNet(self._sandboxes.node(spec.node)), spec)
+        return await probes.network(_SandboxNet(self._sandboxes.node(spec.node)), spec)
 
     async def _probe_exec(self, spec: ProbeSpec) -> ProbeResult:
         container = self._get(spec.container)
@@ -128,3 +128,22 @@ class RuntimeService:
 
     def logs(self, container: str, *, follow: bool) -> AsyncIterator[tuple[float, bytes]]:
         return self._get(container).logs.read(follow=follow)
+
+
+class _SandboxNet:
+    """``applet.Net`` over a kernel sandbox: sockets born in it, and its resolver."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self.hostname = sandbox.hostname or sandbox.name
+        self.address = sandbox.address
+        self.nameservers: Sequence[str] = sandbox.nameservers
+        self.searches: Sequence[str] = sandbox.searches
+
+    def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
+        """Non-blocking, close-on-exec."""
+        return self._sandbox.socket(family, kind, proto)
+
+    async def resolve(self, name: str, *, timeout: float = 5.0) -> list[str]:  # noqa: ASYNC109 - the contract's name
+        """A records, with this pod's search list; raises ``dns.NameNotFound`` or ``dns.ResolverSilent``."""
+        return await dns.resolve(self, name, limit=timeout)

@@ -172,7 +172,6 @@ class Hns:
         self._attach(network, f"{sandbox}_{POD_NETWORK}", address, mac, pod)
 
     def attached(self, pod: str) -> bool:
-        """Whether a pod has an endpoint."""
         return any(endpoint.pod == pod for endpoint in self._endpoints.values())
 
     def detach(self, pod: str) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from hybridlab.api.contract import Obj
+from hybridlab.api.contract import Obj, Streams
 from hybridlab.api.core import Core, Settings
 from hybridlab.calico.cluster import Calico
 from hybridlab.cluster.installs.installed import Installed
@@ -125,7 +125,7 @@ class WholeLab:
         assert agent is not None
         out, err = Collected(), Collected()
         ended = await agent.exec(
-            pod, container or pod["spec"]["containers"][0]["name"], argv, stdin=None, stdout=out, stderr=err
+            pod, container or pod["spec"]["containers"][0]["name"], argv, Streams(stdin=None, stdout=out, stderr=err)
         )
         return ended.exit_code, out.data.decode(), err.data.decode() + (ended.start_error or "")
 

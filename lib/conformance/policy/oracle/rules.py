@@ -122,7 +122,6 @@ def _icmp(wanted: tuple[int, int | None], packet: Packet) -> bool:
 
 
 def _meets(peer: Peer, packet: Packet, world: World, of_destination: bool, ports: bool) -> bool:
-    """Whether an end of the packet is the peer."""
     if peer is ANYBODY:
         return True
     address, port = (packet.destination, packet.port) if of_destination else (packet.source, packet.source_port)

@@ -90,7 +90,6 @@ class World:
         """Objects of other kinds."""
 
     def at(self, address: int) -> tuple[Pod | NetworkSet, ...]:
-        """Everything that has this address."""
         if address not in self._at:
             sets = (one for one in self.sets if fields.within(address, one.nets))
             self._at[address] = (*self._by_address.get(address, ()), *sets)

@@ -11,7 +11,7 @@ from typing import Final
 
 import orjson
 
-from hybridlab.api.contract import ApiError, ExecOutcome, NodeAgent, Obj, StreamCut
+from hybridlab.api.contract import ApiError, ExecOutcome, NodeAgent, Obj, StreamCut, Streams
 from hybridlab.api.errors import bad_request, internal, not_found, status_of
 from hybridlab.api.http.aio import WSMsgType, web
 
@@ -189,10 +189,8 @@ async def _execute(
         stdout = _Channel(socket, STDOUT, open_=asked.stdout)
         stderr = _Channel(socket, STDERR, open_=asked.stderr and not asked.tty)
         try:
-            outcome = await agent.exec(
-                asked.pod, asked.container, asked.argv, stdin=stdin, stdout=stdout, stderr=stderr, tty=asked.tty
-            )
-            status = ended(outcome)
+            streams = Streams(stdin=stdin, stdout=stdout, stderr=stderr, tty=asked.tty)
+            status = ended(await agent.exec(asked.pod, asked.container, asked.argv, streams))
         except ApiError as error:
             status = status_of(error)
         except StreamCut:

@@ -11,7 +11,7 @@ from hybridlab.api.contract import ApiError, Obj
 from hybridlab.api.errors import Cause, already_exists, forbidden, invalid_value, required, unsupported
 from hybridlab.api.kinds.calico_rules import SelectorProblem, policy_problems
 from hybridlab.api.kinds.networking import cidr_problem
-from hybridlab.api.kinds.strategy import Strategy
+from hybridlab.api.kinds.strategy import Strategy, fill
 from hybridlab.api.store import Store
 
 GROUP: Final = "projectcalico.org"
@@ -94,12 +94,15 @@ class PoolStrategy(CalicoStrategy):
     def default(self, obj: Obj) -> None:
         spec = obj["spec"]
         version6 = ":" in spec.get("cidr", "")
-        spec.setdefault("blockSize", 122 if version6 else 26)
-        spec.setdefault("ipipMode", "Never")
-        spec.setdefault("vxlanMode", "Never")
-        spec.setdefault("nodeSelector", "all()")
-        spec.setdefault("allowedUses", ["Workload", "Tunnel"])
-        spec.setdefault("assignmentMode", "Automatic")
+        fill(
+            spec,
+            blockSize=122 if version6 else 26,
+            ipipMode="Never",
+            vxlanMode="Never",
+            nodeSelector="all()",
+            allowedUses=["Workload", "Tunnel"],
+            assignmentMode="Automatic",
+        )
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         spec = obj["spec"]

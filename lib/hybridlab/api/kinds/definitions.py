@@ -9,7 +9,7 @@ from typing import Any
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import Cause, invalid_value, required, unsupported
-from hybridlab.api.kinds.strategy import Strategy, dns_1035_problem, path_segment_problem, subdomain_problem
+from hybridlab.api.kinds.strategy import Strategy, dns_1035_problem, fill, path_segment_problem, subdomain_problem
 from hybridlab.api.lifecycle import timestamp
 from hybridlab.api.resources import CUSTOM_VERBS, Catalogue, Resource
 from hybridlab.api.store import Change, Key, Store
@@ -24,8 +24,7 @@ class DefinitionStrategy(Strategy):
 
     def default(self, obj: Obj) -> None:
         names = obj["spec"]["names"]
-        names.setdefault("singular", names["kind"].lower())
-        names.setdefault("listKind", f"{names['kind']}List")
+        fill(names, singular=names["kind"].lower(), listKind=f"{names['kind']}List")
         obj["spec"].setdefault("conversion", {"strategy": "None"})
 
     def prepare_create(self, obj: Obj) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import Cause, invalid_value, required, unsupported
-from hybridlab.api.kinds.strategy import Strategy
+from hybridlab.api.kinds.strategy import Strategy, fill
 from hybridlab.api.kinds.workloads import selector_problems
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
@@ -135,8 +135,7 @@ class EndpointSliceStrategy(Strategy):
         for endpoint in obj["endpoints"]:
             endpoint.setdefault("conditions", {})
         for port in obj.get("ports") or ():
-            port.setdefault("protocol", "TCP")
-            port.setdefault("name", "")
+            fill(port, protocol="TCP", name="")
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         kind = obj["addressType"]
@@ -163,10 +162,7 @@ class EventStrategy(Strategy):
     counts_generations = False
 
     def default(self, obj: Obj) -> None:
-        obj.setdefault("type", "Normal")
-        obj.setdefault("source", {})
-        obj.setdefault("reportingComponent", "")
-        obj.setdefault("reportingInstance", "")
+        fill(obj, type="Normal", source={}, reportingComponent="", reportingInstance="")
         for key in ("firstTimestamp", "lastTimestamp", "eventTime"):
             obj.setdefault(key, None)
 

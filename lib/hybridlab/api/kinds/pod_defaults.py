@@ -6,6 +6,7 @@ Values after the API reference of Kubernetes 1.34.  Nothing that is set is ever 
 from typing import Any
 
 from hybridlab.api.contract import Obj
+from hybridlab.api.kinds.strategy import fill
 
 _VOLUME_MODES = ("configMap", "secret", "projected", "downwardAPI")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -15,12 +16,9 @@ NOT_READY_SECONDS = 300
 
 def default_pod_spec(spec: Obj) -> None:
     """Fill in a pod's spec in place."""
-    spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("dnsPolicy", "ClusterFirst")
+    fill(spec, restartPolicy="Always", dnsPolicy="ClusterFirst", schedulerName="default-scheduler", securityContext={})
     if spec.setdefault("terminationGracePeriodSeconds", 30) < 0:
         spec["terminationGracePeriodSeconds"] = 1  # what negative values have meant since 1.22
-    spec.setdefault("schedulerName", "default-scheduler")
-    spec.setdefault("securityContext", {})
     host_network = spec.get("hostNetwork") is True
     for group in ("containers", "initContainers", "ephemeralContainers"):
         for container in spec.get(group) or ():
@@ -35,8 +33,7 @@ def default_pod_spec(spec: Obj) -> None:
 
 
 def _default_container(container: Obj, *, host_network: bool) -> None:
-    container.setdefault("terminationMessagePath", "/dev/termination-log")
-    container.setdefault("terminationMessagePolicy", "File")
+    fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File")
     image = container.get("image", "")
     tag = image.rpartition("/")[2].partition(":")[2] if "@" not in image else "digest"
     container.setdefault("imagePullPolicy", "Always" if tag in {"", "latest"} else "IfNotPresent")
@@ -63,18 +60,14 @@ def _default_container(container: Obj, *, host_network: bool) -> None:
 
 
 def _default_probe(probe: Obj) -> None:
-    probe.setdefault("timeoutSeconds", 1)
-    probe.setdefault("periodSeconds", 10)
-    probe.setdefault("successThreshold", 1)
-    probe.setdefault("failureThreshold", 3)
+    fill(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
     _default_http(probe)
 
 
 def _default_http(handler: Obj) -> None:
     http = handler.get("httpGet")
     if http is not None:
-        http.setdefault("path", "/")
-        http.setdefault("scheme", "HTTP")
+        fill(http, path="/", scheme="HTTP")
 
 
 def _default_volume(volume: Obj) -> None:

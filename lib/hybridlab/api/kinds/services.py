@@ -20,7 +20,7 @@ from hybridlab.api.errors import (
     unsupported,
 )
 from hybridlab.api.kinds.metadata import label_problems
-from hybridlab.api.kinds.strategy import Strategy, dns_1035_problem, label_problem, subdomain_problem
+from hybridlab.api.kinds.strategy import Strategy, dns_1035_problem, fill, label_problem, subdomain_problem
 
 TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -68,8 +68,7 @@ class ServiceStrategy(Strategy):
             spec.setdefault("externalTrafficPolicy", "Cluster")
         if kind == "LoadBalancer":
             spec.setdefault("allocateLoadBalancerNodePorts", True)
-        spec.setdefault("ipFamilies", ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
+        fill(spec, ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
         if spec.get("clusterIPs") and not spec.get("clusterIP"):
             spec["clusterIP"] = spec["clusterIPs"][0]
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import Cause
@@ -25,6 +26,12 @@ DNS_1035_RULE = (
     "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
     "'[a-z]([-a-z0-9]*[a-z0-9])?')"
 )
+
+
+def fill(target: Obj, **defaults: Any) -> None:
+    """Set the fields that are not there."""
+    for name, value in defaults.items():
+        target.setdefault(name, value)
 
 
 def subdomain_problem(name: str) -> str | None:

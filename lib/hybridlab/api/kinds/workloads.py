@@ -9,7 +9,7 @@ from hybridlab.api.kinds import pod_security
 from hybridlab.api.kinds.metadata import label_problems
 from hybridlab.api.kinds.pod_checks import pod_spec_problems
 from hybridlab.api.kinds.pod_defaults import default_pod_spec
-from hybridlab.api.kinds.strategy import Strategy
+from hybridlab.api.kinds.strategy import Strategy, fill
 from hybridlab.api.selectors import object_selector
 from hybridlab.api.store import Store
 
@@ -58,8 +58,7 @@ class WorkloadStrategy(Strategy):
             strategy.setdefault("type", "RollingUpdate")
             if strategy["type"] == "RollingUpdate":
                 rolling = strategy.setdefault("rollingUpdate", {})
-                rolling.setdefault("maxSurge", 0)
-                rolling.setdefault("maxUnavailable", 1)
+                fill(rolling, maxSurge=0, maxUnavailable=1)
 
     def prepare_update(self, obj: Obj, old: Obj, subresource: str) -> None:
         if self._kind == "DaemonSet" and not subresource:
@@ -133,15 +132,12 @@ def _annotate(obj: Obj, generation: str) -> None:
 
 
 def _default_deployment(spec: Obj) -> None:
-    spec.setdefault("replicas", 1)
-    spec.setdefault("revisionHistoryLimit", 10)
-    spec.setdefault("progressDeadlineSeconds", 600)
+    fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
     strategy = spec.setdefault("strategy", {})
     strategy.setdefault("type", "RollingUpdate")
     if strategy["type"] == "RollingUpdate":
         rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxSurge", "25%")
-        rolling.setdefault("maxUnavailable", "25%")
+        fill(rolling, maxSurge="25%", maxUnavailable="25%")
 
 
 def _deployment_problems(spec: Obj) -> Iterator[Cause]:

@@ -136,50 +136,24 @@ class Shape:
 _ZERO: Mapping[str, Any] = {"s": "", "i": 0, "b": False}
 
 
-def _string(value: Any, path: Path_, findings: Findings) -> Any:
-    if type(value) is not str:
-        findings.wrong_type(path, value, "string")
-    return value
+def _of(words: str, *types: type) -> Check:
+    def check(value: Any, path: Path_, findings: Findings) -> Any:
+        if type(value) not in types:
+            findings.wrong_type(path, value, words)
+        return value
+
+    return check
 
 
-def _integer(value: Any, path: Path_, findings: Findings) -> Any:
-    if type(value) is not int:
-        findings.wrong_type(path, value, "integer")
-    return value
+def _moment(pattern: re.Pattern[str], layout: str) -> Check:
+    def check(value: Any, path: Path_, findings: Findings) -> Any:
+        if type(value) is not str:
+            findings.wrong_type(path, value, "string")
+        elif not pattern.match(value):
+            findings.malformed(path, value, time_problem(value, layout))
+        return value
 
-
-def _number(value: Any, path: Path_, findings: Findings) -> Any:
-    if type(value) is not int and type(value) is not float:
-        findings.wrong_type(path, value, "number")
-    return value
-
-
-def _boolean(value: Any, path: Path_, findings: Findings) -> Any:
-    if type(value) is not bool:
-        findings.wrong_type(path, value, "boolean")
-    return value
-
-
-def _int_or_string(value: Any, path: Path_, findings: Findings) -> Any:
-    if type(value) is not int and type(value) is not str:
-        findings.wrong_type(path, value, "integer or string")
-    return value
-
-
-def _time(value: Any, path: Path_, findings: Findings) -> Any:
-    if type(value) is not str:
-        findings.wrong_type(path, value, "string")
-    elif not _TIME.match(value):
-        findings.malformed(path, value, time_problem(value, _TIME_LAYOUT))
-    return value
-
-
-def _micro_time(value: Any, path: Path_, findings: Findings) -> Any:
-    if type(value) is not str:
-        findings.wrong_type(path, value, "string")
-    elif not _MICRO_TIME.match(value):
-        findings.malformed(path, value, time_problem(value, _MICRO_LAYOUT))
-    return value
+    return check
 
 
 def time_problem(value: str, layout: str) -> str:
@@ -224,13 +198,13 @@ def _anything(value: Any, path: Path_, findings: Findings) -> Any:
 
 
 _SCALARS: Mapping[str, Check] = {
-    "s": _string,
-    "i": _integer,
-    "n": _number,
-    "b": _boolean,
-    "I": _int_or_string,
-    "t": _time,
-    "T": _micro_time,
+    "s": _of("string", str),
+    "i": _of("integer", int),
+    "n": _of("number", int, float),
+    "b": _of("boolean", bool),
+    "I": _of("integer or string", int, str),
+    "t": _moment(_TIME, _TIME_LAYOUT),
+    "T": _moment(_MICRO_TIME, _MICRO_LAYOUT),
     "q": _quantity,
     "y": _base64,
     "o": _anything,

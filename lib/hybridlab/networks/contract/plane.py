@@ -113,6 +113,10 @@ class Plane(ABC):
         """Call ``listener`` whenever what nodes lay may have to change for another reason than the API's objects."""
         return
 
+    def node_status(self, node: str) -> Mapping[str, Any] | None:
+        """Return what calico-node of a node tells in CalicoNodeStatus; None where it tells nothing."""
+        return None
+
     def host_addresses(self, machine: Machine, windows: WindowsNode | None) -> tuple[str, ...]:
         """Return every address that the node's host has."""
         return (machine.address,)

@@ -63,11 +63,9 @@ class RoutingFacts:
             yield from ((cidr, owner) for cidr, owner in block.parts() if owner != node)
 
     def own_blocks(self, node: str) -> tuple[str, ...]:
-        """The blocks of this node."""
         return tuple(sorted(block.cidr for block in self.blocks.values() if block.node == node))
 
     def pool_cidrs(self) -> tuple[str, ...]:
-        """The networks of all pools."""
         return tuple(sorted(pool.cidr for pool in self.pools.values()))
 
     @property

@@ -6,10 +6,12 @@ filled in from the environment).  Neither changes an HNS network that is there.
 """
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from hybridlab.profiles.machines import Machine
+from hybridlab.windows import cni_kubeconfig
 from hybridlab.windows.hns_networks import Hns
 
 
@@ -38,8 +40,13 @@ class WindowsNode:
         """The CNI configuration as it is on the node's disk."""
         self.environment = dict(environment)
         """What the Felix that started last was told of the network."""
+        self.token_of = time.time()
+        """When the token in the CNI plugin's kubeconfig was asked for, Unix seconds."""
+        self.old_tokens: dict[str, float] = {}
+        """When it was asked for instead, by the fault that wants it."""
         self.process: int | None = None
         """Process id of Felix; None while it does not run."""
+        self._kubeconfig = self.cni_path.rpartition("\\")[0] + "\\calico-kubeconfig"
         self._last_process = 4000 + 4 * machine.index
         self.install_cni(json.dumps(template(environment), indent=2))
 
@@ -63,6 +70,13 @@ class WindowsNode:
         self.environment |= self._accepted(felix)
         text = cni.get("CNI_NETWORK_CONFIG", "")
         self.install_cni(text or json.dumps(self._template(self.environment), indent=2))
+        self.token_of = time.time()
+
+    @property
+    def cni_files(self) -> dict[str, str]:
+        """What the CNI plugin has on the node's disk: path to text."""
+        began = min((self.token_of, *self.old_tokens.values()))
+        return {self.cni_path: self.cni_text, self._kubeconfig: cni_kubeconfig.text(began)}
 
     @property
     def pod_policies(self) -> list[dict[str, Any]]:
@@ -70,7 +84,6 @@ class WindowsNode:
         return [policy["Value"] for policy in self.plugin.get("policies") or ()]
 
     def felix_started(self) -> None:
-        """Felix has a process."""
         self._last_process += 4 * 17
         self.process = self._last_process
 

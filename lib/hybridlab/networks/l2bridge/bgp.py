@@ -29,10 +29,11 @@ DEFAULT_AS = 64512
 ADVERTISED = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")
 NOWHERE = "203.0.113.1"
 """A next hop that is on nobody's link (TEST-NET-3)."""
-Wrong = Literal["stopped", "unrendered", "down", "withheld", "astray", "bare", "checked", "more"]
+Wrong = Literal["stopped", "unrendered", "down", "withheld", "astray", "bare", "checked", "more", "reported"]
 """What faults make wrong: (node, program) that does not run; a Windows node whose confd writes nothing down; two nodes
 without a session; a node that does not announce its blocks, or announces a next hop on nobody's link; Windows nodes
-without a host endpoint; nodes of which the fabric takes their own address alone; (node, network) announced as well."""
+without a host endpoint; nodes of which the fabric takes their own address alone; (node, network) announced as well; a
+Windows node that fills a CalicoNodeStatus."""
 AS_NUMBER = "projectcalico.org/ASNumber"
 CLUSTER_ID = "projectcalico.org/RouteReflectorClusterID"
 
@@ -104,11 +105,9 @@ class Bgp:
         self.changed()
 
     def wrong(self, what: Wrong) -> list[Any]:
-        """Where this is wrong on purpose."""
         return [where for which, where in self.faults.values() if which == what]
 
     def runs(self, node: str, program: str) -> bool:
-        """Whether a program of a node runs."""
         return program in self._running[node] and (node, program) not in self.wrong("stopped")
 
     def is_linux(self, node: str) -> bool:

@@ -95,6 +95,13 @@ def announces_more(lab: LabParts, identity: str, parameters: Mapping[str, str]) 
     return Told(lab, identity, "more", (node, network), f"{node} announces {network}")
 
 
+@TYPES.fault("node-status-filled", "underlay", WINDOWS)
+def node_status_filled(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A Windows node fills the CalicoNodeStatus that asks for it, as Linux nodes do."""
+    node = lab.node_of("windows", parameters["node"])
+    return Told(lab, identity, "reported", node, f"{node} tells its BGP status")
+
+
 @TYPES.fault("source-check-on", "underlay", NODE_OR_ALL)
 class SourceCheckOn(Told):
     """The fabric takes from a node only what has the node's own address, as clouds do until they are told otherwise."""

@@ -121,6 +121,12 @@ class L2Bridge(Plane):
     def on_change(self, listener: Callable[[], None]) -> None:
         self.bgp.on_change(listener)
 
+    def node_status(self, node: str) -> Mapping[str, Any] | None:
+        """BIRD's state on Linux, and nothing on Windows, unless a fault has it otherwise."""
+        if not self.bgp.is_linux(node) and node not in self.bgp.wrong("reported"):
+            return None
+        return {"agent": {"birdV4": {"state": "Ready" if self.bgp.speaks(node) else "NotReady"}}}
+
     def host_addresses(self, machine: Machine, windows: WindowsNode | None) -> tuple[str, ...]:
         """The host endpoint's is one of them, so that policies let it in (felix/dataplane/windows/endpoint_mgr.go)."""
         endpoint = _host_endpoint(windows)

@@ -241,8 +241,8 @@ def with_builds(*builds: tuple[int, int] | None, dsr: bool | None = True) -> Any
         ("XLC-3", [(20348, 2400)], Applies),
         ("XLC-3", [(20348, 2762)], NotApplicable),
         ("XLC-3", [None], Undecided),
-        ("HOST-1", [(17763, 2000)], Applies),
-        ("HOST-1", [(20348, 2762)], NotApplicable),
+        ("HOST-3", [(17763, 1397)], Applies),
+        ("HOST-3", [(20348, 2762)], NotApplicable),
     ],
 )
 def test_builds_decide_too(ident: str, builds: list[Any], expected: type) -> None:

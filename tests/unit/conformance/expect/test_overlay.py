@@ -10,7 +10,7 @@ import pytest
 
 from conformance.errors import ControlBroken, ProbeBroken, Unmet
 from conformance.expect.context import Context
-from conformance.expect.overlay import Overlay
+from conformance.expect.overlay import FlannelFabric, Overlay
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -168,3 +168,16 @@ def test_the_node_is_asked_for_every_other_node_and_not_for_itself() -> None:
     own: Target = replace(workload("own"), node_address=NODE.node_address).tcp(8080)
     overlay.passes(between=[(LINUX, FAR), (LINUX, own)], within=[(INSIDE, NEAR)], node=NODE, because="x")
     assert prober.batches[0] == ["linux", "linux", "inside", "node"]
+
+
+@pytest.mark.parametrize("dead", [False, True])
+def test_where_flannel_lays_the_routes_what_has_a_pods_address_is_judged_by_traffic_alone(dead: bool) -> None:
+    prober = ScriptedProber({"linux": [DROPPED if dead else UP], "inside": [UP], "node": [REFUSED], "far": [DROPPED]})
+    expect = Expect(prober, load_timings(), Context(claims=("BGP-5",)), prober.clock)
+    between, because = [(LINUX, FAR)], "the source/destination check is off"
+    if dead:
+        with pytest.raises(Unmet, match="what has a pod's address probably does not pass between the nodes"):
+            FlannelFabric(expect).passes(between=between, within=[(INSIDE, NEAR)], node=NODE, because=because)
+    else:
+        seen = FlannelFabric(expect).passes(between=between, within=[(INSIDE, NEAR)], node=NODE, because=because)
+        assert [one.verdict for one in seen] == [UP]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.errors import ControlBroken, Nonconformance
+from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
 from conformance.expect.addresses import Addresses
 from conformance.expect.builds import Builds
 from conformance.expect.context import Context
@@ -197,6 +197,31 @@ def test_an_issue_without_its_witness_decides_nothing() -> None:
     with pytest.raises(ControlBroken, match="the witness"):
         broken.may_fail(CLIENT, GOALS, because="x")
     assert kept == []
+
+
+def test_what_a_look_into_each_node_tells_is_decided_for_it_alone() -> None:
+    told = {
+        "old": Fact(True, "ended"), "renewed": Fact(False, "it was renewed"), "young": Fact[bool](None, "too young")
+    }  # fmt: skip
+    nodes = [replace(facts().nodes[0], name=name) for name in told]
+    read, kept = issue()
+    read.may_be_read(told.__getitem__, on=nodes, because="x", do="y")
+    assert {(seen.target, seen.verdict.value, seen.reason) for seen in kept if seen.target} == {
+        ("old", "CONFIRMED", "x (ended)"), ("renewed", "NOT_OBSERVED", "it was renewed"),
+        ("young", "NOT_RUN", "too young"),
+    }  # fmt: skip
+    with pytest.raises(MissingCapability, match="too young; y"):
+        read.may_be_read(told.__getitem__, on=nodes[2:], because="x", do="y")
+
+
+def test_a_look_that_breaks_leaves_its_node_open() -> None:
+    def read(node: str) -> Fact[bool]:
+        raise ProbeBroken(f"{node} does not answer")
+
+    issues, kept = issue()
+    with pytest.raises(ProbeBroken):
+        issues.may_be_read(read, on=facts().nodes, because="x", do="y")
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.INCONCLUSIVE]
 
 
 def test_a_witness_that_works_only_after_the_issue_was_looked_for_shows_nothing() -> None:

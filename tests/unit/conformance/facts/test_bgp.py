@@ -200,7 +200,7 @@ def test_what_a_dead_path_lacks() -> None:
 
 
 def test_the_program_has_nothing_that_a_command_line_of_windows_changes() -> None:
-    assert not set('"%^\n') & set(bgp.script())
+    assert not set('"%^\n') & set(bgp.PROGRAM)
 
 
 @pytest.mark.parametrize("text", ["", "service Running", "service Running\nwhat is this\nend", "peer Mesh\nend"])

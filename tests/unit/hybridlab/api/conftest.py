@@ -20,7 +20,7 @@ import trustme
 import yaml
 
 from hybridlab.api.authentication import Token
-from hybridlab.api.contract import ChannelWriter, ExecOutcome, NodeAgent, Obj
+from hybridlab.api.contract import ExecOutcome, NodeAgent, Obj, Streams
 from hybridlab.api.core import Settings
 from hybridlab.api.server import ApiServer
 
@@ -42,17 +42,8 @@ class ScriptedAgent:
         self.log: list[bytes] = [b"one\n", b"two\n"]
         self.asked: dict[str, Any] = {}
 
-    async def exec(
-        self,
-        pod: Obj,
-        container: str,
-        argv: tuple[str, ...],
-        *,
-        stdin: asyncio.StreamReader | None,
-        stdout: ChannelWriter,
-        stderr: ChannelWriter,
-        tty: bool = False,
-    ) -> ExecOutcome:
+    async def exec(self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams) -> ExecOutcome:
+        stdin, stdout, stderr = streams.stdin, streams.stdout, streams.stderr
         match argv:
             case ["echo", *words]:
                 await stdout.send(" ".join(words).encode())

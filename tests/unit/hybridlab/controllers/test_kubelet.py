@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hybridlab.api.contract import ApiError, Obj, StreamCut
+from hybridlab.api.contract import ApiError, Obj, StreamCut, Streams
 from tests.unit.hybridlab.controllers.stand_ins import Cluster, is_ready, pod
 
 
@@ -325,12 +325,12 @@ def test_exec_carries_all_streams_and_the_exit_status() -> None:
         stdin.feed_data(b"given")
         stdin.feed_eof()
         out, err = Channel(), Channel()
-        ended = await agent.exec(found, "main", ("x",), stdin=stdin, stdout=out, stderr=err)
+        ended = await agent.exec(found, "main", ("x",), Streams(stdin=stdin, stdout=out, stderr=err))
         assert (ended.exit_code, out.data, err.data) == (3, b"out:given", b"err")
-        refused = await agent.exec(found, "main", ("absent",), stdin=None, stdout=out, stderr=err)
+        refused = await agent.exec(found, "main", ("absent",), Streams(stdin=None, stdout=out, stderr=err))
         assert refused.start_error == 'exec: "absent": not found'
         with pytest.raises(ApiError, match=r'container not found \("other"\)'):
-            await agent.exec(found, "other", ("x",), stdin=None, stdout=out, stderr=err)
+            await agent.exec(found, "other", ("x",), Streams(stdin=None, stdout=out, stderr=err))
 
     in_cluster(scenario)
 
@@ -340,13 +340,13 @@ def test_a_node_whose_network_breaks_cuts_its_execs_and_takes_new_ones() -> None
         await cluster.client.create("pods", pod())
         found = await cluster.running("web")
         kubelet = cluster.control_plane.kubelets[found["spec"]["nodeName"]]
-        streams: Any = {"stdin": None, "stdout": Channel(), "stderr": Channel()}
-        waiting = asyncio.create_task(kubelet.exec(found, "main", ("wait",), **streams))
+        streams = Streams(stdin=None, stdout=Channel(), stderr=Channel())
+        waiting = asyncio.create_task(kubelet.exec(found, "main", ("wait",), streams))
         await asyncio.sleep(0)
         kubelet.cut_streams()
         with pytest.raises(StreamCut):
             await waiting
-        assert (await kubelet.exec(found, "main", ("x",), **streams)).exit_code == 3
+        assert (await kubelet.exec(found, "main", ("x",), streams)).exit_code == 3
 
     in_cluster(scenario)
 

@@ -87,6 +87,7 @@ NAMES = {
     "exec-dial-fails",
     "exec-start-times-out",
     "pod-restarts",
+    "cni-token-old",
 }
 SAMPLES = {
     "mtu-black-hole": {},
@@ -163,6 +164,7 @@ SAMPLES = {
     "exec-dial-fails": {"namespace": "demo", "pod": "i"},
     "exec-start-times-out": {"namespace": "demo", "pod": "j"},
     "pod-restarts": {"pod": "demo/web-1"},
+    "cni-token-old": {"node": "windows-2022"},
 }
 
 
@@ -173,6 +175,7 @@ WITHOUT_AN_OVERLAY = {
     "block-not-announced": {"node": "windows-2022"},
     "next-hop-astray": {"node": "linux-1"},
     "announces-more": {"node": "windows-2022"},
+    "node-status-filled": {"node": "windows-2022"},
     "source-check-on": {},
     "host-endpoint-missing": {},
 }

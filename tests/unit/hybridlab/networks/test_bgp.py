@@ -197,3 +197,21 @@ def test_nodes_have_numbers_of_their_own_or_the_clusters(town: Town) -> None:
     town.facts.ends[L2] = end_of(town.machines[L2].address, {"annotations": {table.AS_NUMBER: "65002"}})
     numbers = {row["PeerIPAddress"]: row["PeerASN"] for row in town.listed(W1, "get-bgppeer")}
     assert (numbers[town.machines[L1].address], numbers[town.machines[L2].address]) == (65001, 65002)
+
+
+def test_linux_nodes_tell_their_status_and_windows_nodes_only_where_a_fault_has_it_so(town: Town) -> None:
+    assert town.plane.node_status(L1) == {"agent": {"birdV4": {"state": "Ready"}}}
+    assert town.plane.node_status(W1) is None
+    town.bgp.faults["one"] = ("reported", W1)
+    town.bgp.faults["two"] = ("stopped", (L1, "bird"))
+    assert town.plane.node_status(W1) is not None
+    assert town.plane.node_status(W2) is None
+    assert town.plane.node_status(L1) == {"agent": {"birdV4": {"state": "NotReady"}}}
+
+
+def test_a_windows_node_has_a_kubeconfig_beside_its_cni_configuration(town: Town) -> None:
+    windows = town.plane.windows_node(town.machines[W1], "10-calico.conflist")
+    fresh = windows.cni_files
+    assert [path.rpartition("\\")[2] for path in fresh] == ["10-calico.conflist", "calico-kubeconfig"]
+    windows.old_tokens["one"] = 1_700_000_000.0
+    assert windows.cni_files != fresh

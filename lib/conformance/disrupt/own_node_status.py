@@ -1,0 +1,88 @@
+"""Objects of the run's own that ask for the BGP status of nodes: of a Windows node, and of a Linux node beside it.
+
+calico-node of a Linux node fills its object at once, then each period (node/pkg/status/reporter.go).
+"""
+
+from collections.abc import Sequence
+
+from conformance.errors import ControlBroken, MissingCapability
+from conformance.expect.context import Context
+from conformance.expect.tally import Tally
+from conformance.journal.journalled import Journalled
+from conformance.kube.changes import reference
+from conformance.kube.refused import ApiRefused
+from conformance.model.change import ObjectRef
+from conformance.model.claim import ClaimVerdict
+from conformance.model.facts import NodeFacts
+from conformance.timing import Clock, until
+
+FILLED = 3
+"""times, of which two are a period after another."""
+
+
+class OwnNodeStatus:
+    """The objects of one test, two at a time; the journal removes what is left of them."""
+
+    def __init__(
+        self, journalled: Journalled, context: Context, clock: Clock, *, period: float, windows: Sequence[NodeFacts],
+        linux: NodeFacts,
+    ) -> None:  # fmt: skip
+        """``period``: s, how often a status is told; ``linux``: the node that is asked beside each of ``windows``."""
+        self._journalled, self._context, self._clock, self._period = journalled, context, clock, period
+        self._windows, self._linux = windows, linux.name
+
+    def stay_empty(self, *, because: str) -> None:
+        """Each Windows node's stays empty until the Linux node's beside it is filled so often; a filled one is LIFTED.
+
+        Raises ControlBroken where the other one is not filled, MissingCapability without the right.
+        """
+        tally = Tally(self._context, "behaviour")
+        for node in self._windows:
+            try:
+                filled = self._filled(node.name, self._linux)
+            except ControlBroken as error:
+                tally.wrong(None, node, error)
+            else:
+                told = f"CalicoNodeStatus of node {node.name} was filled at {filled}" if filled else because
+                tally.right(None, node, told, ClaimVerdict.LIFTED if filled else ClaimVerdict.CONFIRMED)
+        tally.end()
+
+    def _filled(self, windows: str, linux: str) -> str:
+        """When the Windows node's was filled last, empty where it was not."""
+        changes, times = self._journalled.changes, dict[str, None]()
+        own, control = self._asked(windows), self._asked(linux)
+
+        def enough() -> bool:
+            times.update(dict.fromkeys(filter(None, [self._last(control)])))
+            return len(times) >= FILLED
+
+        settled = until(
+            enough, bool, within=2 * FILLED * self._period, every=self._period / 4, clock=self._clock,
+            description=f"CalicoNodeStatus of node {linux}",
+        )  # fmt: skip
+        filled = self._last(own)
+        for target in (own, control):
+            changes.delete(target, "it has been read", foreign=True)
+        if not settled.converged:
+            told = f"CalicoNodeStatus of node {linux}  expected filled {FILLED} times, observed {len(times)}"
+            raise ControlBroken(f"{told} ({settled.seconds:.0f} s)", "a Linux node's status")
+        return filled
+
+    def _asked(self, node: str) -> ObjectRef:
+        """The object that asks for a node's status."""
+        body = {
+            "apiVersion": "projectcalico.org/v3", "kind": "CalicoNodeStatus",
+            "metadata": {"name": f"{self._journalled.changes.run.namespace}-{node}"},
+            "spec": {"node": node, "classes": ["Agent", "BGP"], "updatePeriodSeconds": max(1, round(self._period))},
+        }  # fmt: skip
+        try:
+            self._journalled.create(body, f"asks for the status of node {node}")
+        except ApiRefused as refusal:
+            if refusal.forbidden:
+                raise MissingCapability(str(refusal), "bind the role of manifests/rbac/node-status.yaml") from refusal
+            raise
+        return reference(body)
+
+    def _last(self, target: ObjectRef) -> str:
+        there = self._journalled.changes.kube.find(target.api_version, target.kind, target.name) or {}
+        return str((there.get("status") or {}).get("lastUpdated") or "")

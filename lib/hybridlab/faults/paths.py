@@ -1,0 +1,85 @@
+"""Faults of what pods and nodes send to each other, whatever it is: lost by flows, late, or wrong for ping alone."""
+
+from collections.abc import Mapping
+
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.model import NODE, WINDOWS_OR_ALL, Fault, Parameter, Types
+from hybridlab.faults.rules import NOWHERE, RuleFault
+
+TYPES = Types()
+
+FLOW = "ct original ip saddr . ct original ip daddr . ct original proto-src . ct original proto-dst"
+"""What tells one flow from another, as its first packet had it: the same for all of its packets, answers and
+repetitions among them, whatever Services and NAT make of the addresses."""
+SEED = "0xf10"
+"""One for all nodes: between two nodes that both lose flows no more are lost than by one of them."""
+MOST = 1000
+LONGEST_MS = 10_000
+
+
+@TYPES.fault("flows-dropped", "underlay", NODE, Parameter("every", "which share is lost: one flow in so many", "5"))
+def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Of the TCP and UDP flows that leave or enter a node one in so many is lost, with all its packets."""
+    node, every = lab.node(parameters["node"]), parameters["every"]
+    if not every.isdecimal() or not 2 <= int(every) <= MOST:
+        raise BadFault(f"every is {every!r}, expected a whole number from 2 to {MOST}")
+    devices = f"{{ {', '.join(sorted({chr(34) + name + chr(34) for name in ('eth0', lab.calico.plane.device)}))} }}"
+    # A tunnel's own packets, which come and go by eth0, are not tracked and so are of no flow.
+    chosen = f"meta l4proto {{ tcp, udp }} jhash {FLOW} mod {int(every)} seed {SEED} == 0"
+    rules = [
+        ("f_fwd", f"iifname {devices} {chosen} drop"),
+        ("f_fwd", f"oifname {devices} {chosen} drop"),
+        ("f_in", f"iifname {devices} {chosen} drop"),
+        # What is left is the node's own.  Of a drop its sender would be told (EPERM), which no wire does.
+        ("f_post", f"oifname {devices} {chosen} ip daddr set {NOWHERE}"),
+    ]
+    return RuleFault(lab.dataplane, identity, {node: rules})
+
+
+@TYPES.fault("path-slow", "underlay", NODE, Parameter("ms", "added to each round trip, milliseconds", "300"))
+class PathSlow(Fault):
+    """What a node sends to other nodes, and hears from them, comes late and complete."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        given = parameters["ms"]
+        if not given.isdecimal() or not 1 <= int(given) <= LONGEST_MS:
+            raise BadFault(f"ms is {given!r}, expected a whole number from 1 to {LONGEST_MS}")
+        self._lab, self._node, self._seconds = lab, lab.node(parameters["node"]), int(given) / 2000
+
+    async def inject(self) -> None:
+        """Half of it each way."""
+        await self._lab.dataplane.set_latency(self._node, self._seconds)
+
+    async def heal(self) -> None:
+        """As fast as the machine again."""
+        await self._lab.dataplane.set_latency(self._node, 0)
+
+    async def evidence(self) -> list[str]:
+        seconds = await self._lab.dataplane.latency(self._node)
+        return [f"packets of {self._node} take {seconds * 1000:g} ms each way"] if seconds else []
+
+
+@TYPES.fault("ping-natted", "underlay", WINDOWS_OR_ALL)
+def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Windows nodes source-NAT their pods' ping beyond the cluster, so that it is answered."""
+    pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
+    rules = {}
+    for node in lab.nodes_of("windows", parameters["node"]):
+        blocks = lab.blocks(node)
+        if not blocks:
+            raise BadFault(f"node {node} has no IPAM block, so no pod of its own that could ping")
+        own = f"ip saddr {{ {', '.join(blocks)} }} ip daddr != {{ {pools} }} meta l4proto icmp"
+        rules[node] = [("f_snat", f"{own} snat to {lab.address(node)}")]
+    return RuleFault(lab.dataplane, identity, rules)
+
+
+@TYPES.fault(
+    "ping-dropped", "underlay", Parameter("node", "name of a node, or all Windows nodes", "all", scope="all, node")
+)
+def ping_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A node, or all Windows nodes, drop their pods' ping, inside the cluster too."""
+    rules = [("f_fwd", f'iifname "{lab.calico.plane.pod_prefix}*" meta l4proto icmp drop')]
+    named = parameters["node"]
+    nodes = lab.nodes_of("windows", named) if named == "all" else [lab.node(named)]
+    return RuleFault(lab.dataplane, identity, dict.fromkeys(nodes, rules))

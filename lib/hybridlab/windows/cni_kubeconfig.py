@@ -1,0 +1,22 @@
+"""The kubeconfig of Calico's CNI plugin on a Windows node, with a token that ends a day after it was asked for.
+
+Nobody is authenticated by it: the lab's CNI plugin asks by other ways.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+
+LIFE = 24 * 3600
+"""s.  How long a token lives that calico-node asks for (node/pkg/cni/token_watch.go)."""
+
+
+def text(asked: float) -> str:
+    """The file, with a token asked for at that moment (Unix seconds)."""
+    begin = {"aud": ["https://kubernetes.default.svc"], "exp": int(asked) + LIFE, "iat": int(asked)}
+    token = f"{_encoded({'alg': 'RS256'})}.{_encoded(begin)}.c2lnbmF0dXJl"
+    return f"apiVersion: v1\nkind: Config\nusers:\n- name: calico\n  user:\n    token: {token}\n"
+
+
+def _encoded(part: Mapping[str, object]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(part, separators=(",", ":")).encode()).decode().rstrip("=")

@@ -1,0 +1,12 @@
+"""Calico tells the BGP status of Linux nodes, and not of Windows nodes."""
+
+from conformance.fixtures import OwnNodeStatus
+from conformance.marks import needs, verifies
+
+
+@verifies("XSTAT-1", active=True)
+@needs(v3_api=True)
+def test_the_status_of_windows_nodes_stays_empty(own_node_status: OwnNodeStatus) -> None:
+    own_node_status.stay_empty(
+        because="nothing in Calico for Windows fills a CalicoNodeStatus, as calico-node does on Linux"
+    )

@@ -1,0 +1,52 @@
+"""The token of a CNI plugin has ended, was renewed, or is as young as calico-node."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from conformance.facts.cni_token import CniTokens
+from conformance.model.facts import Fact
+from tests.unit.conformance.facts.test_objects import Objects
+
+NOW = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def ended(ends: list[datetime | None], *ran: timedelta) -> Fact[bool]:
+    states = [{"state": {"running": {"startedAt": f"{NOW - one:%Y-%m-%dT%H:%M:%SZ}"}}} for one in ran]
+    pod = {
+        "metadata": {"name": "calico-node-windows-x", "namespace": "calico-system"},
+        "spec": {"nodeName": "win"},
+        "status": {"containerStatuses": [*states, {"state": {"waiting": {}}}]},
+    }
+    kube: Any = Objects({("v1", "Pod"): [pod] if ran else []})
+    return CniTokens(kube, lambda node: ends, (), NOW).ended("win")
+
+
+def test_a_token_that_is_over_has_ended_however_long_calico_ran() -> None:
+    found = ended([NOW + HOUR, NOW - HOUR], 2 * HOUR)
+    assert found == Fact(True, "token of the CNI plugin on node win ends at 2026-11-26T11:00:00Z, which is over")
+
+
+def test_a_token_was_renewed_where_each_container_has_run_for_longer_than_one_lives() -> None:
+    found = ended([NOW + HOUR], 30 * HOUR, 25 * HOUR)
+    assert found.value is False
+    assert found.source.endswith("ends at 2026-11-26T13:00:00Z, and calico-node there runs since "
+                                 "2026-11-25T11:00:00Z: it was renewed")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ran", "why"), [((30 * HOUR, 23 * HOUR), "runs since 2026-11-25T13:00:00Z"), ((), "is not seen to run")]
+)
+def test_a_token_as_young_as_calico_shows_nothing(ran: tuple[timedelta, ...], why: str) -> None:
+    found = ended([NOW + HOUR], *ran)
+    assert found.value is None
+    assert f"calico-node there {why}: shorter than the 24 h that a token lives" in found.source
+
+
+@pytest.mark.parametrize("ends", [[], [None]])
+def test_where_there_is_no_token_that_ends_nothing_is_known(ends: list[datetime | None]) -> None:
+    assert ended(ends, 30 * HOUR).source.startswith("no token that ends is in a kubeconfig")
