@@ -73,7 +73,11 @@ def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: P
         if row.edit:
             edit, *node = row.edit.split()
             wrong.enter_context(EDITS[edit](api, *node))
-        outcome = runner.run(where, tmp_path, row.claims, row.parallel, row.timings, row.external_target, row.only)
+        healthy = not (row.faults or row.edit or row.patch or row.set or row.on_service)
+        outcome = runner.run(
+            where, tmp_path, row.claims, row.parallel, row.timings, row.external_target, row.only,
+            watch=healthy or "standing_watch" in row.only,
+        )  # fmt: skip
     print(f"{row.name}: {outcome.seconds:.1f} s")
     different = runner.differences(row, TABLE, outcome, as_written=row in TABLE.rows)
     assert not different, f"{row.name} ({row.what}) differs from the table:\n" + "\n".join(different)

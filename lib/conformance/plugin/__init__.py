@@ -32,6 +32,7 @@ MARKERS = (
     "smoke: belongs to --smoke",
     "each_world(edits): the worlds of policies that ship at rest, or with an edit",
     "begins_early: waits longer than others, and begins before them",
+    "after_all_others: decides by the standing watch, once no process has another test left",
     "about(*words): subjects of -k that no claim is about alone",
     "disruptive: changes more than the run's own namespaces; given by the claim's isolation in the catalog",
     "allure_label(value, label_type): label in Allure's results",

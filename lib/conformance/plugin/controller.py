@@ -76,6 +76,7 @@ class Controller:
         self.short = ""
         """That the user's token ends before the run may; empty: it does not."""
         self._planned = self._exclusive = False
+        self._watch: Any = None
         self.pace = Pace(recorded={})
         self._paced = 0.0
         """When the pace was told last, on the clock of time.monotonic; 0: not yet asked."""
@@ -102,11 +103,23 @@ class Controller:
     def pytest_xdist_node_collection_finished(self) -> None:
         """A worker has collected; none has been given tests yet."""
         self._keep_others_out()
+        self._begin_watch()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
         """Without workers this process has collected."""
         self._keep_others_out()
+        self._begin_watch()
+
+    def _begin_watch(self) -> None:
+        """Begin the standing watch if a test decides by it."""
+        planned = self.run.directory.read_plan() if self.run.directory and not self.run.settings.dry_run else None
+        if self._watch or not any(from_plain(PlannedTest, item).exclusivity.kind == "last" for item in planned or ()):
+            return
+        from conformance.run.standing_watch import Watch  # brings the Kubernetes client's side in
+
+        self._watch = Watch(self.run, self.run.connect())
+        self._watch.begin()
 
     def _keep_others_out(self) -> None:
         """Take the run lock if something exclusive is planned."""
@@ -231,6 +244,8 @@ class Controller:
         if config.option.plan or config.option.dry_run:  # neither decides anything, nor leaves anything
             session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
+        if self._watch:
+            self._watch.end()
         self.run.alive.doing("what the run made is removed, and reports are written")
         self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
@@ -369,6 +384,7 @@ class Controller:
             notes.append(f"Windows nodes judged as Calico {windows}, by --windows-calico-version")
         assert self.run.facts is not None
         notes += header.assumptions(self.run.facts)
+        notes += [] if self.run.settings.workers.watch else [header.NO_WATCH]
         planned = [from_plain(PlannedTest, item) for item in self.run.directory.read_plan() or []]
         ran = [test.test for test in tests if test.ran]
         if said := plan.by_kubernetes(planned, ran, self.run.facts, self.run.settings):

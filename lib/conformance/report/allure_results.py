@@ -74,6 +74,7 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
     entries |= {re.sub("[- ]", "_", name): version for name, version in report.installed.versions.items()}
     entries |= {"suite": report.suite.get("version", ""), "catalog": report.suite.get("catalog", "")[:12]}
     entries |= {f"probing_{number}": line for number, line in enumerate(probing.lines(report.probing), 1)}
+    entries |= {f"note_{number}": note for number, note in enumerate(report.notes, 1)}
     lines = [f"{key}={_property(value)}" for key, value in entries.items() if value]
     (folder / "environment.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "executor.json").write_text(json.dumps(executor(report, os.environ)), encoding="utf-8")

@@ -134,6 +134,7 @@ def _properties(report: RunReport) -> Xml.Element:
     found |= report.installed.versions
     found |= {f"claims {word}": str(count) for word, count in summed_up.counts(to_json(report)["claims"]).items()}
     found |= {f"gate {gate.name} {gate.build}": gate.headline for gate in report.gates}
+    found |= {f"note {number}": note for number, note in enumerate(report.notes, 1)}
     properties = Xml.Element("properties")
     for name, value in found.items():
         if value:

@@ -62,6 +62,8 @@ class PlannedTest:
     """What it takes rights for (``conformance.facts.rights.NEEDS``), read from its fixtures and claims."""
     otherwise: bool = False
     """Where Calico policies cannot be written it applies the same one as Kubernetes writes it."""
+    last: bool = False
+    """It decides by the standing watch, after all others."""
     exclusivity: Exclusivity = SHARED
     """What it has to itself."""
 
@@ -290,8 +292,9 @@ def assign_exclusivity(
     for test in tests:
         wanted = isolation_of(test.parts, claims)
         kinds = {isolation.kind for isolation in wanted}
-        if not kinds & CHANGING or prospect_of(test, claims, facts, settings).verdict:
-            found.append(SHARED)
+        runs = not (kinds & CHANGING or test.last) or not prospect_of(test, claims, facts, settings).verdict
+        if not kinds & CHANGING or not runs:
+            found.append(Exclusivity(kind="last") if test.last and runs else SHARED)
             continue
         whole = IsolationKind.DISRUPTIVE in kinds
         os: OS = next((isolation.os for isolation in wanted if isolation.os), "windows")
