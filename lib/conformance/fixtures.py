@@ -30,6 +30,7 @@ from conformance.expect.probe_protocol import ProbeProtocol
 from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.sizes import Sizes
+from conformance.expect.standing_watch import StandingWatch
 from conformance.expect.throughout import Throughout
 from conformance.expect.traffic import Expect
 from conformance.expect.underlay import Underlay
@@ -120,6 +121,7 @@ __all__ = [
     "Sides",
     "Sizes",
     "SourceOf",
+    "StandingWatch",
     "Supported",
     "TemporaryNamespace",
     "Throughout",

@@ -129,6 +129,11 @@ def each_world(*, edits: bool = False) -> pytest.MarkDecorator:
     return pytest.mark.each_world(edits=edits)
 
 
+def after_all_others() -> pytest.MarkDecorator:
+    """The test decides by the run's standing watch: it begins once no process has another test left."""
+    return pytest.mark.after_all_others
+
+
 def directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
     """Parameters ``client_os`` and ``server_os`` in all four directions, with ids like ``linux-to-windows``.
 

@@ -75,7 +75,7 @@ def is_there(api: Api, path: str, uid: str) -> bool:
 
 
 @contextmanager
-def on_each(api: Api, path: str, do: Callable[[Any], None]) -> Iterator[None]:
+def on_each(api: Api, path: str, do: Callable[[Any], object]) -> Iterator[None]:
     """Do something with every object as soon as it is there, once."""
     stop, seen, errors = threading.Event(), set(), []
 
@@ -447,6 +447,36 @@ def faults_until_a_policy(api: Api) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def comings_and_goings(api: Api) -> Iterator[None]:
+    """All the while namespaces of somebody else come and go, each with a Service, a pod and a policy."""
+    stop = threading.Event()
+
+    def work() -> None:
+        for number in range(1000):
+            name = f"somebodys-{number}"
+            meta, within = {"name": name}, f"namespaces/{name}"
+            pod = {"nodeSelector": {"no": "node"}, "containers": [{"name": "one", "image": "example.org/one:1"}]}
+            policies = f"/apis/networking.k8s.io/v1/{within}/networkpolicies"
+            api("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+            for path, version, kind, spec in (
+                (f"/api/v1/{within}/services", "v1", "Service", {"ports": [{"port": 80}]}),
+                (f"/api/v1/{within}/pods", "v1", "Pod", pod),
+                (policies, "networking.k8s.io/v1", "NetworkPolicy", {"podSelector": {}}),
+            ):
+                api("POST", path, {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec})
+            over = stop.wait(2)
+            api("DELETE", f"/api/v1/namespaces/{name}")
+            if over:
+                return
+
+    thread = threading.Thread(target=work, name="comings and goings")
+    thread.start()
+    yield
+    stop.set()
+    thread.join(30)
+
+
 EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
     item.__name__: item
     for item in (
@@ -473,5 +503,6 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         tunnel_without_mac,
         pods_never_go,
         services_end_with_a_policy,
+        comings_and_goings,
     )
 }

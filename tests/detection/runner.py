@@ -167,6 +167,8 @@ def run(  # noqa: PLR0917
     timings: dict[str, str],
     external_target: str = OUTSIDE,
     only: str = "",
+    *,
+    watch: bool = True,
 ) -> Outcome:
     """``pytest --kubeconfig=...`` on it."""
     reports = folder / "reports"
@@ -181,7 +183,7 @@ def run(  # noqa: PLR0917
         f"--kubeconfig={where.kubeconfig}", "--allow-cluster-disruptive",
         *([f"--external-target={external_target}"] if external_target else []),
         f"--timings={patience}", f"--report-dir={reports}", *(f"--claim={claim}" for claim in claims),
-        *(["-k", only] if only else []),
+        *(["-k", only] if only else []), *([] if watch else ["--no-watch"]),
     ]  # fmt: skip
     begun = time.monotonic()
     done = subprocess.run(

@@ -69,9 +69,12 @@ class Beyond:
             so = f"ping does not pass between Linux pods either, so that of Windows pods shows nothing ({because})"
             self._demand_reply(source, _named(there), self._said(source, ran), so, LOOK_AT_ICMP)
 
-    def ping(self, pod_pairs: PodPairs, *, because: str) -> None:
-        """Each pod's ping of the other of its pair is answered, the first or one that is tried again."""
-        tally = Tally(self.expect.context, "open")
+    def ping(self, pod_pairs: PodPairs, *, because: str, want: bool = True) -> None:
+        """Each pod's ping of the other of its pair is answered, the first or one that is tried again.
+
+        Without ``want`` none is, however often: where one is answered, the path is not closed.
+        """
+        tally = Tally(self.expect.context, "open" if want else "closed")
         pings = self._pings([(source, there.address) for source, there in pod_pairs])
         for (source, there), ran in zip(pod_pairs, pings, strict=True):
             try:
@@ -79,12 +82,12 @@ class Beyond:
             except SuiteError as error:
                 tally.wrong(source, there, error)
                 continue
-            if said[-1].replied:
+            if said[-1].replied is want:
                 tally.right(source, there, f"{because}; {PING_UNTOLD}")
             else:
                 wrong: Exception = self._wrong(source, _named(there), said, because)
                 policies = self.expect.context.others
-                if by := policies.excuse(source, there.tcp(0), "closed", protocol="ICMP"):
+                if by := policies.excuse(source, there.tcp(0), "closed" if want else "open", protocol="ICMP"):
                     wrong = others.decided(policies, str(wrong), by)
                 tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
         tally.end()

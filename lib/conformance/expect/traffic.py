@@ -13,6 +13,7 @@ from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
 from conformance.expect import late, limitation, others, resolution, vet, watches
+from conformance.expect.addresses import among
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.ask import ask
@@ -207,7 +208,7 @@ class Expect(Session):
         wrong: list[tuple[list[Observation], Sequence[str]]] = []
         for (source, target), seen in self.told(pairs, because=because).items():
             allowed = are(source)
-            if any(observation.seen_client not in allowed for observation in seen):
+            if not all(among(observation.seen_client, allowed) for observation in seen):
                 sources = message.tally([observation.seen_client for observation in seen])
                 reason = f"{seen[-1].attempt.label}  source {sources}"
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)

@@ -58,6 +58,8 @@ def check(change: Change, run: Ownership, current: Mapping[str, Any] | None = No
             raise GuardRefused(f"refused to {change.label}: {problem}")
         return
     namespace = target.name if target.kind == "Namespace" else target.namespace
+    if target.kind.endswith("Policy") and run.is_watched(namespace):
+        raise GuardRefused(f"refused to {change.label}: the standing watch's pods are no test's to select")
     if run.has_namespace(namespace) or change.cluster_scoped_or_foreign:
         return
     where = f"namespace {namespace}" if namespace else "the whole cluster"
@@ -95,11 +97,12 @@ def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
         )
     for field, keys in (("namespaceSelector", NAMESPACE_KEYS), ("selector", POD_NAMESPACE_KEYS)):
         text = spec.get(field)
-        if text and limits(str(text), (*keys, RUN_LABEL), run):
+        if text and limits(str(text), keys, run):
             return ""
     return (
         f"its selection (selector {spec.get('selector')!r}, namespaceSelector {spec.get('namespaceSelector')!r}) "
-        f"is not limited to this run's namespaces; add namespaceSelector: {RUN_LABEL} == '{run.run}'"
+        f"is not limited to this run's namespaces, without its standing watch's, which have the label {RUN_LABEL} too; "
+        f"add namespaceSelector: {NAMESPACE_KEYS[0]} == '{run.namespace}'"
     )
 
 
@@ -111,10 +114,11 @@ def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
         if rule.get("operator") == "In":
             labels.setdefault(rule["key"], list(rule.get("values") or []))
     for key, values in labels.items():
-        if values and all(_ours(key, value, (*NAMESPACE_KEYS, RUN_LABEL), run) for value in values):
+        if values and all(_ours(key, value, NAMESPACE_KEYS, run) for value in values):
             return ""
     return (
-        f"its subject {subject!r} is not limited to this run's namespaces; select namespaces by {RUN_LABEL}: {run.run}"
+        f"its subject {subject!r} is not limited to this run's namespaces without its standing watch's; select them by "
+        f"{NAMESPACE_KEYS[1]}: {run.namespace}"
     )
 
 
@@ -210,7 +214,7 @@ class _Reader:
         if operator in ("starts", "ends"):
             self.take("with")
             value = self.value()
-            return operator == "starts" and key != RUN_LABEL and key in self.keys and self.run.has_namespace(value)
+            return operator == "starts" and _ours(key, value, self.keys, self.run, prefix=True)
         if operator == "contains":
             self.value()
             return False
@@ -232,7 +236,6 @@ class _Reader:
         return found
 
 
-def _ours(key: str, value: str, keys: tuple[str, ...], run: Ownership) -> bool:
-    if key not in keys:
-        return False
-    return value == run.run if key == RUN_LABEL else run.has_namespace(value)
+def _ours(key: str, value: str, keys: tuple[str, ...], run: Ownership, *, prefix: bool = False) -> bool:
+    """Whether namespaces of that name, or with that prefix, are the run's, and none is its standing watch's."""
+    return key in keys and run.has_namespace(value) and not run.is_watched(value, prefix=prefix)

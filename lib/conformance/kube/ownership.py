@@ -13,6 +13,8 @@ PROCESS_ANNOTATION = "calico-conformance/process"
 """How one can tell whether the run is still alive; see conformance.journal.liveness."""
 CORDON_ANNOTATION = "calico-conformance/cordoned"
 """On a node that a run has made unschedulable: which run."""
+WATCH = "watch"
+"""In the place of a worker's name: the standing watch, whose namespace no policy of a test may select."""
 MANAGED_BY = ("app.kubernetes.io/managed-by", "calico-windows-conformance")
 SYSTEM_NAMESPACE = "calico-conformance-system"
 """Where runs keep what must outlive them."""
@@ -69,6 +71,11 @@ class Ownership:
     def has_namespace(self, name: str | None) -> bool:
         """Whether a namespace is one of this run's, by its name (any worker's)."""
         return bool(name) and str(name).startswith(f"{NAMESPACE_PREFIX}{self.run}-")
+
+    def is_watched(self, name: str | None, *, prefix: bool = False) -> bool:
+        """Whether a namespace, or one of those with that prefix, is the standing watch's, and another process asks."""
+        watch = f"{NAMESPACE_PREFIX}{self.run}-{WATCH}"
+        return self.worker != WATCH and (f"{name}".startswith(watch) or (prefix and watch.startswith(f"{name}")))
 
     def owns(self, obj: dict[str, Any]) -> bool:
         """Whether an object carries this run's labels."""

@@ -32,6 +32,7 @@ MARKERS = (
     "smoke: belongs to --smoke",
     "each_world(edits): the worlds of policies that ship at rest, or with an edit",
     "begins_early: waits longer than others, and begins before them",
+    "after_all_others: decides by the standing watch, once no process has another test left",
     "about(*words): subjects of -k that no claim is about alone",
     "disruptive: changes more than the run's own namespaces; given by the claim's isolation in the catalog",
     "allure_label(value, label_type): label in Allure's results",
@@ -187,6 +188,13 @@ def _workers(run: Run) -> tuple[int, str]:
 
 
 @pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Nothing goes on any more."""
+    if state.STATE in config.stash:
+        state.of(config).run.alive.end()
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_conformance_provider(config: pytest.Config) -> Any:
     """The provider of real clusters and labs, where nobody else offers one."""
     from conformance.run.clusters import Clusters  # brings the Kubernetes client's side in
@@ -209,9 +217,12 @@ def _open(config: pytest.Config) -> int | None:
         return None
     if _selects_nothing(config):
         return int(pytest.ExitCode.NO_TESTS_COLLECTED)
+    run = state.of(config).run
+    run.alive.begin(run.settings.timings.run.progress_every, state.past_capturing(config))
+    run.alive.doing("the lab is started" if run.choice.own_lab else "the cluster is looked at")
     try:
-        run = state.of(config).run
         run.open()
+        run.alive.doing("tests are collected")
         again = rerun_of(config)
         if again and run.inspection:
             run.refuse(lambda inspection: again.check(inspection.facts, inspection.installed))

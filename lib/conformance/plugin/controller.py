@@ -24,6 +24,7 @@ from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header, lists
 from conformance.plugin.judge import LATER, OUTCOME, WAITS
+from conformance.plugin.options import labels
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
@@ -64,6 +65,8 @@ class Controller:
         """What is wrong with the test files: the run ends with exit code 4, and nothing ran."""
         self.report: RunReport | None = None
         self.by_user = False
+        self.running: list[str] = []
+        """Tests that have begun and not ended, the oldest first."""
         self.interrupted = False
         """Whether pytest did not get to its end by itself."""
         self.left: list[str] = []
@@ -73,6 +76,7 @@ class Controller:
         self.short = ""
         """That the user's token ends before the run may; empty: it does not."""
         self._planned = self._exclusive = False
+        self._watch: Any = None
         self.pace = Pace(recorded={})
         self._paced = 0.0
         """When the pace was told last, on the clock of time.monotonic; 0: not yet asked."""
@@ -99,11 +103,23 @@ class Controller:
     def pytest_xdist_node_collection_finished(self) -> None:
         """A worker has collected; none has been given tests yet."""
         self._keep_others_out()
+        self._begin_watch()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
         """Without workers this process has collected."""
         self._keep_others_out()
+        self._begin_watch()
+
+    def _begin_watch(self) -> None:
+        """Begin the standing watch if a test decides by it."""
+        planned = self.run.directory.read_plan() if self.run.directory and not self.run.settings.dry_run else None
+        if self._watch or not any(from_plain(PlannedTest, item).exclusivity.kind == "last" for item in planned or ()):
+            return
+        from conformance.run.standing_watch import Watch  # brings the Kubernetes client's side in
+
+        self._watch = Watch(self.run, self.run.connect())
+        self._watch.begin()
 
     def _keep_others_out(self) -> None:
         """Take the run lock if something exclusive is planned."""
@@ -138,9 +154,24 @@ class Controller:
 
     # --- hear ---------------------------------------------------------------------------------------------------------
 
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """A test begins, here or in a worker."""
+        self.running.append(nodeid)
+        self.run.alive.doing(f"{self.running[0]} runs")
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Of what runs, the user is told of the oldest."""
+        self.running = [name for name in self.running if name != nodeid]
+        self.run.alive.doing(f"{self.running[0]} runs" if self.running else "the next test is waited for")
+
+    def pytest_enter_pdb(self) -> None:
+        """Who looks at a test by hand knows what goes on."""
+        self.run.alive.doing("")
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the newest outcome of each test; a later phase only ever knows more."""
+        self.run.alive.heard()
         outcome = next((value for name, value in report.user_properties if name == OUTCOME), None)
         if isinstance(outcome, str):
             heard = self.outcomes[report.nodeid] = from_plain(TestOutcome, json.loads(outcome))
@@ -153,6 +184,7 @@ class Controller:
                 self._tell_pace(heard)
         elif report.when not in ("setup", "call", "teardown"):  # of a worker that died; it may be tried again elsewhere
             self.crashed[report.nodeid] = report.longreprtext.strip()
+            self.pytest_runtest_logfinish(report.nodeid)
             if report.nodeid in self.outcomes:
                 self.before_crash[report.nodeid] = self.outcomes.pop(report.nodeid)
 
@@ -176,6 +208,7 @@ class Controller:
         by_software = issubclass(excinfo.type, KeyboardInterrupt) and excinfo.type is not KeyboardInterrupt
         if not by_software and not self.by_user:
             self.run.progress().tell("interrupted: what the run made is being removed")
+            self.run.alive.doing("interrupted: what the run made is being removed")
         self.by_user = self.by_user or not by_software
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -211,6 +244,9 @@ class Controller:
         if config.option.plan or config.option.dry_run:  # neither decides anything, nor leaves anything
             session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
+        if self._watch:
+            self._watch.end()
+        self.run.alive.doing("what the run made is removed, and reports are written")
         self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
         self.problems += self.run.directory.read_problems()
@@ -236,6 +272,7 @@ class Controller:
                 "why": self.run.choice.why,
                 "label": self.run.connection.label if self.run.connection else "",
             },
+            labels=labels(config.option.label),
             facts=self.run.facts,
             tests=tests,
             claims=self.qualification.answered(again.answered(claims) if again else claims),
@@ -347,6 +384,7 @@ class Controller:
             notes.append(f"Windows nodes judged as Calico {windows}, by --windows-calico-version")
         assert self.run.facts is not None
         notes += header.assumptions(self.run.facts)
+        notes += [] if self.run.settings.workers.watch else [header.NO_WATCH]
         planned = [from_plain(PlannedTest, item) for item in self.run.directory.read_plan() or []]
         ran = [test.test for test in tests if test.ran]
         if said := plan.by_kubernetes(planned, ran, self.run.facts, self.run.settings):

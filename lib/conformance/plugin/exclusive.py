@@ -17,13 +17,14 @@ import pytest
 from conformance.catalog import catalog
 from conformance.plugin.judge import PLANNED, WAITED
 from conformance.plugin.state import State
+from conformance.run.directory import BEGUN
 from conformance.run.plan import assign_exclusivity
 from conformance.run.scheduler_lock import Exclusivity, HeldLocks, ReadWriteGate
 from conformance.run.unrestored import ExclusiveMark
 
 NOTICEABLE = 0.5
 """s.  Shorter waits stand in conformance.json alone."""
-ORDER = ("shared", "node", "cluster")
+ORDER = ("shared", "node", "cluster", "last")
 """Tests that stop others come last, so that they stop as few as possible."""
 
 
@@ -63,6 +64,8 @@ class Exclusive:
         try:
             mark = self._begin(item.nodeid, exclusivity)
             hold.began = time.monotonic()
+            if exclusivity.exclusive:
+                self._write(BEGUN, {**self._turn(item.nodeid, exclusivity), "began": hold.began})
             item.stash[WAITED] = hold.waited
             result = yield
             restoration = self.state.restoration
@@ -108,19 +111,19 @@ class Exclusive:
 
     def _note(self, test: str, exclusivity: Exclusivity, hold: HeldLocks, ended: float) -> None:
         """Record a turn that has ended."""
-        directory, worker = self.run.directory, self.run.settings.worker
+        times = {"asked": hold.asked, "began": hold.began, "ended": ended, "released": hold.released}
+        self._write(".jsonl", {**self._turn(test, exclusivity), **times})
+
+    def _turn(self, test: str, exclusivity: Exclusivity) -> dict[str, Any]:
+        return {
+            "test": test, "worker": self.run.settings.worker, "kind": exclusivity.kind, "node": exclusivity.node,
+            "nodes": exclusivity.nodes if exclusivity.exclusive else (),
+        }  # fmt: skip
+
+    def _write(self, ending: str, line: Mapping[str, Any]) -> None:
+        directory = self.run.directory
         assert directory is not None  # the gate would not be there
-        line = {
-            "test": test,
-            "worker": worker,
-            "kind": exclusivity.kind,
-            "node": exclusivity.node,
-            "asked": hold.asked,
-            "began": hold.began,
-            "ended": ended,
-            "released": hold.released,
-        }
-        with (directory.turns / f"{worker}.jsonl").open("a", encoding="utf-8") as file:
+        with (directory.turns / f"{self.run.settings.worker}{ending}").open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
 

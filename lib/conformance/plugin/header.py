@@ -13,6 +13,7 @@ from conformance.run import groups, load
 from conformance.run.run import Run
 from conformance.settings import Settings
 
+NO_WATCH = "--no-watch: whether policies stay in force all through the run (POL-1) is not watched"
 SHOWN = 3
 """Kinds of nodes that are named where they are left out; the rest is counted."""
 
@@ -34,6 +35,8 @@ def lines(run: Run, *, whole: bool) -> list[str]:
     if told := load.busy():
         late = "the lab on it may be late" if run.shares_machine else "what the suite asks and hears may be late"
         text.append(f"note: this machine is busy ({told}): {late}, and budgets are stretched by what is measured")
+    if not run.settings.workers.watch:
+        text.append(f"note: {NO_WATCH}")
     if run.workers:
         text.append(f"workers: {run.workers}")
     if run.directory:

@@ -102,6 +102,7 @@ class Judge:
             item for item in items
             if self._chosen(item, wanted, config.option.smoke) and (again is None or item.nodeid in again)
             and not (config.option.world and item.get_closest_marker("each_world") is None)
+            and (self.run.settings.workers.watch or not item.stash[PLANNED].last)
         ]  # fmt: skip
         if len(chosen) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])

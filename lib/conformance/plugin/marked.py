@@ -57,7 +57,8 @@ def planned(item: pytest.Item, catalog: Catalog, demands: Mapping[str, Condition
     uses = _uses(item, parts, catalog)
     applied = item.get_closest_marker("manifest")
     otherwise = bool(applied and applied.kwargs.get("otherwise"))
-    return PlannedTest(test=item.nodeid, parts=tuple(parts), needs=needs, uses=uses, otherwise=otherwise)
+    last = item.get_closest_marker("after_all_others") is not None
+    return PlannedTest(test=item.nodeid, parts=tuple(parts), needs=needs, uses=uses, otherwise=otherwise, last=last)
 
 
 def _refuse_foreign_facts(

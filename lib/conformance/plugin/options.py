@@ -7,6 +7,7 @@ that is an existing path for a test path, and looks for its configuration there 
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,19 +96,7 @@ def add_options(parser: pytest.Parser) -> None:
         help="print every change that the selected tests (or --janitor) would make, and make none",
     )  # fmt: skip
 
-    cover = parser.getgroup("covered nodes", "nodes that the conformance suites decide on")
-    cover.addoption(
-        "--max-nodes-per-os", metavar="N", type=int, default=None,
-        help=f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each Windows build is "
-        "covered always",
-    )  # fmt: skip
-    cover.addoption(
-        "--nodes", metavar="NAME,...", action="append", default=[],
-        help="cover exactly these, of each operating system of which one is named (repeatable)",
-    )  # fmt: skip
-    cover.addoption("--node-selector", metavar="KEY[=VALUE],...", help="cover exactly the nodes with these labels")
-    cover.addoption("--every-node", action="store_true", help="cover all nodes that take pods")
-
+    _add_cover(parser)
     claims = parser.getgroup("claims", "claims that the conformance suites decide")
     claims.addoption(
         "--claim", metavar="ID", action="append", default=[], help="run only tests of this claim (repeatable)"
@@ -148,6 +137,33 @@ def add_options(parser: pytest.Parser) -> None:
     claims.addoption(
         "--no-disruptive", action="store_true", help="run no disruptive tests, not even on the run's own lab"
     )
+    claims.addoption(
+        "--capture-packets", action="store_true",
+        help="after a failure capture packets of one failing pair on the nodes of both ends, while it is tried again",
+    )  # fmt: skip
+    claims.addoption(
+        "--no-watch", action="store_true", help="ask no paths that no test touches all through the run (POL-1)"
+    )
+    claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
+    _add_qualification(parser)
+
+
+def _add_cover(parser: pytest.Parser) -> None:
+    cover = parser.getgroup("covered nodes", "nodes that the conformance suites decide on")
+    cover.addoption(
+        "--max-nodes-per-os", metavar="N", type=int, default=None,
+        help=f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each Windows build is "
+        "covered always",
+    )  # fmt: skip
+    cover.addoption(
+        "--nodes", metavar="NAME,...", action="append", default=[],
+        help="cover exactly these, of each operating system of which one is named (repeatable)",
+    )  # fmt: skip
+    cover.addoption("--node-selector", metavar="KEY[=VALUE],...", help="cover exactly the nodes with these labels")
+    cover.addoption("--every-node", action="store_true", help="cover all nodes that take pods")
+
+
+def _add_qualification(parser: pytest.Parser) -> None:
     gate = parser.getgroup("qualification", "qualification by the run's report")
     gate.addoption("--require", metavar="SET[,SET]", help="say whether the run qualifies for these sets (core, ...)")
     gate.addoption("--waivers", metavar="FILE", help="YAML with verdicts that are accepted, by whom and until when")
@@ -158,11 +174,10 @@ def add_options(parser: pytest.Parser) -> None:
         "--rerun-of", metavar="REPORT",
         help="run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
     )  # fmt: skip
-    claims.addoption(
-        "--capture-packets", action="store_true",
-        help="after a failure capture packets of one failing pair on the nodes of both ends, while it is tried again",
+    gate.addoption(
+        "--label", metavar="KEY=VALUE", action="append", default=[],
+        help="say this of the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
     )  # fmt: skip
-    claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
 
 
 WITH_PATHS = (
@@ -237,6 +252,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         raise UsageProblem(f"--max-minutes {option.max_minutes:g}: expected more than 0")
     if option.run and not (option.restore or option.janitor):
         raise UsageProblem(f"--run {option.run} says which run is put back: add --restore")
+    labels(option.label)
     check_claims(option.claim)
     return Settings(
         timings=load_timings(Path(option.timings) if option.timings else None, lab=choice.own_lab),
@@ -253,7 +269,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
             every=option.every_node,
         ),
         tolerations=tuple(Toleration.parse(text) for text in option.tolerate),
-        workers=LAB_WORKERS if choice.own_lab else Workers(),
+        workers=replace(LAB_WORKERS if choice.own_lab else Workers(), watch=0 if option.no_watch else Workers.watch),
         calicoctl=Path(option.calicoctl) if option.calicoctl else None,
         calico_version=option.calico_version,
         windows_calico_version=option.windows_calico_version,
@@ -270,6 +286,18 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         run_id=run_id,
         worker=worker,
     )
+
+
+def labels(given: Sequence[str]) -> dict[str, str]:
+    """What ``--label`` says of the run.  Raises UsageProblem."""
+    found: dict[str, str] = {}
+    for text in given:
+        key, equals, value = (word.strip() for word in text.partition("="))
+        if not (key and equals and value):
+            raise UsageProblem(f"--label {text}: expected KEY=VALUE, for example release=v3.32.0-rc1")
+        if found.setdefault(key, value) != value:
+            raise UsageProblem(f"--label {text}: {key} is {found[key]} already")
+    return found
 
 
 def check_claims(wanted: list[str]) -> None:

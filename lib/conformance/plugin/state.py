@@ -64,6 +64,12 @@ def uncaptured(config: pytest.Config) -> AbstractContextManager[object]:
     return capture.global_and_fixture_disabled() if capture else nullcontext()
 
 
+def past_capturing(config: pytest.Config) -> int:
+    """File descriptor of the user's standard error, whatever pytest has put in its place."""
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
+    return int(getattr(getattr(getattr(capture, "_global_capturing", None), "err", None), "targetfd_save", 2))
+
+
 STATE = pytest.StashKey[State]()
 
 

@@ -103,7 +103,8 @@ class Services:
 
     def __init__(self, changes: Changes, worker_pods: Seats, domain: str) -> None:
         self._changes, self._worker_pods, self._domain = changes, worker_pods, domain
-        self._there: dict[str, Service] = {}
+        self._there: dict[tuple[str, str], Service] = {}
+        """By namespace and name."""
 
     def cluster_ip(self, backend: Workload) -> Service:
         """A ClusterIP Service whose only backend is that pod."""
@@ -169,13 +170,13 @@ class Services:
     def _over(self, backend: Workload, kind: str) -> Service:
         seat = self._worker_pods.seat_of(backend)
         name = f"{kind}-{seat}"
-        if name not in self._there:
+        if (here := (backend.namespace, name)) not in self._there:
             made = manifest.load(MANIFESTS / "services" / f"{kind}.yaml")[0]
             made["metadata"]["name"] = name
             made["spec"]["selector"] = {SEAT: seat}
             done = self._changes.apply(made, f"makes {seat} reachable by {kind}", namespace=backend.namespace)
-            self._there[name] = self.read(done or made, Group([backend]))
-        return replace(self._there[name], backends=(backend,))  # which may have been replaced since
+            self._there[here] = self.read(done or made, Group([backend]))
+        return replace(self._there[here], backends=(backend,))  # which may have been replaced since
 
     def _of_role(self, backends: Group, kind: str) -> Service:
         """Over all pods of a role, or over one of them alone."""

@@ -53,6 +53,7 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
     """environment.properties, executor.json and categories.json."""
     folder.mkdir(parents=True, exist_ok=True)
     entries = {"cluster": report.cluster.get("label", ""), "evidence": report.evidence, "command": report.command}
+    entries |= {f"label_{re.sub(r'[^A-Za-z0-9.]', '_', key)}": value for key, value in report.labels.items()}
     facts = report.facts
     if facts:
         for name in (
@@ -66,11 +67,14 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
         ):
             entries[name] = str(getattr(facts, name).value or "unknown")
         builds = {node.revision for node in facts.by_os("windows") if node.revision}
+        there = {facts.calico_on(node.name).value or "unknown" for node in facts.by_os("windows")}
+        entries["windows_calico_versions"] = ", ".join(sorted(there)) or "unknown"
         entries["windows_builds"] = ", ".join(sorted(builds)) or "unknown"
         entries["nodes"] = f"{len(facts.by_os('linux'))} Linux, {len(facts.by_os('windows'))} Windows"
     entries |= {re.sub("[- ]", "_", name): version for name, version in report.installed.versions.items()}
     entries |= {"suite": report.suite.get("version", ""), "catalog": report.suite.get("catalog", "")[:12]}
     entries |= {f"probing_{number}": line for number, line in enumerate(probing.lines(report.probing), 1)}
+    entries |= {f"note_{number}": note for number, note in enumerate(report.notes, 1)}
     lines = [f"{key}={_property(value)}" for key, value in entries.items() if value]
     (folder / "environment.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "executor.json").write_text(json.dumps(executor(report, os.environ)), encoding="utf-8")

@@ -122,16 +122,19 @@ def _properties(report: RunReport) -> Xml.Element:
     found = {"run": report.run_id, "evidence": report.evidence, "suite": report.suite.get("version", ""),
              "commit": report.suite.get("commit", ""), "catalog": report.suite.get("catalog", ""),
              "cut short": report.cut_short}  # fmt: skip
+    found |= {f"label {key}": value for key, value in report.labels.items()}
     if report.facts:
         for name in ("calico_version", "kubernetes_version", "mode", "platform", "install", "cni"):
             found[name] = str(getattr(report.facts, name).value or "unknown")
         for node in report.facts.by_os("windows"):
             update = f", {node.update.value}" if node.update.known else ""
-            found[f"node {node.name}"] = f"Windows {node.revision or 'of unknown build'}{update}"
+            calico = f", Calico {report.facts.calico_on(node.name).value or 'of unknown version'}"
+            found[f"node {node.name}"] = f"Windows {node.revision or 'of unknown build'}{update}{calico}"
         found["container runtimes"] = ", ".join(sorted({node.container_runtime for node in report.facts.nodes}))
     found |= report.installed.versions
     found |= {f"claims {word}": str(count) for word, count in summed_up.counts(to_json(report)["claims"]).items()}
     found |= {f"gate {gate.name} {gate.build}": gate.headline for gate in report.gates}
+    found |= {f"note {number}": note for number, note in enumerate(report.notes, 1)}
     properties = Xml.Element("properties")
     for name, value in found.items():
         if value:

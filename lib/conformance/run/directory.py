@@ -18,6 +18,10 @@ from typing import IO, Any
 
 from conformance.errors import EnvironmentBroken
 
+BEGUN = ".began"
+"""Ending of the files in :attr:`RunDirectory.turns` that tell of turns which stop others when they begin: a process may
+die in one."""
+
 
 class RunDirectory:
     """``reports/<run>`` and, below ``.run``, what its processes share."""
@@ -36,7 +40,7 @@ class RunDirectory:
         self.late = self.shared / "late"
         """How far behind the machine was (``conformance.probe.machine``)."""
         self.turns = self.shared / "turns"
-        """When each test had its turn, one line each."""
+        """When each test had its turn, one line each, once it is over (``.jsonl``)."""
         self.watches = self.shared / "watches"
         """Whose denials are watched, an empty file each."""
         self.unrestored = self.shared / "unrestored"

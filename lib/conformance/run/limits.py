@@ -80,16 +80,19 @@ def workers_for(
     if windows:
         allowed["PowerShell starts on a Windows node"] = bounds.per_windows_node
     if each:
-        allowed[f"{counted(bounds.agents, 'agent')}, {each} a worker"] = bounds.agents // each
+        agents = max(0, bounds.agents - bounds.watch * len(coverage))
+        allowed[f"{counted(agents, 'agent')}, {each} a worker"] = agents // each
     for name in windows:
         left = room.get(name)
         if left is None:
             continue
-        allowed[
-            f"{counted(left.addresses, 'free address', 'free addresses')} on {name}, {bounds.addresses} a worker"
-        ] = left.addresses // bounds.addresses
+        free = max(0, left.addresses - bounds.watch)
+        allowed[f"{counted(free, 'free address', 'free addresses')} on {name}, {bounds.addresses} a worker"] = (
+            free // bounds.addresses
+        )
         if left.memory is not None:
-            allowed[f"{left.memory} MiB free on {name}, {bounds.memory} a worker"] = left.memory // bounds.memory
+            memory = max(0, left.memory - bounds.watch * bounds.memory // bounds.addresses)
+            allowed[f"{memory} MiB free on {name}, {bounds.memory} a worker"] = memory // bounds.memory
     why = min(allowed, key=lambda name: allowed[name])
     number = max(bounds.at_least, allowed[why])
     return number, f"{counted(number, 'worker')} on {counted(len(coverage), 'covered node')}: {why}"

@@ -62,6 +62,8 @@ class PlannedTest:
     """What it takes rights for (``conformance.facts.rights.NEEDS``), read from its fixtures and claims."""
     otherwise: bool = False
     """Where Calico policies cannot be written it applies the same one as Kubernetes writes it."""
+    last: bool = False
+    """It decides by the standing watch, after all others."""
     exclusivity: Exclusivity = SHARED
     """What it has to itself."""
 
@@ -151,12 +153,6 @@ def _hindered(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Setti
     changing = [isolation for isolation in isolation_of(test.parts, catalog) if isolation.kind in CHANGING]
     if refusal := _not_allowed(changing, settings) or _too_wide(changing, facts, settings):
         return refusal
-    for isolation in changing:
-        if isolation.os and settings.disruptive_node and settings.disruptive_node not in _names(facts, isolation.os):
-            return (
-                f"it wants a {isolation.os} node to itself, and --disruptive-node {settings.disruptive_node} is none",
-                f"name one of {', '.join(_names(facts, isolation.os))}",
-            )
     return _lack(test.needs, facts, settings, otherwise=test.otherwise)
 
 
@@ -296,8 +292,9 @@ def assign_exclusivity(
     for test in tests:
         wanted = isolation_of(test.parts, claims)
         kinds = {isolation.kind for isolation in wanted}
-        if not kinds & CHANGING or prospect_of(test, claims, facts, settings).verdict:
-            found.append(SHARED)
+        runs = not (kinds & CHANGING or test.last) or not prospect_of(test, claims, facts, settings).verdict
+        if not kinds & CHANGING or not runs:
+            found.append(Exclusivity(kind="last") if test.last and runs else SHARED)
             continue
         whole = IsolationKind.DISRUPTIVE in kinds
         os: OS = next((isolation.os for isolation in wanted if isolation.os), "windows")

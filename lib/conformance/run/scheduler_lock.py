@@ -18,10 +18,10 @@ from typing import Any, Literal
 
 TURNSTILE = "turnstile"
 CLUSTER = "cluster"
-LATER = ("node", "cluster")
-"""Kinds of exclusive turns.  Each begins once no process has tests of the kinds before it left, since these would wait
-for it and not the other way round; processes that end, or die, have none."""
-ExclusivityKind = Literal["shared", "node", "cluster"]
+LATER = ("node", "cluster", "last")
+"""Kinds of turns beside shared ones.  Each begins once no process has tests of the kinds before it left, since these
+would wait for it and not the other way round; processes that end, or die, have none."""
+ExclusivityKind = Literal["shared", "node", "cluster", "last"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +42,11 @@ class Exclusivity:
     @property
     def exclusive(self) -> bool:
         """Whether something may not run beside it."""
-        return self.kind != "shared"
+        return self.kind in ("node", "cluster")
 
     def __str__(self) -> str:
         """For reports: ``node win-1``, ``cluster``; empty when it is shared."""
-        return {"shared": "", "node": f"node {', '.join(self.nodes)}", "cluster": "cluster"}[self.kind]
+        return {"shared": "", "last": "", "node": f"node {', '.join(self.nodes)}", "cluster": "cluster"}[self.kind]
 
 
 SHARED = Exclusivity()
@@ -134,7 +134,7 @@ class ReadWriteGate:
         return hold
 
     def _wait_for_those_before(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> None:
-        if exclusivity.exclusive:
+        if exclusivity.kind in LATER:
             self.leave(*LATER[: LATER.index(exclusivity.kind) + 1])
             os.close(self._lock(f"before-{exclusivity.kind}", who, tell, exclusive=True, sign=False))
 

@@ -85,6 +85,8 @@ class Workers:
     (kubernetes#124700).  Those of two workers in four pods each, and two each for streams."""
     agents: int = 60
     """live agents of all workers: each holds an exec stream through API server and kubelet."""
+    watch: int = 2
+    """pods, and agents, of the standing watch on each covered node; 0: there is none (``--no-watch``)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -182,6 +182,12 @@ class RunTimings:
     """s.  Felix may be away from a node for so long: its readiness probe on Windows is asked every 10 s and has to fail
     three times before it counts (tigera/operator, pkg/render/windows.go), and its kubelet starts it again after 10 s
     and 20 s, the first times."""
+    watch_least: float
+    """s.  The standing watch goes on for so long at least, however few tests there are: as long as one change of policy
+    may take."""
+    watch_every: float
+    """s.  Between two attempts on each path of the standing watch, as Calico's e2e polls; one that opens is asked again
+    at once."""
     node_status: float
     """s.  How often calico-node is asked to say its BGP status (updatePeriodSeconds, Calico's documents show 10 s)."""
     progress_every: float

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hybridlab.dataplane.model import NodeRoutes, Tunnel
-from hybridlab.policy.misreadings import Misreading, misread, widened
+from hybridlab.policy.misreadings import Misreading, misread, one_number, widened
 from hybridlab.policy.policy import PolicyKey
 from hybridlab.policy.render import TierPolicies
 
@@ -132,6 +132,7 @@ class FelixFaults:
         for change in self.stale_sets.values():
             members = change(name, members)
         members = members[-4000:] if "last-4000-members" in ways else members
+        members = one_number(members) if "named-port-one-number" in ways else members
         return widened(members) if "blocks" in ways else members
 
     def held(self, programmed: tuple[str, ...]) -> tuple[str, ...]:

@@ -31,11 +31,18 @@ EVENTS: Mapping[str, str] = {
     "felix-down": "",
     "felix-restart": "",
     "new-pod-after-felix-restart": "pods",
+    "third-pod": "pods",
+    "third-service": "services",
+    "third-policy": "networkpolicies.networking.k8s.io",
+    "namespace-gone": "namespaces",
 }
 """What policy is lost after, to the objects whose changes tell of it; empty: Felix does.
 
 Two of them are about what stays: ``member-deleted`` (the address of a pod that is gone stays in sets) and
-``policy-removed`` (of several pods of a node that the same policies select the last stays closed when they go)."""
+``policy-removed`` (of several pods of a node that the same policies select the last stays closed when they go).
+The last four take policy from pods that have had it for a while, so that no test is there to see it."""
+OLD = 8.0
+"""Seconds.  A pod has had its policies for a while."""
 
 
 @TYPES.fault("policy-lost", "policy", NODE_OR_ALL, Parameter("after", ", ".join(EVENTS), choices=tuple(EVENTS)))
@@ -59,6 +66,10 @@ class PolicyLost(Fault):
         self._seen: dict[str, set[str]] = {}
         """Set to all members that it ever had."""
         self._started: dict[str, float] = {}
+        self._since: dict[tuple[str, Keys], float] = {}
+        """A pod's uid and its policies to when they applied first."""
+        self._missing = 3 if self._event.startswith("third-") else 1
+        """How often it has to happen yet."""
         self._open = {
             node: policy_not_enforced(lab, identity, {"node": node, "protocol": "all"}) for node in self._felixes
         }
@@ -107,6 +118,7 @@ class PolicyLost(Fault):
     def _applying(self, uid: str, keys: Keys) -> Keys:
         if self._event == "policy-removed":
             self._removed(uid, keys)
+        self._since.setdefault((uid, keys), asyncio.get_running_loop().time())
         if uid not in self._lost:
             return keys
         if self._lost[uid] is None and keys:
@@ -167,6 +179,10 @@ class PolicyLost(Fault):
                 node, before = new["spec"].get("nodeName"), ((old or {}).get("spec") or {}).get("nodeName")
                 if node and not before and _labels(new).get("k8s-app", "").startswith("kube-proxy"):
                     self._lose(node, lambda pod: True)  # it is only now on its node
+            case "third-pod" | "third-service" | "third-policy" if new and not old and self._follows:
+                self._happened()
+            case "namespace-gone" if old and not new:
+                self._happened()
             case "pod-replaced" | "new-pod-after-felix-restart" if new and not old:
                 self._came(new)
 
@@ -185,6 +201,13 @@ class PolicyLost(Fault):
         happened = "service-changed" if before and now else "service-gone" if before else "service-made"
         if self._follows and happened == self._event and before != now:
             self._lose_everywhere(lambda pod: pod.address in {*before, *now})
+
+    def _happened(self) -> None:
+        """Once it has happened often enough, pods that have had their policies for a while lose them."""
+        self._missing -= 1
+        old, since, keys = asyncio.get_running_loop().time() - OLD, self._since, self._graph.keys_for
+        if self._missing <= 0:
+            self._lose_everywhere(lambda pod: since.get((pod.uid, keys(pod.uid)), old) < old)
 
     def _lose_everywhere(self, test: Callable[[Any], bool]) -> None:
         for node in self._felixes:

@@ -17,6 +17,8 @@ OF_BLOCK = 26
 """Prefix length of the blocks that pods' addresses come from."""
 _TWINS = {"tcp": ("tcp", "udp"), "6": ("6", "17"), "udp": ("tcp", "udp"), "17": ("6", "17")}
 _EVERYTHING = PolicyRule(action="allow")
+_PORT_53 = Peer(ports=Ports(ranges=((53, 53),)))
+_DNS = [PolicyRule(action="allow", protocol=protocol, destination=_PORT_53) for protocol in ("tcp", "udp")]
 
 
 def misread(tiers: tuple[TierPolicies, ...], ways: Iterable[Misreading]) -> tuple[TierPolicies, ...]:
@@ -29,6 +31,13 @@ def misread(tiers: tuple[TierPolicies, ...], ways: Iterable[Misreading]) -> tupl
 def widened(members: Iterable[str]) -> tuple[str, ...]:
     """Addresses and networks of a set, each become the block that it is in; entries with ports stay."""
     return tuple(sorted({_block(member) if "," not in member else member for member in members}))
+
+
+def one_number(members: Iterable[str]) -> tuple[str, ...]:
+    """A set's entries with ports, all with the port of the first."""
+    found = sorted(members)
+    ports = [member.rpartition(":")[2] for member in found if "," in member]
+    return tuple(f"{one.rpartition(':')[0]}:{ports[0]}" if "," in one else one for one in found)
 
 
 def _read_rules(tier: TierPolicies, way: Misreading) -> TierPolicies:
@@ -131,8 +140,10 @@ def _numbers_beside_names(rule: PolicyRule, *, open: bool = False) -> PolicyRule
     return replace(_without_port_names(rule), source=Peer() if open else rule.source)
 
 
-def _unmatched_allowed(policy: Policy) -> Policy:
-    return replace(policy, ingress=(*policy.ingress, _EVERYTHING), egress=(*policy.egress, _EVERYTHING))
+def _with_rules(tier: TierPolicies, *rules: PolicyRule) -> TierPolicies:
+    """All policies, and both ways, with rules after their own."""
+    more = (replace(one, ingress=(*one.ingress, *rules), egress=(*one.egress, *rules)) for one in tier.policies)
+    return _with_policies(tier, more)
 
 
 _RULES: dict[Misreading, Callable[[PolicyRule, Direction], list[PolicyRule]]] = {
@@ -168,12 +179,14 @@ _RULES: dict[Misreading, Callable[[PolicyRule, Direction], list[PolicyRule]]] = 
 
 _TIERS: dict[Misreading, Callable[[TierPolicies], TierPolicies]] = {
     "first-policy": lambda tier: _with_policies(tier, tier.policies[:1]),
-    "unmatched-allowed": lambda tier: _with_policies(tier, map(_unmatched_allowed, tier.policies)),
+    "unmatched-allowed": lambda tier: _with_rules(tier, _EVERYTHING),
+    "icmp-allowed": lambda tier: _with_rules(tier, PolicyRule(action="allow", protocol="icmp")),
+    "dns-allowed": lambda tier: _with_rules(tier, *_DNS),
     "egress-too": lambda tier: _with_policies(
         tier, (replace(policy, types=frozenset({"ingress", "egress"})) for policy in tier.policies)
     ),
 }
 """Misreadings of a tier's policies for an endpoint."""
 
-MISREADINGS: tuple[Misreading, ...] = (*_RULES, *_TIERS, "namesakes", "last-4000-members")
+MISREADINGS: tuple[Misreading, ...] = (*_RULES, *_TIERS, "namesakes", "last-4000-members", "named-port-one-number")
 """What rules and policies are taken for; docs/lab.md says it of each."""

@@ -11,30 +11,36 @@ from conformance.kube.ownership import Ownership
 from conformance.model.change import Change, ObjectRef
 
 RUN = Ownership("r1", "gw0")
-KEYS = ("projectcalico.org/namespace", "calico-conformance/run")
+NAME = {"kubernetes.io/metadata.name": "calico-demo-r1-watch"}
+KEYS = ("projectcalico.org/namespace",)
 
 LIMITED = [
-    "calico-conformance/run == 'r1'",
-    'calico-conformance/run == "r1"',
-    "calico-conformance/run=='r1'&&app=='x'",
-    "app == 'x' && calico-conformance/run == 'r1'",
+    'projectcalico.org/namespace == "calico-demo-r1-gw0"',
+    "projectcalico.org/namespace=='calico-demo-r1-gw0'&&app=='x'",
+    "app == 'x' && projectcalico.org/namespace == 'calico-demo-r1-gw0'",
     "projectcalico.org/namespace == 'calico-demo-r1-gw0'",
     "projectcalico.org/namespace in {'calico-demo-r1-gw0', 'calico-demo-r1-gw1'}",
-    "projectcalico.org/namespace starts with 'calico-demo-r1-'",
-    "(app == 'x' || app == 'y') && calico-conformance/run == 'r1'",
-    "(calico-conformance/run == 'r1' && app == 'x') || projectcalico.org/namespace == 'calico-demo-r1-gw0'",
-    "calico-conformance/run in { 'r1' } && !has(role)",
+    "projectcalico.org/namespace starts with 'calico-demo-r1-gw'",
+    "(app == 'x' || app == 'y') && projectcalico.org/namespace == 'calico-demo-r1-gw0'",
+    "(projectcalico.org/namespace == 'calico-demo-r1-gw1' && app == 'x') || "
+    "projectcalico.org/namespace == 'calico-demo-r1-gw0'",
+    "projectcalico.org/namespace in { 'calico-demo-r1-gw0' } && !has(role)",
 ]
 UNLIMITED = [
     "all()",
     "",
     "app == 'x'",
-    "calico-conformance/run == 'r2'",
-    "calico-conformance/run == 'r1' || app == 'x'",
-    "!(calico-conformance/run == 'r1')",
-    "! calico-conformance/run == 'r1'",
-    "calico-conformance/run != 'r1'",
-    "has(calico-conformance/run)",
+    "calico-conformance/run == 'r1'",
+    "projectcalico.org/namespace == 'calico-demo-r1-watch'",
+    "projectcalico.org/namespace == 'calico-demo-r1-watch-elsewhere'",
+    "projectcalico.org/namespace in {'calico-demo-r1-gw0', 'calico-demo-r1-watch'}",
+    "projectcalico.org/namespace starts with 'calico-demo-r1-'",
+    "projectcalico.org/namespace starts with 'calico-demo-r1-wa'",
+    "projectcalico.org/namespace == 'calico-demo-r1-gw0' || app == 'x'",
+    "!(projectcalico.org/namespace == 'calico-demo-r1-gw0')",
+    "! projectcalico.org/namespace == 'calico-demo-r1-gw0'",
+    "projectcalico.org/namespace != 'calico-demo-r1-gw0'",
+    "has(projectcalico.org/namespace)",
     "projectcalico.org/namespace == 'default'",
     "projectcalico.org/namespace in {'calico-demo-r1-gw0', 'default'}",
     "projectcalico.org/namespace not in {'calico-demo-r1-gw0'}",
@@ -43,12 +49,11 @@ UNLIMITED = [
     "projectcalico.org/namespace ends with 'calico-demo-r1-gw0'",
     "projectcalico.org/namespace contains 'calico-demo-r1-'",
     "projectcalico.org/namespace == 'calico-demo-r11-gw0'",
-    "calico-conformance/run starts with 'r1'",
-    "calico-conformance/run == 'r1' app",
-    "calico-conformance/run == 'r1' &&",
-    "calico-conformance/run == r1",
-    "(calico-conformance/run == 'r1'",
-    "calico-conformance/run % 'r1'",
+    "projectcalico.org/namespace == 'calico-demo-r1-gw0' app",
+    "projectcalico.org/namespace == 'calico-demo-r1-gw0' &&",
+    "projectcalico.org/namespace == calico-demo-r1-gw0",
+    "(projectcalico.org/namespace == 'calico-demo-r1-gw0'",
+    "projectcalico.org/namespace % 'calico-demo-r1-gw0'",
 ]
 
 
@@ -74,7 +79,11 @@ def policy(spec: dict[str, Any] | None, verb: Any = "create", kind: str = "Globa
         {"selector": "all()"},
         {},
         {"namespaceSelector": "kubernetes.io/metadata.name == 'default'"},
-        {"selector": "calico-conformance/run == 'r1'", "applyOnForward": True},
+        {
+            "selector": "app == 'x'",
+            "namespaceSelector": "projectcalico.org/name == 'calico-demo-r1-gw0'",
+            "applyOnForward": True,
+        },
     ],
 )
 def test_an_unlimited_global_policy_is_refused_whatever_the_change_declares(spec: dict[str, Any], flag: bool) -> None:
@@ -93,13 +102,29 @@ def test_a_policy_for_hosts_is_let_through_only_where_no_host_endpoint_can_match
 
 
 def test_the_refusal_says_what_to_write_instead() -> None:
-    with pytest.raises(GuardRefused, match=r"add namespaceSelector: calico-conformance/run == 'r1'"):
+    with pytest.raises(GuardRefused, match=r"add namespaceSelector: projectcalico.org/name == 'calico-demo-r1-gw0'"):
         check(policy({"selector": "all()"}), RUN)
 
 
 def test_a_global_policy_limited_by_namespace_is_let_through() -> None:
-    check(policy({"selector": "all()", "namespaceSelector": "calico-conformance/run == 'r1'"}), RUN)
+    check(
+        policy({"selector": "all()", "namespaceSelector": "kubernetes.io/metadata.name == 'calico-demo-r1-gw0'"}), RUN
+    )
     check(policy({"namespaceSelector": "projectcalico.org/name == 'calico-demo-r1-gw0'"}), RUN)
+
+
+def test_what_concerns_the_standing_watch_is_refused_to_all_but_the_watch() -> None:
+    for subject in ({"matchLabels": {"calico-conformance/run": "r1"}}, {"matchLabels": NAME | {"a": "b"}}):
+        with pytest.raises(GuardRefused, match="standing watch"):
+            check(policy({"subject": {"namespaces": subject}}, kind="AdminNetworkPolicy"), RUN)
+    own = ObjectRef(
+        api_version="networking.k8s.io/v1", kind="NetworkPolicy", name="p", namespace="calico-demo-r1-watch"
+    )
+    with pytest.raises(GuardRefused, match="no test's to select"):
+        check(Change(verb="create", target=own, why="a test", body={}), RUN)
+    check(Change(verb="create", target=own, why="it watches", body={}), Ownership("r1", "watch"))
+    pod = ObjectRef(api_version="v1", kind="Pod", name="p", namespace="calico-demo-r1-watch")
+    check(Change(verb="evict", target=pod, why="its node is drained"), RUN)
 
 
 def test_a_host_endpoint_is_refused() -> None:
@@ -108,7 +133,7 @@ def test_a_host_endpoint_is_refused() -> None:
 
 
 def test_admin_policies_are_limited_by_their_subject() -> None:
-    ours = {"subject": {"namespaces": {"matchLabels": {"calico-conformance/run": "r1"}}}}
+    ours = {"subject": {"namespaces": {"matchLabels": {"kubernetes.io/metadata.name": "calico-demo-r1-gw0"}}}}
     check(policy(ours, kind="AdminNetworkPolicy"), RUN)
     inside = {"operator": "In", "key": "kubernetes.io/metadata.name", "values": ["calico-demo-r1-gw0"]}
     check(
@@ -124,7 +149,9 @@ def test_admin_policies_are_limited_by_their_subject() -> None:
 
 
 def test_a_patch_is_judged_by_what_it_makes_of_the_object() -> None:
-    current = {"spec": {"selector": "app == 'x'", "namespaceSelector": "calico-conformance/run == 'r1'"}}
+    current = {
+        "spec": {"selector": "app == 'x'", "namespaceSelector": "projectcalico.org/name == 'calico-demo-r1-gw0'"}
+    }
     check(policy({"order": 5}, verb="patch"), RUN, current)
     with pytest.raises(GuardRefused):
         check(policy({"namespaceSelector": None}, verb="patch"), RUN, current)

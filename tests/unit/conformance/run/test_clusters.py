@@ -102,13 +102,13 @@ COVERAGE = [Covered(item, "x") for item in facts().nodes]
     [
         (Workers(), {}, 2, "PowerShell starts on a Windows node"),
         (Workers(per_windows_node=9, at_most=3), {}, 3, "at most 3"),
-        (Workers(agents=16), {}, 1, "16 agents, 16 a worker"),
-        (Workers(agents=5), {}, 1, "5 agents, 16 a worker"),
-        (Workers(), {"win-1": Room(addresses=11, memory=None)}, 1, "11 free addresses on win-1, 9 a worker"),
-        (Workers(), {"win-0": Room(addresses=90, memory=3000)}, 1, "3000 MiB free on win-0, 2304 a worker"),
+        (Workers(agents=24), {}, 1, "16 agents, 16 a worker"),
+        (Workers(agents=5, watch=0), {}, 1, "5 agents, 16 a worker"),
+        (Workers(), {"win-1": Room(addresses=13, memory=None)}, 1, "11 free addresses on win-1, 9 a worker"),
+        (Workers(), {"win-0": Room(addresses=90, memory=3512)}, 1, "3000 MiB free on win-0, 2304 a worker"),
     ],
 )
-def test_the_scarcest_thing_decides_how_many_workers_there_are_and_is_named(
+def test_the_scarcest_thing_that_the_watch_leaves_decides_how_many_workers_there_are_and_is_named(
     bounds: Workers, left: dict[str, Room], number: int, why: str
 ) -> None:
     found, told = workers_for(bounds, COVERAGE, left)

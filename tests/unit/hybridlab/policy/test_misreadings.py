@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hybridlab.policy.misreadings import MISREADINGS, misread
+from hybridlab.policy.misreadings import MISREADINGS, misread, one_number
 from hybridlab.policy.policy import Policy, PolicyKey, PolicyRule, Ports, from_spec
 from hybridlab.policy.render import TierPolicies
 
@@ -86,7 +86,7 @@ def test_a_policy_for_ingress_is_one_for_egress_too() -> None:
     assert read("egress-too").policies[0].types == {"ingress", "egress"}
 
 
-OF_SETS = ("namesakes", "last-4000-members")
+OF_SETS = ("namesakes", "last-4000-members", "named-port-one-number")
 OF_WINDOWS = [
     {"action": "Allow", "protocol": "ICMP", "icmp": {"type": 8}, "source": {"nets": ["10.0.0.1/32"]}},
     {"action": "Log"},
@@ -149,3 +149,16 @@ def test_rules_that_windows_has_no_words_for_are_misread_one_kind_at_a_time() ->
     assert (opened[6].source.nets, opened[6].destination.ports) == ((), Ports(ranges=((81, 81),)))
     assert (told[6].source.nets, told[6].destination.ports) == (("10.0.0.1/32",), Ports(ranges=((81, 81),)))
     assert opened[:6] == told[:6] == plain[:6]
+
+
+def test_what_is_allowed_beside_comes_after_the_rules_both_ways() -> None:
+    for way, protocols in (("icmp-allowed", ["icmp"]), ("dns-allowed", ["tcp", "udp"])):
+        (one,) = read(way).policies
+        assert [rule.protocol for rule in one.ingress[2:]] == [rule.protocol for rule in one.egress[1:]] == protocols
+    assert ranges(read("dns-allowed").policies[0].ingress)[2:] == [((53, 53),), ((53, 53),)]
+
+
+def test_a_ports_name_is_of_all_pods_the_number_of_the_first() -> None:
+    assert one_number(("10.0.0.2,tcp:80", "10.0.0.1,tcp:8080", "10.0.0.3")) == (
+        "10.0.0.1,tcp:8080", "10.0.0.2,tcp:8080", "10.0.0.3",
+    )  # fmt: skip

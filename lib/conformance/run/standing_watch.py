@@ -1,0 +1,277 @@
+"""Asks the paths of the standing watch from a run's beginning to its end, in the process that holds the run.
+
+On each covered node stand two small pods that no test touches, each behind a Service of its own: a watched one, which
+policies of both APIs select, and a free one in another namespace.  The watched are entered by the watched alone
+(Kubernetes' policy), and enter these alone (Calico's).  The nodes are a ring, and each is asked from the next one.
+"""
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from conformance.errors import EnvironmentBroken, SuiteError, first_line
+from conformance.expect.engine.answered import plain
+from conformance.expect.standing_watch import Kept, Watched, Way
+from conformance.facts.calico_api import CalicoApi
+from conformance.journal import liveness
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube, Obj
+from conformance.kube.ownership import WATCH, Ownership
+from conformance.kube.reach import ApiGone
+from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.codec import from_plain, to_plain
+from conformance.model.endpoint import OS, Workload
+from conformance.model.observation import Verdict
+from conformance.pods.deploy import Pods, changed_among
+from conformance.pods.nodes_lost import NodeWatch
+from conformance.pods.placement import Placement
+from conformance.pods.roles import ECHO_PORT
+from conformance.pods.services import Services, cluster_domain
+from conformance.pods.worker_pods import WorkerPods
+from conformance.probe.prober import Answered, Limits, Prober
+from conformance.run.directory import BEGUN, RunDirectory
+from conformance.run.plan import writes_calico_policies
+from conformance.run.policies import Policy
+from conformance.run.policies_there import ADMIN, ADMIN_TIERS, CALICO
+from conformance.run.run import Run
+from conformance.settings import Timings
+from conformance.timing import until
+
+NAP = 0.1
+"""s.  Longest wait for an answer before looking whether something is due."""
+LOOK = 5.0
+"""s.  Between two looks whether the pods are still what they were, and after an attempt that broke."""
+ENDS, ANSWER = "watch-ends", "watch.json"
+"""Files that the run's processes share: one asks the watch to end, the other has what it has kept then."""
+HAPPENED = {"ADDED": "came", "MODIFIED": "changed", "DELETED": "went"}
+NOTHING = "metadata.name=no-such-object"
+"""Selects nothing: what is asked for is the version to follow from."""
+
+
+def told(directory: RunDirectory, timings: Timings) -> tuple[Kept, list[dict[str, Any]]]:
+    """End the run's watch; what it has kept, and the run's turns so far.  Raises EnvironmentBroken."""
+    answer, pods = directory.shared / ANSWER, timings.windows
+    within = pods.image_pull + pods.pod_ready + pods.warm_up + pods.agent_slot + timings.run.watch_least
+    (directory.shared / ENDS).touch()
+    if not until(answer.exists, bool, within=within, every=NAP, description="the standing watch ends").converged:
+        raise EnvironmentBroken(f"the standing watch did not end within {within:.0f} s; its process may be gone")
+    return from_plain(Kept, json.loads(answer.read_text())), turns(directory)
+
+
+def turns(directory: RunDirectory) -> list[dict[str, Any]]:
+    """The turns of the run that have ended, and those of processes that died in one: these last until now."""
+
+    def read(pattern: str) -> list[dict[str, Any]]:
+        paths = sorted(directory.turns.glob(pattern))
+        return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+
+    ended, now = read("*.jsonl"), time.monotonic()
+    known = {(turn["test"], turn["worker"], turn["began"]) for turn in ended}
+    begun = [turn for turn in read(f"*{BEGUN}") if (turn["test"], turn["worker"], turn["began"]) not in known]
+    return [*ended, *(turn | {"released": now} for turn in begun)]
+
+
+class Watch:
+    """One run's watch, in threads of its own."""
+
+    def __init__(self, run: Run, kube: Kube) -> None:
+        directory, facts = run.directory, run.facts
+        assert directory is not None and facts is not None  # noqa: PT018 - there are tests to run
+        self._run, self._kube, self._directory, self._shared = run, kube, directory, directory.shared
+        settings = replace(run.settings, worker=WATCH)
+        self._timings, bounds = settings.timings, settings.workers
+        changes = self._changes = Changes(kube, Ownership(settings.run_id, WATCH, liveness.sign(directory.alive)))
+        lost = NodeWatch(kube, {node.name: node.boot for node in facts.nodes if node.boot}, directory.changed_node)
+        placement = Placement(facts, settings.tolerations, cover=settings.cover)
+        systems: tuple[OS, ...] = ("linux", "windows")
+        self._systems = [os for os in systems if placement.coverage(os)]
+        self._deployer = Pods(kube, changes, facts, settings, watch=lost)
+        self._pods = WorkerPods(self._deployer, placement)
+        self._pods.systems = ()  # of the demo's pods its clients alone
+        self._unwatched: dict[str, str] = {}
+        self._prober = Prober(
+            kube, self._shared, settings, watch=lost,
+            limits=Limits(agents=bounds.agents, per_windows_node=bounds.agents_per_windows_node),
+        )  # fmt: skip
+        self._out = "calico-out" if writes_calico_policies(facts, settings) else "kubernetes-out"
+        self._paths: list[Watched] = []
+        self._events: list[tuple[float, str]] = []
+        self._foreign: list[tuple[float, str]] = []
+        self._began, self._over = 0.0, False
+        self._thread = threading.Thread(target=self._watch, name="standing watch", daemon=True)
+
+    def begin(self) -> None:
+        """Return at once."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Remove its pods, unless they may stay."""
+        self._over = True  # from now on it makes no namespace
+        self._thread.join(self._timings.windows.agent_hello)
+        if not self._run.stays:
+            self._deployer.remove()
+
+    def _watch(self) -> None:
+        error = ""
+        try:
+            self._connect(self._look())
+            services = Services(self._changes, self._pods, cluster_domain(self._kube))
+            for pod in {end.uid: end for path in self._paths for end in path.ends}.values():
+                services.cluster_ip(pod)
+            for api, kind in (("v1", "Pod"), ("v1", "Service"), *self._policies()):
+                threading.Thread(target=self._follow, args=[api, kind], name=f"watches {kind}", daemon=True).start()
+            self._ask()
+            self._look()  # what a test has taken away just before may come back
+        except Exception as wrong:  # whoever decides by it must hear of any error
+            error = f"{type(wrong).__name__}: {first_line(wrong)}"
+        kept = Kept(
+            began=self._began, ended=time.monotonic(), paths=tuple(self._paths), events=tuple(self._events),
+            foreign=tuple(self._foreign), unwatched=self._unwatched, error=error,
+        )  # fmt: skip
+        fresh = self._shared / f"{ANSWER}.new"
+        fresh.write_text(json.dumps(to_plain(kept)))
+        fresh.replace(self._shared / ANSWER)
+        self._prober.close()
+        self._directory.write_probing(WATCH, to_plain(self._prober.used()))
+        self._pods.close()
+
+    def _look(self) -> list[tuple[Workload, Workload]]:
+        """The watched and the free pod of each node, as they are now; waits for what takes others' places.
+
+        Of those that are no longer what they were nothing is asked from now on: their addresses may be others' soon.
+        """
+        changed = changed_among(self._kube, {end for path in self._paths if not path.gone for end in path.ends})
+        for path in self._paths:
+            path.gone = path.gone or (time.monotonic() if {end.uid for end in path.ends} & set(changed) else 0.0)
+        unwatched: dict[str, str] = {}
+        self._pods.keep = lambda seen: unwatched.update(
+            {one.target: one.reason for one in seen if one.verdict is ClaimVerdict.INCONCLUSIVE}
+        )
+        self._pods.refresh()
+        free = {pod.node: pod for os in self._systems for pod in self._there(self._pods.elsewhere, os)}
+        found = [pod for os in self._systems for pod in self._there(self._pods.clients, os) if pod.node in free]
+        self._unwatched = unwatched
+        return [(pod, free[pod.node]) for pod in found]
+
+    def _there(self, ask: Callable[[OS], Iterable[Workload]], os: OS) -> Iterable[Workload]:
+        """The pods that are there; why others are not was told of each node."""
+        try:
+            return () if self._over else ask(os)
+        except SuiteError:
+            return ()
+
+    def _connect(self, pods: list[tuple[Workload, Workload]]) -> None:
+        """Ask the paths between these pods from now on, and those of no other."""
+        there = {(path.way, path.attempt.source.uid, path.ends[1].uid): path for path in self._paths if not path.gone}
+        for (watched, free), (their, stranger) in zip(pods, [*pods[1:], *pods[:1]], strict=True):
+            ends: dict[Way, tuple[Workload, Workload]] = {
+                "in": (stranger, watched), "out": (watched, stranger), "allowed": (their, watched),
+                "free": (stranger, free),
+            }  # fmt: skip
+            for way, (source, pod) in ends.items():
+                if there.pop((way, source.uid, pod.uid), None) is None and source.uid != pod.uid:
+                    target, patience = pod.tcp(ECHO_PORT), self._timings.of(source.os).tcp_give_up
+                    attempt = Attempt(source=source, target=target, kind=plain(target), give_up_after=patience)
+                    self._paths.append(Watched(node=watched.node, way=way, attempt=attempt, since=time.monotonic()))
+        for path in there.values():
+            path.gone = time.monotonic()
+
+    def _ask(self) -> None:
+        """Until it is to end: first without policies, until all paths were open, then under them."""
+        asking, under_way, looking = self._prober.asking(), dict[int, tuple[Watched, float]](), ThreadPoolExecutor(1)
+        look: Future[list[tuple[Workload, Workload]]] | None = None
+        begun = looked = time.monotonic()
+        try:
+            while not self._over:
+                now = time.monotonic()
+                lasts = self._began and now - self._began > self._timings.run.watch_least
+                if lasts and (self._shared / ENDS).exists():
+                    return
+                if not self._began and (
+                    all(one.before for one in self._paths) or now - begun > self._timings.windows.warm_up
+                ):
+                    self._close()
+                if now - looked > LOOK and (look is None or look.done()):
+                    with contextlib.suppress(SuiteError):  # no pod, or the API server is away
+                        self._connect(look.result() if look else self._look())
+                    looked, look = now, looking.submit(self._look)
+                due = [
+                    path for path in self._paths
+                    if not path.gone and path.due <= now and not asking.waits(path.attempt.source.uid)
+                ]  # fmt: skip
+                for path, ticket in zip(due, asking.begin([path.attempt for path in due]), strict=True):
+                    path.due, under_way[ticket] = now + self._timings.run.watch_every, (path, now)
+                answer = asking.next(NAP)
+                while answer is not None:
+                    self._heard(*under_way.pop(answer.ticket), answer)
+                    answer = asking.next(0)
+        finally:
+            asking.cancel()
+            looking.shutdown(wait=False)
+
+    def _heard(self, path: Watched, asked: float, answer: Answered) -> None:
+        if answer.observation is None:
+            path.due = time.monotonic() + LOOK
+        elif self._began and asked > self._began:
+            path.heard(asked, answer.observation)
+        else:
+            path.before = path.before or answer.observation.verdict is Verdict.CONNECTED
+
+    def _close(self) -> None:
+        """Bring the policies into force."""
+        told, connection = self._run.settings, self._run.connection
+        calico = CalicoApi(
+            self._kube, self._changes, calicoctl=told.calicoctl, context=connection.context if connection else None,
+            kubeconfig=Path(connection.kubeconfig) if connection and connection.kubeconfig else None,
+        )  # fmt: skip
+        for name in ("kubernetes-in", self._out):
+            Policy(
+                f"policy/watch/{name}.yaml", self._deployer.namespace, self._changes, lambda: calico,
+                removed_within=self._timings.linux.delete, attach=lambda title, text: None,
+            ).apply()  # fmt: skip
+        self._began = time.monotonic()
+
+    def _policies(self) -> list[tuple[str, str]]:
+        """API and kind of policies for the whole cluster that are served."""
+        calico = [(api, "GlobalNetworkPolicy") for api in CALICO]
+        admin = [(api, kind) for api in ADMIN for kind in (*ADMIN_TIERS, "ClusterNetworkPolicy")]
+        served = [(api, kind) for api, kind in (*calico, *admin) if self._kube.discovery.serves(api, kind)]
+        return list({kind: (api, kind) for api, kind in reversed(served)}.values())
+
+    def _follow(self, api: str, kind: str) -> None:
+        """Keep when objects of a kind come and go, as far as the user may see that; of policies those of others."""
+        since = ""
+        while not self._over:
+            try:
+                since = since or self._kube.objects_at(api, kind, fields=NOTHING)[1]
+                for event in self._kube.watch(api, kind, None, since, seconds=self._timings.run.watch):
+                    meta = event["object"]["metadata"]
+                    since = meta.get("resourceVersion") or since
+                    if happened := HAPPENED.get(event["type"]):
+                        self._note(kind, event["object"], happened)
+            except ApiRefused as refused:
+                if refused.code != HTTPStatus.GONE:
+                    return
+                since = ""
+            except ApiGone:
+                return
+            except ApiUnreachable:  # for a while
+                continue
+
+    def _note(self, kind: str, obj: Obj, happened: str) -> None:
+        meta, node = obj["metadata"], (obj.get("spec") or {}).get("nodeName")
+        name = "/".join(filter(None, (meta.get("namespace"), meta["name"])))
+        text = f"{kind} {name}{f' on node {node}' if node else ''} {happened}"
+        if kind.endswith("Policy"):
+            self._foreign += [] if self._changes.run.owns(obj) else [(time.monotonic(), text)]
+        elif happened != HAPPENED["MODIFIED"]:
+            self._events.append((time.monotonic(), text))
