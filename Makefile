@@ -6,7 +6,7 @@ BIN ?= $(VENV)/bin
 # Bytecode is kept even where the environment says otherwise, as container images like to: runs and tests start hundreds of
 # Python processes, and without it each compiles some hundreds of modules anew (0.2 s of a lab's start).
 export PYTHONDONTWRITEBYTECODE =
-.PHONY: help python machine conformance check test report new-claim env nftables clean kube-binaries
+.PHONY: help python machine conformance check test report new-claim env suite nftables clean kube-binaries
 .PHONY: check-lint check-types check-unit check-selftest check-runs check-conformance check-cluster check-wheel
 .PHONY: check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms
 .PHONY: check-oracle
@@ -21,7 +21,7 @@ help:
 	@echo 'make kube-binaries a real kube-apiserver to hold the lab against (needs Go, 10 minutes)'
 	@echo 'make clean         remove what these made'
 
-conformance: machine env nftables check-conformance
+conformance: machine suite nftables check-conformance
 
 # What to wait for while working: nothing in it starts a lab or another pytest.
 check: machine env nftables check-lint check-types check-unit
@@ -29,7 +29,7 @@ check: machine env nftables check-lint check-types check-unit
 test: machine env nftables check-lint check-types check-selftest check-runs
 
 # The last run's Allure results as one HTML file; needs Allure 3 (npm install allure).
-report: env
+report: suite
 	$(BIN)/python -m conformance.report.html
 
 # The first two files of a claim; docs/adding-a-claim.md says what comes then. Needs no environment.
@@ -72,11 +72,13 @@ check-conformance:
 	    >reports/$$profile.log 2>&1 </dev/null & pids="$$pids $$!"; \
 	done; \
 	set -- $$pids; \
+	while sleep 10; do echo "other labs run: $(OTHER_PROFILES)"; done & ticker=$$!; pids="$$pids $$ticker"; \
 	for profile in $(OTHER_PROFILES); do \
 	  $(WORDS); ended=0; wait $$1 || ended=$$?; shift; \
 	  if [ $$ended != 0 ]; then status=$$ended; cat reports/$$profile.log; fi; \
 	  echo "lab $$profile, -k '$$words': $$(sed -n 's/^claims: //p' reports/$$profile.log | tail -n 1); exit code $$ended, reports/$$profile.log"; \
 	done; \
+	kill $$ticker; \
 	if [ $$status = 0 ]; then \
 	  $(BIN)/calico-conformance gate reports/latest --require $(SETS) || status=$$?; \
 	  $(BIN)/calico-conformance show reports/latest | tail -n 4; \
@@ -135,18 +137,25 @@ check-oracle:
 check-cluster:
 	$(BIN)/pytest --cluster kubeconfig -n auto
 
-# The environment is made anew whenever pyproject.toml changes.
+# The environment is made anew whenever pyproject.toml changes: what the suite needs, then what its own checks need beside it.
+# pip tells what it fetches, since that takes minutes.
+suite: $(VENV)/suite-from-pyproject
 env: $(VENV)/made-from-pyproject
 
-$(VENV)/made-from-pyproject: pyproject.toml | python
+$(VENV)/suite-from-pyproject: pyproject.toml | python
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --group lint --group types --group selftest
+	$(BIN)/python -m pip install --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --editable .
+	@touch $@
+
+$(VENV)/made-from-pyproject: $(VENV)/suite-from-pyproject
+	$(BIN)/python -m pip install --group lint --group types --group selftest
+	$(BIN)/python -m pip install --no-deps --group audit
 	@touch $@
 
 # All that this machine lacks for a lab is said at once, before anything is downloaded.
 machine: python
-	@test -e $(VENV)/made-from-pyproject || PYTHONPATH=lib $(PYTHON) -m hybridlab.cli.machine
+	@test -e $(VENV)/suite-from-pyproject || PYTHONPATH=lib $(PYTHON) -m hybridlab.cli.machine
 
 python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -34,6 +34,7 @@ from conformance.qualify.compare import as_json, as_markdown, as_text, compare
 from conformance.qualify.sets import sets
 from conformance.qualify.stored import StoredReport, read
 from conformance.report import page, terminal
+from conformance.report.pack import pack
 
 ROOT = product.root()
 RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
@@ -108,6 +109,11 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--format", choices=("text", "markdown"), default="text")
     one.add_argument("-v", "--verbose", action="store_true", help="with figures of the run")
     one.set_defaults(run=_show)
+
+    one = commands.add_parser("pack", help="one archive of a run to attach to an issue, without secrets and host paths")
+    one.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a run")
+    one.add_argument("--to", type=Path, metavar="FILE", help="default: RUN.zip in this folder")
+    one.set_defaults(run=_pack)
 
     one = commands.add_parser("gate", help="whether a report qualifies for sets of claims")
     one.add_argument("report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run")
@@ -219,6 +225,20 @@ def _show(options: argparse.Namespace) -> int:
         if options.format == "markdown":  # columns run together there but in a block of code
             lines = [f"# {page.headline(report.plain)[0]}", "```", *lines, "```"]
         print("\n".join(lines))
+    return 0
+
+
+def _pack(options: argparse.Namespace) -> int:
+    run = options.run_folder
+    if not (run / "conformance.json").is_file():
+        raise UsageProblem(f"{run}: no folder of a run: it has no conformance.json")
+    archive = options.to or Path(f"{run.resolve().name}.zip")
+    inside, left_out = pack(run, archive, (Path.home(), Path.cwd(), ROOT, Path(sys.prefix)))
+    print(
+        f"{archive}: {len(inside)} files, {archive.stat().st_size / 1e6:.1f} MB; look through it before you publish it"
+    )
+    if left_out:
+        print(f"left out: {', '.join(left_out)}")
     return 0
 
 

@@ -92,6 +92,10 @@ class EnvironmentBroken(SuiteError):
     """The surroundings broke while a test ran: a pod restarted or moved, an image cannot be pulled ..."""
 
 
+class Wavered(EnvironmentBroken):
+    """A path that was open earlier in the run loses connections; the test is to be run once more at the run's end."""
+
+
 class LockLost(EnvironmentBroken):
     """Another run has taken the cluster's run lock: this one may change nothing beyond its own namespaces any more."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib.util
 import json
 import re
 import shutil
@@ -38,7 +39,8 @@ addEventListener('load', () => {
     found.outside = [...document.querySelectorAll('a[href]')].map((one) => one.getAttribute('href'))
       .filter((one) => !/^(#|https:)/.test(one));
     dispatchEvent(new Event('beforeprint'));
-    found.closed = [...document.querySelectorAll('details.claim')].filter((one) => !one.open).length;
+    const folded = (one) => one.parentElement.closest('details:not([open])');
+    found.unprinted = [...document.querySelectorAll('details.claim')].filter(folded).map((one) => one.id);
     found.requests = performance.getEntriesByType('resource').map((one) => one.name);
     found.injected = window.injected || document.querySelectorAll('img, iframe, object').length;
     found.scripts = document.scripts.length;
@@ -82,17 +84,24 @@ def hostile() -> str:
     return render(whole, difference=[MARKUP], failures={MARKUP: [(MARKUP, MARKUP)]})
 
 
-def opened(folder: Path, page: str, *options: str) -> tuple[dict[str, Any], str]:
-    """What the probe found in the browser, and what the browser complained of."""
+def browse(folder: Path, page: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Open a page in the browser."""
     file = folder / "report.html"
-    file.write_text(page.replace("</body>", PROBE + "</body>"), encoding="utf-8")
+    file.write_text(page, encoding="utf-8")
     quiet = ("gpu", "background-networking", "component-update", "sync")
     command = [
         str(CHROMIUM), "--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{item}" for item in quiet),
-        f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", "--virtual-time-budget=3000", *options,
-        "--dump-dom", file.as_uri(),
+        f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", *options, file.as_uri(),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
+    return subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
+
+
+def opened(
+    folder: Path, page: str, *options: str, probe: str = PROBE, budget: int = 3000
+) -> tuple[dict[str, Any], str]:
+    """What a probe found in the browser, and what the browser complained of.  ``budget``: ms of virtual time."""
+    whole = page.replace("</body>", probe + "</body>")
+    done = browse(folder, whole, f"--virtual-time-budget={budget}", "--dump-dom", *options)
     told = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
     assert told, done.stderr[-2000:]
     found: dict[str, Any] = json.loads(html.unescape(told[1]))
@@ -106,11 +115,94 @@ def test_a_page_full_of_markup_is_filtered_followed_and_printed_and_runs_none_of
     assert found["followed"], "a link to a claim that the filter hides shows it"
     assert found["all"] == len(catalog())
     assert (found["dangling"], found["outside"]) == ([], [])
-    assert found["closed"] == 0, "everything is open in print"
+    assert found["unprinted"] == [], "every claim's line is on paper"
     assert found["requests"] == []
     assert found["injected"] == 0
     assert found["scripts"] == 2, "the page's own and the probe"
     assert complaints == ""
+
+
+SIZES = """
+<script>
+addEventListener('load', () => setTimeout(() => {
+  const found = {heights: {}, part: 0};
+  const focusable = 'a[href], button, input, summary, [tabindex="0"]';
+  const before = [];
+  for (const one of document.querySelectorAll(focusable)) {
+    if (one.id === 'filter') break;
+    const name = one.type === 'radio' ? `radio ${one.name}` : `${before.length}`;
+    if (!before.includes(name)) before.push(name);
+  }
+  found.stops = before.length + 1;
+  document.querySelectorAll('details.group').forEach((one) => { one.open = true; });
+  for (const claim of document.querySelectorAll('details.claim')) {
+    claim.open = true;
+    found.heights[claim.id] = claim.getBoundingClientRect().height;
+    claim.open = false;
+  }
+  const pick = [...document.querySelectorAll('input[name=verdict]')].find((one) => one.value === 'still there');
+  pick.click();
+  found.picked = document.querySelectorAll('details.claim:not([hidden])').length;
+  const sections = [...document.querySelectorAll("main > section")];
+  found.sections = sections.filter((one) => one.offsetHeight).map((one) => one.id);
+  document.querySelector('#areas button[data-filter="VXLAN"]').click();
+  found.area = [...document.querySelectorAll('details.claim:not([hidden])')].map((one) => one.dataset.area);
+  const told = document.createElement('pre'); told.id = 'probe'; told.textContent = JSON.stringify(found);
+  document.body.append(told);
+}, 50));
+</script>
+"""
+
+
+def test_a_whole_healthy_run_is_read_by_the_screen_and_chosen_by_verdict_and_area(tmp_path: Path) -> None:
+    page = render(stored("whole").plain)
+    found, complaints = opened(tmp_path, page, "--window-size=1400,900", probe=SIZES)
+    assert {ident: height for ident, height in found["heights"].items() if height > 900} == {}
+    assert found["stops"] <= 10, "stops of the Tab key until the filter"
+    assert found["picked"] == stored("whole").plain["counts"]["still there"]
+    assert found["sections"] == ["claims"], "what is chosen stands right below the choice"
+    assert set(found["area"]) == {"VXLAN"}
+    assert complaints == ""
+
+
+def test_a_whole_healthy_run_is_a_megabyte_and_twelve_sheets_of_paper(tmp_path: Path) -> None:
+    page = render(stored("whole").plain)
+    assert len(page.encode()) < 1_000_000
+    browse(tmp_path, page, "--no-pdf-header-footer", f"--print-to-pdf={tmp_path / 'report.pdf'}")
+    assert len(re.findall(rb"/Type\s*/Page\b", (tmp_path / "report.pdf").read_bytes())) <= 12
+
+
+AXE = importlib.util.find_spec("axe_playwright_python")
+"""Installed for its copy of axe-core alone: nothing of it is imported."""
+AUDIT = """
+<script>
+addEventListener('load', async () => {
+  OPEN
+  const {violations} = await axe.run(document, {resultTypes: ['violations']});
+  const told = document.createElement('pre'); told.id = 'probe';
+  told.textContent = JSON.stringify({wrong: violations.map((one) => `${one.id}: ${one.nodes[0].html.slice(0, 200)}`)});
+  document.body.append(told);
+});
+</script>
+"""
+EVERYTHING = "document.querySelectorAll('details').forEach((one) => { one.open = true; });"
+DARK = "--blink-settings=preferredColorScheme=0"
+
+
+@pytest.mark.skipif(AXE is None, reason="axe-core is not installed: make env")
+@pytest.mark.parametrize(
+    ("name", "first", "options"),
+    [("whole", "", ["--window-size=1400,900"]), ("leak", EVERYTHING, ["--window-size=1400,900"]),
+     ("leak", EVERYTHING, ["--window-size=400,900", DARK]), ("whole", "", ["--window-size=400,900", DARK])],
+    ids=["whole", "opened", "opened-narrow-dark", "whole-narrow-dark"],
+)  # fmt: skip
+def test_axe_finds_nothing_that_shuts_somebody_out(tmp_path: Path, name: str, first: str, options: list[str]) -> None:
+    assert AXE is not None
+    assert AXE.origin is not None
+    script = (Path(AXE.origin).parent / "axe.min.js").read_text(encoding="utf-8")
+    probe = f"<script>{script}</script>{AUDIT.replace('OPEN', first)}"
+    found, _ = opened(tmp_path, render(stored(name).plain), *options, probe=probe, budget=60_000)
+    assert found["wrong"] == []
 
 
 def test_on_paper_nothing_is_cut_and_nothing_scrolls(tmp_path: Path) -> None:
@@ -123,7 +215,7 @@ def test_on_paper_nothing_is_cut_and_nothing_scrolls(tmp_path: Path) -> None:
 
 
 def test_in_a_narrow_dark_window_nothing_is_wider_than_the_window(tmp_path: Path) -> None:
-    dark = ("--window-size=400,900", "--blink-settings=preferredColorScheme=0")
+    dark = ("--window-size=400,900", DARK)
     found, complaints = opened(tmp_path, hostile(), *dark)
     assert found["wide"] == 0
     assert found["dark"] == "rgb(13, 17, 23)"

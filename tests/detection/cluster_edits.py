@@ -7,6 +7,8 @@ import contextlib
 import ipaddress
 import json
 import ssl
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -30,6 +32,7 @@ class Api:
     """Plain requests to one lab."""
 
     def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
         plain = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
         cluster, user = plain["clusters"][0]["cluster"], plain["users"][0]["user"]
         self._server, self._token = cluster["server"], user["token"]
@@ -72,7 +75,7 @@ def is_there(api: Api, path: str, uid: str) -> bool:
 
 
 @contextmanager
-def on_each(api: Api, path: str, do: Callable[[Any], None]) -> Iterator[None]:
+def on_each(api: Api, path: str, do: Callable[[Any], object]) -> Iterator[None]:
     """Do something with every object as soon as it is there, once."""
     stop, seen, errors = threading.Event(), set(), []
 
@@ -434,6 +437,17 @@ def services_end_with_a_policy(api: Api) -> Iterator[None]:
 
 
 @contextmanager
+def faults_until_a_policy(api: Api) -> Iterator[None]:
+    """The row's faults end as soon as somebody makes a NetworkPolicy."""
+    command = [sys.executable, "-m", "hybridlab", "faults", "--kubeconfig", str(api.kubeconfig), "heal"]
+    with on_each(
+        api, "/apis/networking.k8s.io/v1/networkpolicies",
+        lambda policy: subprocess.run(command, check=True, capture_output=True, timeout=ANSWER_WITHIN),
+    ):  # fmt: skip
+        yield
+
+
+@contextmanager
 def comings_and_goings(api: Api) -> Iterator[None]:
     """All the while namespaces of somebody else come and go, each with a Service, a pod and a policy."""
     stop = threading.Event()
@@ -466,6 +480,7 @@ def comings_and_goings(api: Api) -> Iterator[None]:
 EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
     item.__name__: item
     for item in (
+        faults_until_a_policy,
         strict_affinity_off,
         second_block,
         block_of_two_nodes,

@@ -45,6 +45,7 @@ def test_every_profile_of_the_table_is_known_or_is_a_release_as_shipped() -> Non
         "bgp-v3.31.2-as-shipped",
         "bgp-v3.32-as-shipped",
         "manual-bgp",
+        "two-versions",
         "v3.29-as-shipped",
         "v3.31-as-shipped",
         "v3.32-as-shipped",

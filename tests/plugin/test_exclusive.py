@@ -385,6 +385,7 @@ def test_a_disruptive_node_takes_all_that_concerns_a_node(project: Project) -> N
         (("--disruptive-node", "win-7"), "no such node, it has linux-1 (linux), linux-2 (linux), win-0 (windows)"),
         (("--kubeconfig=lane", "--disruptive-node", "win-1"), "add --allow-disruptive"),
         (("--no-disruptive", "--disruptive-node", "win-1"), "contradict each other"),
+        (("--disruptive-node", "linux-1"), "linux-1: no test changes a node of its system; name win-0 or "),
     ],
 )
 def test_a_wrong_disruptive_node_is_4_before_anything_is_touched(
@@ -396,13 +397,6 @@ def test_a_wrong_disruptive_node_is_4_before_anything_is_touched(
     assert words in run.out
     log = project.path / "cluster.log"
     assert "connect" not in (log.read_text() if log.exists() else "")
-
-
-def test_a_disruptive_node_of_the_wrong_system_is_told(project: Project) -> None:
-    project.suite(MIXED)
-    run = project.run("--disruptive-node", "linux-1")
-    assert run.verdict("RST-3") == "NOT_RUN"
-    assert run.claim("RST-3")["reason"].endswith("--disruptive-node linux-1 is none")
 
 
 def test_a_named_cluster_needs_permission(project: Project) -> None:

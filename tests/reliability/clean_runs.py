@@ -3,6 +3,9 @@
 ``python -m tests.reliability.clean_runs --runs 200``; what was interrupted goes on where it stopped.  A false alarm is
 any verdict that differs from the clean verdicts of tests/detection/rows, or an exit code other than 0.  Runs are
 counted by what they decided: paths that are closed, paths that are open, and streams through a change.
+
+``--beside 8``: instead, each run is beside so many processes that compute, far more than there are cores.  A false
+alarm is then a violation, and a run of which more than one part in twenty is left INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ LABS = {"default": (), "ten-nodes": ("--every-node",)}
 """Profiles of the labs, and what each run of one adds: on many nodes a run decides many times as much."""
 STREAMS = ("RST-", "XPOL-16")
 """How the claims begin whose decisions are streams that stayed or broke."""
+UNDECIDED = 0.05
+"""Share of a run's parts that may be INCONCLUSIVE beside more processes than cores."""
 RUN_WITHIN = 1200.0
 """Seconds; only a run that hangs is caught, and counts as a false alarm."""
 
@@ -61,23 +66,31 @@ class Run:
     """Streams that were decided through a change."""
     alarms: tuple[str, ...]
     """Claims whose verdict was not that of a healthy lab, with the first line of the reason."""
+    beside: int = 0
+    """Processes that computed beside it; 0: none, or as many as there are cores (``loaded``)."""
+    parts: int = 0
+    """Parts of claims that its tests were to decide."""
+    undecided: int = 0
+    """Those of them that are INCONCLUSIVE."""
 
     @property
     def false_alarm(self) -> bool:
         """Whether anything was said to be wrong."""
+        if self.beside:
+            too_many = self.undecided > UNDECIDED * self.parts
+            return bool(self.alarms) or too_many or self.exit_code not in (0, 6)
         return bool(self.alarms) or self.exit_code != 0
 
 
 @contextmanager
-def load(busy: bool) -> Iterator[None]:
-    """As many processes as cores that do nothing but compute.
+def load(processes: int) -> Iterator[None]:
+    """So many processes that do nothing but compute.
 
     Each is a session of its own: Linux shares the cores out between sessions first (sched_autogroup), and several in
     one session would leave most of them to the lab.
     """
     spin = [sys.executable, "-c", "while True: pass"]
-    cores = range(os.cpu_count() or 1) if busy else ()
-    spinning = [subprocess.Popen(spin, start_new_session=True) for _ in cores]
+    spinning = [subprocess.Popen(spin, start_new_session=True) for _ in range(processes)]
     try:
         yield
     finally:
@@ -86,11 +99,15 @@ def load(busy: bool) -> Iterator[None]:
             process.wait()
 
 
-def one_run(number: int, suites: tuple[str, ...], table: Table) -> Run:
-    """Run these suites once; every second run is on a busy machine, and each lab has two runs in turn."""
-    busy, profile = number % 2 == 1, list(LABS)[number // 2 % len(LABS)]
+def one_run(number: int, suites: tuple[str, ...], table: Table, beside: int) -> Run:
+    """Run these suites once; every second run is on a busy machine, and each lab has two runs in turn.
+
+    ``beside``: the default lab, and so many processes beside each run.
+    """
+    busy, profile = number % 2 == 1, list(LABS)[0 if beside else number // 2 % len(LABS)]
+    processes = beside or ((busy and os.cpu_count()) or 0)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
-    with tempfile.TemporaryDirectory(prefix="clean-run-") as folder, load(busy):
+    with tempfile.TemporaryDirectory(prefix="clean-run-") as folder, load(processes):
         command = [
             sys.executable, "-m", "pytest", *suites, "-q", "-n", str(WORKERS), "-p", "no:cacheprovider",
             f"--report-dir={folder}", f"--lab-profile={profile}", *LABS[profile],
@@ -107,13 +124,14 @@ def one_run(number: int, suites: tuple[str, ...], table: Table) -> Run:
         seconds = time.monotonic() - begun
         report = Path(folder) / "latest" / "conformance.json"
         said = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {"claims": [], "tests": []}
-        alarms = _alarms(said, table, profile) if said["tests"] else (f"no report: {output[-300:]}",)
+        alarms = _alarms(said, table, profile, beside) if said["tests"] else (f"no report: {output[-300:]}",)
         if alarms or code:
             _keep(number, Path(folder), output)
     return Run(
         number=number,
         source=source(),
-        loaded=busy,
+        loaded=processes > 0,
+        beside=beside,
         exit_code=code,
         seconds=round(seconds, 2),
         tests=len(said["tests"]),
@@ -125,26 +143,30 @@ def one_run(number: int, suites: tuple[str, ...], table: Table) -> Run:
 
 
 def decided(said: dict[str, Any]) -> dict[str, int]:
-    """How many closed paths, open paths and streams a report has decisions about."""
+    """How many closed paths, open paths and streams a report has decisions about, and how many parts are undecided."""
     found = [
         (claim["id"], decision["halves"])
         for claim in said["claims"]
         for result in claim["results"]
         for decision in result["decisions"]
     ]
+    verdicts = [result.get("verdict") for claim in said["claims"] for result in claim["results"]]
     return {
+        "parts": len(verdicts),
+        "undecided": verdicts.count("INCONCLUSIVE"),
         "closed": sum("closed" in halves for _, halves in found),
         "opened": sum("open" in halves for _, halves in found),
         "streams": sum(claim.startswith(STREAMS) for claim, _ in found),
     }
 
 
-def _alarms(said: dict[str, Any], table: Table, profile: str) -> tuple[str, ...]:
-    """What differs from a healthy lab."""
+def _alarms(said: dict[str, Any], table: Table, profile: str, beside: int = 0) -> tuple[str, ...]:
+    """What differs from a healthy lab; ``beside`` too many processes what is violated."""
     return tuple(
         f"{claim['id']}: {claim['verdict']}: {claim['reason'].partition(chr(10))[0]}"
         for claim in said["claims"]
         if claim["results"]
+        and (not beside or claim["verdict"] == "VIOLATED")
         and (claim["id"] not in table.clean or claim["verdict"] not in table.healthy(claim["id"], profile))
     )
 
@@ -157,12 +179,17 @@ def _keep(number: int, folder: Path, output: str) -> None:
     (target / "output.txt").write_text(output, encoding="utf-8")
 
 
-def known(suites: tuple[str, ...], path: Path = RUNS) -> list[Run]:
-    """Runs of these suites in the present source."""
+def known(suites: tuple[str, ...], path: Path = RUNS, *, beside: int = 0) -> list[Run]:
+    """Runs of these suites in the present source, beside so many processes."""
     if not path.exists():
         return []
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    now = [entry for entry in entries if entry["source"] == source() and tuple(entry.get("suites", ())) == suites]
+    now = [
+        entry
+        for entry in entries
+        if entry["source"] == source() and tuple(entry.get("suites", ())) == suites
+        and entry.get("beside", 0) == beside
+    ]  # fmt: skip
     return [Run(**{**entry, "alarms": tuple(entry["alarms"]), "suites": suites}) for entry in now]
 
 
@@ -172,24 +199,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=200, help="default: %(default)s")
     parser.add_argument("--no-page", action="store_true", help="leave docs/reliability.md as it is")
     parser.add_argument("--suites", nargs="+", default=list(SUITES), help="default: all of them")
+    parser.add_argument("--beside", type=int, default=0, metavar="N", help="each run beside N processes that compute")
     options = parser.parse_args(arguments)
     KEPT.mkdir(parents=True, exist_ok=True)
     suites = tuple(options.suites)
-    table, done = read(), {run.number for run in known(suites)}
+    table, done = read(), {run.number for run in known(suites, beside=options.beside)}
     for number in range(options.runs):
         if number in done:
             continue
-        run = one_run(number, suites, table)
+        run = one_run(number, suites, table, options.beside)
         with RUNS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(run)) + "\n")
         state = f"FALSE ALARM {'; '.join(run.alarms)}" if run.false_alarm else "clean"
         print(
             f"run {number + 1} of {options.runs}: {state}, {_counted([run])}, {run.seconds:.1f} s"
-            f" on {run.profile}{', busy' if run.loaded else ''}",
+            f" on {run.profile}{', busy' if run.loaded else ''}, {run.undecided} of {run.parts} parts INCONCLUSIVE",
             flush=True,
         )
-    runs = [run for run in known(suites) if run.number < options.runs]
-    if not options.no_page:
+    runs = [run for run in known(suites, beside=options.beside) if run.number < options.runs]
+    if not options.no_page and not options.beside:
         write("clean runs", summary(runs))
     alarms = sum(run.false_alarm for run in runs)
     print(f"{len(runs)} runs, {_counted(runs)}, {alarms} false alarms")

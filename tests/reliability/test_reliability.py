@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,9 @@ def test_what_is_healthy_is_the_profile_s() -> None:
 
 
 def test_a_run_is_counted_by_its_closed_and_open_routes_and_its_streams() -> None:
-    assert decided(report(POL_1="CONFIRMED", RST_1="CONFIRMED")) == {"closed": 4, "opened": 4, "streams": 3}
+    assert decided(report(POL_1="CONFIRMED", RST_1="CONFIRMED")) == {
+        "parts": 4, "undecided": 0, "closed": 4, "opened": 4, "streams": 3,
+    }  # fmt: skip
 
 
 def run(number: int, seconds: float, *alarms: str, code: int = 0, profile: str = "default") -> Run:
@@ -106,3 +108,12 @@ def test_a_section_that_is_not_there_is_refused(tmp_path: Path) -> None:
     page.write_text("nothing\n")
     with pytest.raises(ValueError, match="no section 'a'"):
         write("a", [], page)
+
+
+def test_beside_many_processes_a_violation_is_an_alarm_and_one_part_in_twenty_may_be_undecided() -> None:
+    assert _alarms(report(CONN_1="INCONCLUSIVE"), TABLE, "default", 8) == ()
+    assert _alarms(report(CONN_1="VIOLATED"), TABLE, "default", 8) == ("CONN-1: VIOLATED: first",)
+    beside = replace(run(0, 1.0, code=6), beside=8, parts=100, undecided=5)
+    assert not beside.false_alarm
+    assert replace(beside, undecided=6).false_alarm
+    assert replace(beside, exit_code=1).false_alarm

@@ -4,6 +4,7 @@ Pure: from facts and workloads.  Which of them a claim allows is the test's to s
 """
 
 import ipaddress
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from conformance.errors import MissingCapability
@@ -26,31 +27,41 @@ class Addresses:
         return [client.address]
 
     def of_node(self, there: Workload) -> list[str]:
-        """A node's addresses as servers may see them: its own, and its overlay device's when it talks to pods."""
+        """A node's addresses as servers may see them: its own, and its overlay device's when it talks to pods.
+
+        Without an overlay a Windows host has one in its pods' network, too: the second after the network's own.
+        """
         tunnel = self._tunnel(there.node)
-        return [there.node_address, *([tunnel] if tunnel else [])]
+        return [there.node_address, *([tunnel] if tunnel else []), *self._host_endpoints(there)]
 
     def behind(self, client: Workload) -> list[str]:
         """A pod's own address, and what its node may put in its place on the way through a Service.
 
-        On Windows that is also the address after the overlay's, kube-proxy's ``--source-vip``.
+        On Windows that is also the address after the overlay's, kube-proxy's ``--source-vip``; in flannel's overlay
+        host-local gives that address, which may be any of the node's podCIDR.
         """
         tunnel = self._tunnel(client.node)
         found = [client.address, *self.of_node(client)]
         if client.os == "windows" and tunnel:
             found.append(str(ipaddress.IPv4Address(tunnel) + 1))
+        elif self.plane(client.node).value == "overlay":
+            found += self._networks(client.node)
         return found
 
-    def through_service(self, client: Workload, backend: Workload) -> str:
+    def through_service(self, client: Workload, backend: Workload) -> tuple[str, ...]:
         """The one address that a Windows node without direct server return puts in a local pod's place.
 
         In an overlay kube-proxy's ``--source-vip`` towards pods, the node's address towards others; without an overlay
-        the node's.  Raises MissingCapability where the plane or the node's tunnel address is not known; flannel's
+        the node's.  RKE2 names a source VIP to kube-proxy without an overlay, too (pkg/executor/pebinary/pebinary.go);
+        nobody has seen which of both it uses there, so that either is right.
+
+        Raises MissingCapability where the plane or the node's tunnel address is not known; flannel's
         overlay has no such address, its source VIP is any that host-local gave.
         """
         plane = self.plane(client.node)
         if plane.value == "l2bridge" or (plane.value == "overlay" and backend.host_network):
-            return client.node_address
+            vips = self._host_endpoints(client) if self.facts.platform.value == "rke2" else []
+            return client.node_address, *vips
         tunnel = self._tunnel(client.node)
         if plane.value != "overlay" or not tunnel:
             raise MissingCapability(
@@ -58,7 +69,7 @@ class Addresses:
                 f"({plane.value or 'unknown'}: {plane.source}) and its annotation {TUNNEL} ({tunnel or 'none'})",
                 "let the run's user read nodes and Calico's objects",
             )
-        return str(ipaddress.IPv4Address(tunnel) + 1)
+        return (str(ipaddress.IPv4Address(tunnel) + 1),)
 
     def plane(self, node: str) -> Fact[str]:
         """What carries the pods of a Windows node: ``overlay`` or ``l2bridge``."""
@@ -71,6 +82,7 @@ class Addresses:
             client.address: f"{client.namespace}/{client.pod}",
             client.node_address: f"address of node {client.node}",
         }
+        whose |= dict.fromkeys(self._host_endpoints(client), f"host endpoint of {client.node}")
         if tunnel:
             vip = str(ipaddress.IPv4Address(tunnel) + 1)
             whose |= {tunnel: f"tunnel address of {client.node}", vip: f"source VIP of {client.node}"}
@@ -79,3 +91,21 @@ class Addresses:
     def _tunnel(self, name: str) -> str:
         node = next((node for node in self.facts.nodes if node.name == name), None)
         return node.annotations.get(TUNNEL, "") if node else ""
+
+    def _networks(self, name: str) -> list[str]:
+        """Networks of IPv4 that a Windows node's pods have addresses of."""
+        networks = [network for node in self.facts.nodes if node.name == name for network in node.pod_networks]
+        return [network for network in networks if ":" not in network]
+
+    def _host_endpoints(self, there: Workload) -> list[str]:
+        """Addresses of a Windows host in its pods' networks, which it has without an overlay (``Calico_ep``)."""
+        if there.os != "windows" or self.plane(there.node).value != "l2bridge":
+            return []
+        networks = map(ipaddress.IPv4Network, self._networks(there.node))
+        return [str(network[2]) for network in networks if network.num_addresses > 2]
+
+
+def among(address: str, allowed: Iterable[str]) -> bool:
+    """Whether an address is one of these, or in one of them that is a network (``10.244.2.0/24``)."""
+    seen = ipaddress.ip_address(address)
+    return any(seen in ipaddress.ip_network(one) for one in allowed if ":" not in one)

@@ -9,6 +9,7 @@ from conformance.expect.explain.dns_servers import Servers
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.others import Nobody, Others
 from conformance.expect.watches import Turns
+from conformance.expect.wavering import OpenPaths
 from conformance.model import decision
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, Half, Symptom
@@ -51,6 +52,8 @@ class Context:
     """Which of these nodes died of their network plugin, or after the run's own disruption."""
     others: Others = field(default_factory=Nobody)
     """Policies that are not the suite's."""
+    open_paths: OpenPaths = field(default_factory=OpenPaths)
+    """What earlier tests saw open, and whether what wavers of it may be asked once more at the end."""
     watches: Turns | None = None
     """Which denials are watched for longer than they need to be decided; None: none."""
     progress: Callable[[str], object] = lambda line: None

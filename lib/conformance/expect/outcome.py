@@ -33,6 +33,8 @@ class Outcome:
     standing: Standing
     is_control: bool
     """Whether the path was to be open, or closed, for others' sake only."""
+    wavered: str = ""
+    """What was seen of it earlier in the run, when it lost connections; it is asked once more now."""
 
     @property
     def seen(self) -> list[Observation]:
@@ -74,7 +76,7 @@ class Outcome:
     def verdict(self) -> ClaimVerdict:
         """What it says about a claim that needs it to be so."""
         if self.held:
-            return ClaimVerdict.CONFIRMED
+            return ClaimVerdict.INCONCLUSIVE if self.wavered else ClaimVerdict.CONFIRMED
         violated = isinstance(self.standing, Wrong) and (not self.is_control or self.passes_policy)
         return ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
 
@@ -112,6 +114,12 @@ class Outcome:
 
     def reason(self, because: str) -> str:
         """One line: enough on its own.  Of an open path it says, too, where nobody told who answered."""
+        if isinstance(self.standing, Held) and self.wavered:
+            row = counted(len(self.standing.row), "connection", "connections")
+            return (
+                f"{self.label}  expected {self.expected}, observed {self.wavered} earlier in the run, and {row} in a "
+                "row at its end: what is between the nodes lost packets for a while"
+            )
         if isinstance(self.standing, Held):
             return with_who(because, self.standing.seen) if self.path.want else because
         if isinstance(self.standing, Broken):
@@ -119,7 +127,8 @@ class Outcome:
         why = str(self.standing.why if isinstance(self.standing, Wrong | BrokenControl) else Why.BROKEN)
         if why == Why.CLOSED and any(seen.verdict in SHORT_LIVED for seen in self.seen):
             why = "no connection stays"
-        return f"{self.label}  expected {self.expected}, observed {message.summary(self.seen)}: {why}"
+        before = f", and {self.wavered} earlier in the run" if self.wavered else ""
+        return f"{self.label}  expected {self.expected}, observed {message.summary(self.seen)}{before}: {why}"
 
 
 def failure(
@@ -167,6 +176,8 @@ def failure(
         else:
             further["control"] = f"{first.standing.why}, so that nothing shows whether it is closed"
     seen = [tried.seen for tried in told.tries if tried.seen is not None]
+    if first.wavered:
+        further["earlier"] = f"{first.wavered}, and at the run's end it wavers again"
     if given := machine(first):
         further["machine"] = given.removeprefix("; ")
     near = nearer(first) if first.path.want else Nearest()

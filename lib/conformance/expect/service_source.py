@@ -54,7 +54,7 @@ class ServiceSource:
         Where nobody knows whether it has to, what was seen is said and nothing decided; MissingCapability when that
         is everywhere.
         """
-        self._judge(self._known(self._seen(because)), lambda client, server: client.address, because)
+        self._judge(self._known(self._seen(because)), lambda client, server: (client.address,), because)
         self._kept = list(self.pod_pairs)
 
     def is_rewritten(self, *, because: str) -> None:
@@ -155,21 +155,26 @@ class ServiceSource:
     def _judge(
         self,
         seen: dict[PodPair, list[Observation]],
-        wanted: Callable[[Workload, Workload], str],
+        wanted: Callable[[Workload, Workload], tuple[str, ...]],
         because: str,
     ) -> None:
-        """Each pair's server sees the one address that is wanted.  Raises Nonconformance where one does not."""
+        """Each pair's server sees the one address that is wanted, of several always the same.
+
+        Raises Nonconformance where one does not.
+        """
         wrong: list[Nonconformance] = []
         for (client, server), told in seen.items():
-            address = wanted(client, server)
-            if _addresses(told) != {address}:
-                error = self._wrong(client, told, address, because)
+            several = wanted(client, server)
+            if not any(_addresses(told) == {address} for address in several):
+                error = self._wrong(client, told, several, because)
                 self.expect.context.decided(client, server, ClaimVerdict.VIOLATED, str(error))
                 wrong.append(error)
         if wrong:
             raise wrong[0]
 
-    def _wrong(self, client: Workload, seen: Sequence[Observation], wanted: str, because: str) -> Nonconformance:
+    def _wrong(
+        self, client: Workload, seen: Sequence[Observation], wanted: Sequence[str], because: str
+    ) -> Nonconformance:
         build = f"build {client.windows_build or 'unknown'}"
         flag = self.nodes.told(client.node)
         addresses = Addresses(self.facts)
@@ -178,7 +183,7 @@ class ServiceSource:
             message.connectivity(
                 self.expect.context.claims,
                 seen[-1].attempt,
-                expected=f"source {addresses.named(wanted, client)}",
+                expected=f"source {' or '.join(addresses.named(one, client) for one in wanted)}",
                 because=because,
                 seen=seen,
                 seconds=_span(seen),

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
 from conformance.expect import late, limitation, others, resolution, vet, watches
+from conformance.expect.addresses import among
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.ask import ask
@@ -207,7 +208,7 @@ class Expect(Session):
         wrong: list[tuple[list[Observation], Sequence[str]]] = []
         for (source, target), seen in self.told(pairs, because=because).items():
             allowed = are(source)
-            if any(observation.seen_client not in allowed for observation in seen):
+            if not all(among(observation.seen_client, allowed) for observation in seen):
                 sources = message.tally([observation.seen_client for observation in seen])
                 reason = f"{seen[-1].attempt.label}  source {sources}"
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
@@ -344,6 +345,7 @@ class Expect(Session):
             within = max(within, *(self.timings.of(system).warm_up for system in ends))
         for path in paths:
             path.rule, path.steady = replace(path.rule, within=within), steady
+            self.context.open_paths.stricter(path)
         link(paths)
         return paths
 
@@ -376,6 +378,9 @@ class Expect(Session):
         """Take back what changed pods, others' policies or names that lead elsewhere show; then say what is decided."""
         vet.look_after_pods(self, outcomes)
         vet.excuse(self, outcomes)
+        self.context.open_paths.look_at(
+            outcomes, self.context.claims, self.clock.monotonic(), changed=self.context.change() is not None
+        )
         self._demand_same_addresses(outcomes)
         for outcome in outcomes:
             if not outcome.is_control or outcome.passes_policy:
@@ -393,6 +398,7 @@ class Expect(Session):
         rows = [outcome.standing.row for outcome in outcomes if isinstance(outcome.standing, Held)]
         self.context.record("seconds to first correct answer", round(max(path.first_right for path in paths), 3))
         self.context.record("seconds to stable answer", round(max(row[0].came for row in rows), 3))
+        self.context.open_paths.saw(outcomes, self.clock.monotonic())
         figures, change = self.context.figures, self.context.change()
         figures.decided(paths, rows)
         if change is not None:

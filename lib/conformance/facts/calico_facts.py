@@ -26,12 +26,11 @@ class CalicoReading:
         self._information, self._information_at = reading.first("ClusterInformation", "default", V3, CRD)
         self.workloads = workloads(reading)
         self._windows, self._linux = self.workloads.windows, self.workloads.linux
-        self._blocks = {
-            str(spec.get("node")): str(spec.get("cidr"))
-            for affinity in self._listed("BlockAffinity")
-            if (spec := affinity.get("spec") or {}).get("state") == "confirmed"
-        }
-        """Node to one of its blocks."""
+        self._blocks: dict[str, list[str]] = {}
+        """Node to its blocks."""
+        for affinity in self._listed("BlockAffinity"):
+            if (spec := affinity.get("spec") or {}).get("state") == "confirmed":
+                self._blocks.setdefault(str(spec.get("node")), []).append(str(spec.get("cidr")))
 
     def version(self) -> Fact[str]:
         """``v3.31.2``."""
@@ -90,7 +89,7 @@ class CalicoReading:
     def _blocks_of(self, pool: Obj) -> bool:
         cidr = (pool.get("spec") or {}).get("cidr") or "::/128"
         whole = ipaddress.ip_network(str(cidr), strict=False)
-        return any(_within(block, whole) for block in self._blocks.values())
+        return any(_within(block, whole) for blocks in self._blocks.values() for block in blocks)
 
     def datastore(self) -> Fact[Literal["kubernetes", "etcd"]]:
         """Where Calico keeps its data."""
@@ -145,7 +144,7 @@ class CalicoReading:
 
     def network(self) -> WindowsNetwork:
         """What carries Windows pods."""
-        return WindowsNetwork(self._reading, self.workloads, self._installation, self.mode(), set(self._blocks))
+        return WindowsNetwork(self._reading, self.workloads, self._installation, self.mode(), self._blocks)
 
     def linux_cni(self) -> tuple[Fact[str], Fact[str]]:
         """CNI plugin and IPAM of Linux, for clusters that have nothing else."""

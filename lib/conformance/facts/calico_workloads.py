@@ -59,4 +59,13 @@ def _on_windows(daemonset: Obj) -> bool:
     if daemonset["metadata"]["name"] == WINDOWS:
         return True
     lines = [" ".join([*(one.get("command") or []), *(one.get("args") or [])]) for one in all_containers(daemonset)]
-    return (spec.get("nodeSelector") or {}).get(OS) == "windows" and any(map(FELIX.search, lines))
+    return _selects_windows(spec) and any(map(FELIX.search, lines))
+
+
+def _selects_windows(spec: Obj) -> bool:
+    """Whether pods go to Windows nodes alone: by node selector, or by affinity (SIG-Windows' have that)."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or []
+    wanted = {"key": OS, "operator": "In", "values": ["windows"]}
+    by_affinity = bool(terms) and all(wanted in (term.get("matchExpressions") or []) for term in terms)
+    return by_affinity or (spec.get("nodeSelector") or {}).get(OS) == "windows"

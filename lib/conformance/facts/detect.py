@@ -66,7 +66,9 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
 def _networked(node: NodeFacts, network: WindowsNetwork) -> NodeFacts:
     """A Windows node with what carries its pods."""
     cni = network.cni(node)
-    return replace(node, cni=cni, ipam=network.ipam(node, cni), plane=network.plane(node, cni))
+    ipam = network.ipam(node, cni)
+    networks = network.pod_networks(node, ipam)
+    return replace(node, cni=cni, ipam=ipam, plane=network.plane(node, cni), pod_networks=networks)
 
 
 def node_facts(node: Obj) -> NodeFacts:
@@ -96,6 +98,7 @@ def node_facts(node: Obj) -> NodeFacts:
         labels=labels,
         annotations=annotations,
         taints=tuple(spec.get("taints") or ()),
+        pod_networks=tuple(spec.get("podCIDRs") or filter(None, [spec.get("podCIDR")])) if windows else (),
         update=windows_update(kernel, labels, annotations) if windows else Fact(None, "not asked: no Windows node"),
     )
 

@@ -65,7 +65,8 @@ class CalicoObjects:
         for node in self._facts.by_os("windows"):
             calico = self._facts.calico_on(node.name)
             there = BuildUnderCalico(node.windows_build, calico.value) if node.windows_build and calico.known else None
-            source = f"its .status.nodeInfo.kernelVersion {node.kernel_version}; Calico: {calico.source}"
+            told = calico.source if calico.known else f"{calico.source}; --windows-calico-version names its version"
+            source = f"its .status.nodeInfo.kernelVersion {node.kernel_version}; Calico: {told}"
             found[f"build of node {node.name}"] = Fact(there, source)
         return found
 

@@ -10,13 +10,20 @@ from conformance.kube.client import Kube
 from conformance.model.facts import Facts
 
 V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
+INSTALLATION = ("operator.tigera.io/v1", "Installation")
+KEPT = {
+    "agent": " (lasting by HelmChartConfig rke2-calico in kube-system, whose next change puts it back else)",
+    "platform": " (AKS keeps the Installation of its add-on and may put it back)",
+}
+"""Who else writes the Installation, by the way in which Calico came onto the Windows nodes."""
 
 
 class Remedies:
-    """Commands for one cluster."""
+    """Commands for one cluster.  An operator may keep Calico on Linux alone, and its pools and BGP with that."""
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
-        self._kube, self._operator = kube, facts.install.value == "operator"
+        self._kube, self._kept = kube, KEPT.get(facts.install.value or "", "")
+        self._operator = facts.install.value == "operator" or kube.discovery.serves(*INSTALLATION)
 
     def strict_affinity(self) -> str:
         """Turn IPAM's strict affinity on."""
@@ -35,7 +42,8 @@ class Remedies:
         if self._operator:
             patch = _json([{"op": "replace", "path": "/spec/calicoNetwork/ipPools/0/encapsulation", "value": "VXLAN"}])
             return (
-                f"kubectl patch installation default --type=json -p '{patch}' (the operator reverts edits of pools); "
+                f"kubectl patch installation default --type=json -p '{patch}' (the operator reverts edits of pools)"
+                f"{self._kept}; "
                 "a pool that is not the operator's: " + self._pool({"ipipMode": "Never", "vxlanMode": "Always"})
             )
         return self._pool({"ipipMode": "Never", "vxlanMode": "Always"})
@@ -48,7 +56,7 @@ class Remedies:
         """Turn BGP off."""
         if self._operator:
             patch = _json({"spec": {"calicoNetwork": {"bgp": "Disabled"}}})
-            return f"kubectl patch installation default --type=merge -p '{patch}'"
+            return f"kubectl patch installation default --type=merge -p '{patch}'{self._kept}"
         patch = _json({"data": {"calico_backend": "vxlan"}})
         return (
             f"kubectl patch configmap -n kube-system calico-config --type=merge -p '{patch}', "

@@ -7,6 +7,7 @@ the host does (:mod:`conformance.run.node_looks`).
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.facts import cni_config
@@ -32,10 +33,15 @@ ANY = r"(?i)calico.*|azure.*|vpc.*|cbr0.*|l2bridge.*|flannel.*"
 
 
 class WindowsNetwork:
-    """Of one cluster.  ``blocks``: nodes with a block of Calico's IPAM."""
+    """Of one cluster.  ``blocks``: node to its blocks of Calico's IPAM."""
 
     def __init__(
-        self, reading: Reading, found: CalicoWorkloads, installation: Obj | None, mode: Fact[Mode], blocks: set[str]
+        self,
+        reading: Reading,
+        found: CalicoWorkloads,
+        installation: Obj | None,
+        mode: Fact[Mode],
+        blocks: Mapping[str, Sequence[str]],
     ) -> None:
         self._reading, self._found, self._mode, self._blocks = reading, found, mode, blocks
         self._installation = installation or {}
@@ -55,11 +61,15 @@ class WindowsNetwork:
                 return Fact(value, f"KUBE_NETWORK={network} of {described(windows)}")
         if flannel := node.annotations.get(BACKEND):
             return Fact("flannel", f"annotation {BACKEND}={flannel} of node {node.name}")
-        for name, value in (("azure-cns-win", "AzureVNET"), ("azure-cns", "AzureVNET"), ("aws-node", "AmazonVPC")):
-            if self._reading.one("apps/v1", "DaemonSet", name, "kube-system"):
-                return Fact(value, f"DaemonSet kube-system/{name}")
-        if own := next((key for key in (TUNNEL, ADDRESS) if key in node.annotations), None):
+        # Before v3.20 Calico wrote its address where another plugin was the network, too.
+        ours = (TUNNEL,) if self._mode.value == "policy-only" else (TUNNEL, ADDRESS)
+        if own := next((key for key in ours if key in node.annotations), None):
             return Fact("Calico", f"annotation {own} of node {node.name}, which Calico writes where it is the network")
+        if self._reading.one("apps/v1", "DaemonSet", "azure-cns-win", "kube-system"):
+            return Fact("AzureVNET", "DaemonSet kube-system/azure-cns-win")
+        vpc = (self._reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system") or {}).get("data") or {}
+        if vpc.get("enable-windows-ipam") == "true":
+            return Fact("AmazonVPC", "ConfigMap kube-system/amazon-vpc-cni enable-windows-ipam")
         return Fact(None, f"not known: {self._silent(node)}")
 
     def ipam(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
@@ -100,11 +110,22 @@ class WindowsNetwork:
         why = cni.source if cni.value is None else f"mode {self._mode.value}: {self._mode.source}"
         return Fact(None, f"not known: {why.removeprefix('not known: ')}")
 
+    def pod_networks(self, node: NodeFacts, ipam: Fact[str]) -> tuple[str, ...]:
+        """Networks of a node's pods; ``node`` has its podCIDRs."""
+        if ipam.value == "calico-ipam":
+            return tuple(self._blocks.get(node.name, ()))
+        return () if ipam.value in CLOUDS else node.pod_networks
+
     def pod_network(self) -> Fact[str]:
         """The regular expression by which Felix knows the HNS network of pods."""
         network = self._variable("KUBE_NETWORK")
         if network:
-            return Fact(network, f"KUBE_NETWORK of {described(self._found.windows)}")
+            where = f"KUBE_NETWORK of {described(self._found.windows)}"
+            try:
+                re.compile(network)
+            except re.error as error:  # one of Go's that Python has not
+                return Fact(ANY, f"{where}, {network}, cannot be read here ({error}): the names that plugins give")
+            return Fact(network, where)
         return Fact(ANY, "no DaemonSet says KUBE_NETWORK: the names that plugins give")
 
     def single_network(self) -> Fact[bool]:

@@ -18,6 +18,9 @@ HOPELESS_PULL = (
     "invalid reference", "couldn't parse image", "operating system of the container does not match", "0xc0370101",
 )  # fmt: skip
 """Texts of pull errors that waiting does not cure; others (a registry that is slow or busy) may pass."""
+LOOK_AT_NODE = 10.0
+"""s.  Between two looks at whether the node of a pod lives that is not ready: its death is known after 40 s at the
+soonest, and until its pods are evicted, five minutes later, nothing else says that waiting is vain."""
 LOOK_AGAIN = 3.0
 """s.  Between two looks at who refuses pods that do not come, or finds no node for them."""
 REFUSED = (("ReplicaFailure", "True"), ("Progressing", "False"))
@@ -122,18 +125,21 @@ class Waits:
         *,
         within: float,
         progress: Callable[[str], None] | None = None,
+        lost: Callable[[], Exception | None] | None = None,
     ) -> list[Obj]:
         """The ``count`` pods that carry ``labels`` and do not terminate, once all are Ready.
 
-        ``progress`` is told each new state.  Raises EnvironmentBroken when they are not ready in time, and before that
+        ``progress`` is told each new state.  ``lost`` is asked now and then: what to raise since their node is no more.
+        Raises EnvironmentBroken when they are not ready in time, and before that
         when an image cannot be pulled, a container cannot start, a pod is refused (admission, quota, a webhook) or the
         scheduler finds no node for it, each in the words of who said so.
         """
         begin, seen = time.monotonic(), StatesSeen()
-        refused, unscheduled = "", begin
+        refused, unscheduled, looked = "", begin, begin
 
         def quiet(now: dict[str, Obj]) -> float:
-            return LOOK_AGAIN if len(now) < count or any(map(unschedulable, now.values())) else within
+            soon = len(now) < count or any(map(unschedulable, now.values()))
+            return LOOK_AGAIN if soon else LOOK_AT_NODE if lost else within
 
         for now in self.states("v1", "Pod", namespace, labels=labels, within=within, quiet=quiet):
             pods = [item for item in now.values() if not item["metadata"].get("deletionTimestamp")]
@@ -143,6 +149,10 @@ class Waits:
             seen.add(time.monotonic() - begin, state)
             if len(pods) == count and all(is_ready(item) for item in pods):
                 return pods
+            if lost and time.monotonic() - looked > LOOK_AT_NODE:
+                looked = time.monotonic()
+                if error := lost():
+                    raise error
             for pod in pods:
                 problem = hopeless(pod)
                 if problem:

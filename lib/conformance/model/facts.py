@@ -68,7 +68,9 @@ class NodeFacts:
     """The IPAM plugin of this node's own pods; None: nobody looked for one of its own, and the cluster's counts."""
     plane: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
     """What carries this Windows node's pods: ``overlay`` or ``l2bridge``, the type of their HNS network."""
-
+    pod_networks: tuple[str, ...] = ()
+    """Networks that this Windows node's pods have addresses of: its blocks in Calico's IPAM, else its podCIDR; none
+    where a cloud gives addresses."""
     differences: Fact[dict[str, str]] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
     """What may tell this Windows node from others of its build: switches of HNS and VFP, .NET, LanguageMode,
     culture."""

@@ -28,6 +28,9 @@ class Installed:
     components: tuple[Component, ...] = ()
     kubelets: dict[str, str] = field(default_factory=dict)
     """Node to its kubelet's version."""
+    hosts: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Windows node to what may tell it from others of its build, as far as a look into it told: ``KB``, ``Culture``,
+    ``LanguageMode``, ``.NET Release``, ``hns\\State HnsAclUpdateChange``."""
     unread: tuple[str, ...] = ()
     """What could not be read, and why."""
 

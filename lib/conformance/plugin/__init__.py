@@ -142,8 +142,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Put the gate around everything that other plugins have around tests by now."""
     if state.awake(session.config) and not session.config.option.help:
         from conformance.plugin.exclusive import Exclusive  # not for tests of the library
+        from conformance.plugin.once_more import LastTest, OnceMore  # not for tests of the library
 
-        session.config.pluginmanager.register(Exclusive(state.of(session.config)), "conformance-exclusive")
+        run_state, plugins = state.of(session.config), session.config.pluginmanager
+        plugins.register(Exclusive(run_state), "conformance-exclusive")
+        if not run_state.tries_at_once:
+            plugins.register(LastTest(run_state), "conformance-last-test")
+            plugins.register(OnceMore(run_state), "conformance-once-more")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -183,6 +188,13 @@ def _workers(run: Run) -> tuple[int, str]:
 
 
 @pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Nothing goes on any more."""
+    if state.STATE in config.stash:
+        state.of(config).run.alive.end()
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_conformance_provider(config: pytest.Config) -> Any:
     """The provider of real clusters and labs, where nobody else offers one."""
     from conformance.run.clusters import Clusters  # brings the Kubernetes client's side in
@@ -205,9 +217,12 @@ def _open(config: pytest.Config) -> int | None:
         return None
     if _selects_nothing(config):
         return int(pytest.ExitCode.NO_TESTS_COLLECTED)
+    run = state.of(config).run
+    run.alive.begin(run.settings.timings.run.progress_every, state.past_capturing(config))
+    run.alive.doing("the lab is started" if run.choice.own_lab else "the cluster is looked at")
     try:
-        run = state.of(config).run
         run.open()
+        run.alive.doing("tests are collected")
         again = rerun_of(config)
         if again and run.inspection:
             run.refuse(lambda inspection: again.check(inspection.facts, inspection.installed))

@@ -23,7 +23,8 @@ from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header, lists
-from conformance.plugin.judge import LATER, OUTCOME
+from conformance.plugin.judge import LATER, OUTCOME, WAITS
+from conformance.plugin.options import labels
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
@@ -64,6 +65,8 @@ class Controller:
         """What is wrong with the test files: the run ends with exit code 4, and nothing ran."""
         self.report: RunReport | None = None
         self.by_user = False
+        self.running: list[str] = []
+        """Tests that have begun and not ended, the oldest first."""
         self.interrupted = False
         """Whether pytest did not get to its end by itself."""
         self.left: list[str] = []
@@ -151,9 +154,24 @@ class Controller:
 
     # --- hear ---------------------------------------------------------------------------------------------------------
 
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """A test begins, here or in a worker."""
+        self.running.append(nodeid)
+        self.run.alive.doing(f"{self.running[0]} runs")
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Of what runs, the user is told of the oldest."""
+        self.running = [name for name in self.running if name != nodeid]
+        self.run.alive.doing(f"{self.running[0]} runs" if self.running else "the next test is waited for")
+
+    def pytest_enter_pdb(self) -> None:
+        """Who looks at a test by hand knows what goes on."""
+        self.run.alive.doing("")
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the newest outcome of each test; a later phase only ever knows more."""
+        self.run.alive.heard()
         outcome = next((value for name, value in report.user_properties if name == OUTCOME), None)
         if isinstance(outcome, str):
             heard = self.outcomes[report.nodeid] = from_plain(TestOutcome, json.loads(outcome))
@@ -166,6 +184,7 @@ class Controller:
                 self._tell_pace(heard)
         elif report.when not in ("setup", "call", "teardown"):  # of a worker that died; it may be tried again elsewhere
             self.crashed[report.nodeid] = report.longreprtext.strip()
+            self.pytest_runtest_logfinish(report.nodeid)
             if report.nodeid in self.outcomes:
                 self.before_crash[report.nodeid] = self.outcomes.pop(report.nodeid)
 
@@ -189,6 +208,7 @@ class Controller:
         by_software = issubclass(excinfo.type, KeyboardInterrupt) and excinfo.type is not KeyboardInterrupt
         if not by_software and not self.by_user:
             self.run.progress().tell("interrupted: what the run made is being removed")
+            self.run.alive.doing("interrupted: what the run made is being removed")
         self.by_user = self.by_user or not by_software
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -200,6 +220,8 @@ class Controller:
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """A letter and a word of its own for every verdict that is not plain CONFIRMED."""
         verdict = next((value for name, value in getattr(report, "user_properties", ()) if name == "verdict"), None)
+        if str(report.outcome) == WAITS:
+            return WAITS, "w", (WAITS.upper(), {"yellow": True})
         if verdict is None or str(report.outcome) == "rerun" or (report.when == "setup" and report.passed):
             return None
         if report.when == "teardown":
@@ -224,6 +246,7 @@ class Controller:
             return result
         if self._watch:
             self._watch.end()
+        self.run.alive.doing("what the run made is removed, and reports are written")
         self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
         self.problems += self.run.directory.read_problems()
@@ -249,6 +272,7 @@ class Controller:
                 "why": self.run.choice.why,
                 "label": self.run.connection.label if self.run.connection else "",
             },
+            labels=labels(config.option.label),
             facts=self.run.facts,
             tests=tests,
             claims=self.qualification.answered(again.answered(claims) if again else claims),

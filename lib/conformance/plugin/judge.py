@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from conformance.catalog import Catalog, Claim, Conditions, catalog
-from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, SuiteError, Unmet, first_line
+from conformance.errors import (
+    EnvironmentBroken,
+    MissingCapability,
+    Nonconformance,
+    SuiteError,
+    Unmet,
+    Wavered,
+    first_line,
+)
 from conformance.model.claim import ClaimResult, ClaimVerdict, Finding
 from conformance.model.codec import to_plain
 from conformance.plugin import options
@@ -39,6 +47,10 @@ PROSPECT = pytest.StashKey[Prospect]()
 STATEMENT = pytest.StashKey[Statement]()
 EARLIER = pytest.StashKey[list[TestOutcome]]()
 """What earlier attempts at a test said."""
+PUT_OFF = pytest.StashKey[bool]()
+"""Whether it is run once more at the end, since a path wavered that was open before; False: it was, or it is that."""
+WAITS = "run once more later"
+"""What pytest is told of such a test at first, in the place of passed or failed."""
 SECONDS = pytest.StashKey[float]()
 WAITED = pytest.StashKey[float]()
 """Seconds until the test's turn came."""
@@ -217,6 +229,9 @@ class Judge:
         except Exception as error:
             self._blame(item, error)
             self._inconclusive(item, error, f"{type(error).__name__}: {first_line(error)}")
+            if isinstance(error, Wavered) and not self.state.tries_at_once:
+                item.stash[PUT_OFF] = True
+                self.state.put_off.append(item)
             raise
         finally:
             statement.calling = False
@@ -245,6 +260,8 @@ class Judge:
         """Hand the outcome on, as far as it is known."""
         report = yield
         item.stash[SECONDS] = item.stash.get(SECONDS, 0.0) + call.duration
+        if call.when == "call" and item.stash.get(PUT_OFF, False):
+            report.outcome = WAITS  # type: ignore[assignment]  # as pytest-rerunfailures does: more is to come
         if call.when != "setup" or not report.passed:
             outcome = self.outcome(item)
             tried = bool(outcome.attempts) and call.when != "teardown"
@@ -267,8 +284,11 @@ class Judge:
     # --- outcomes -----------------------------------------------------------------------------------------------------
 
     def outcome(self, item: pytest.Item) -> TestOutcome:
-        """What the test has said by now, in all its attempts."""
-        return merged([*item.stash.get(EARLIER, []), self._attempt(item)])
+        """What the test has said by now, in all its attempts; the last one of one that was put off tells of both."""
+        now, earlier = self._attempt(item), item.stash.get(EARLIER, [])
+        if earlier and PUT_OFF in item.stash and now.verdict in verdicts.SETTLED:
+            return replace(now, seconds=now.seconds + sum(one.seconds for one in earlier))
+        return merged([*earlier, now])
 
     def _try_again(self, item: pytest.Item) -> None:
         """Keep what the attempt before said; it may also have changed what an exclusive test changes."""

@@ -137,16 +137,6 @@ def add_options(parser: pytest.Parser) -> None:
     claims.addoption(
         "--no-disruptive", action="store_true", help="run no disruptive tests, not even on the run's own lab"
     )
-    gate = parser.getgroup("qualification", "qualification by the run's report")
-    gate.addoption("--require", metavar="SET[,SET]", help="say whether the run qualifies for these sets (core, ...)")
-    gate.addoption("--waivers", metavar="FILE", help="YAML with verdicts that are accepted, by whom and until when")
-    gate.addoption("--attest", metavar="FILE", help="YAML with a person's answers to claims that no program can decide")
-    gate.addoption("--fail-on", metavar="VERDICT[,VERDICT]", help="exit code 1 also when a claim has one of these")
-    gate.addoption("--baseline", metavar="REPORT", help="compare with this report; exit code 1 when it became worse")
-    gate.addoption(
-        "--rerun-of", metavar="REPORT",
-        help="run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
-    )  # fmt: skip
     claims.addoption(
         "--capture-packets", action="store_true",
         help="after a failure capture packets of one failing pair on the nodes of both ends, while it is tried again",
@@ -155,6 +145,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--no-watch", action="store_true", help="ask no paths that no test touches all through the run (POL-1)"
     )
     claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
+    _add_qualification(parser)
 
 
 def _add_cover(parser: pytest.Parser) -> None:
@@ -170,6 +161,23 @@ def _add_cover(parser: pytest.Parser) -> None:
     )  # fmt: skip
     cover.addoption("--node-selector", metavar="KEY[=VALUE],...", help="cover exactly the nodes with these labels")
     cover.addoption("--every-node", action="store_true", help="cover all nodes that take pods")
+
+
+def _add_qualification(parser: pytest.Parser) -> None:
+    gate = parser.getgroup("qualification", "qualification by the run's report")
+    gate.addoption("--require", metavar="SET[,SET]", help="say whether the run qualifies for these sets (core, ...)")
+    gate.addoption("--waivers", metavar="FILE", help="YAML with verdicts that are accepted, by whom and until when")
+    gate.addoption("--attest", metavar="FILE", help="YAML with a person's answers to claims that no program can decide")
+    gate.addoption("--fail-on", metavar="VERDICT[,VERDICT]", help="exit code 1 also when a claim has one of these")
+    gate.addoption("--baseline", metavar="REPORT", help="compare with this report; exit code 1 when it became worse")
+    gate.addoption(
+        "--rerun-of", metavar="REPORT",
+        help="run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
+    )  # fmt: skip
+    gate.addoption(
+        "--label", metavar="KEY=VALUE", action="append", default=[],
+        help="say this of the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
+    )  # fmt: skip
 
 
 WITH_PATHS = (
@@ -244,6 +252,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         raise UsageProblem(f"--max-minutes {option.max_minutes:g}: expected more than 0")
     if option.run and not (option.restore or option.janitor):
         raise UsageProblem(f"--run {option.run} says which run is put back: add --restore")
+    labels(option.label)
     check_claims(option.claim)
     return Settings(
         timings=load_timings(Path(option.timings) if option.timings else None, lab=choice.own_lab),
@@ -277,6 +286,18 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         run_id=run_id,
         worker=worker,
     )
+
+
+def labels(given: Sequence[str]) -> dict[str, str]:
+    """What ``--label`` says of the run.  Raises UsageProblem."""
+    found: dict[str, str] = {}
+    for text in given:
+        key, equals, value = (word.strip() for word in text.partition("="))
+        if not (key and equals and value):
+            raise UsageProblem(f"--label {text}: expected KEY=VALUE, for example release=v3.32.0-rc1")
+        if found.setdefault(key, value) != value:
+            raise UsageProblem(f"--label {text}: {key} is {found[key]} already")
+    return found
 
 
 def check_claims(wanted: list[str]) -> None:

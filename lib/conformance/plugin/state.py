@@ -37,6 +37,8 @@ class State:
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     background: list[Callable[[], Iterable[Future[Any]]]] = field(default_factory=list)
     """Whoever starts work that outlives the test it was started for: asked for what has not ended."""
+    put_off: list[pytest.Item] = field(default_factory=list)
+    """Tests that are run once more when this process has run all others."""
     felix_down: Callable[[Sequence[str]], Mapping[str, str]] = field(default=lambda nodes: {})
     """Which of some nodes have no Felix that runs, not by this run's own hand; told by the worker's fixtures."""
     interruption: Interruption = field(default_factory=Interruption)
@@ -45,6 +47,11 @@ class State:
     def __post_init__(self) -> None:
         self.run.uncaptured = functools.partial(uncaptured, self.config)
         self.restoration = Restoration(self.run)
+
+    @property
+    def tries_at_once(self) -> bool:
+        """Whether failed tests are tried again at once, by pytest-rerunfailures, so that none is put off."""
+        return bool(getattr(self.config.option, "reruns", None))
 
     def for_worker(self) -> dict[str, Any]:
         """What a worker needs, as plain values."""
@@ -55,6 +62,12 @@ def uncaptured(config: pytest.Config) -> AbstractContextManager[object]:
     """Within it, what is printed passes pytest's capturing by."""
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     return capture.global_and_fixture_disabled() if capture else nullcontext()
+
+
+def past_capturing(config: pytest.Config) -> int:
+    """File descriptor of the user's standard error, whatever pytest has put in its place."""
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
+    return int(getattr(getattr(getattr(capture, "_global_capturing", None), "err", None), "targetfd_save", 2))
 
 
 STATE = pytest.StashKey[State]()

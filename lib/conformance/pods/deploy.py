@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from conformance.errors import EnvironmentBroken
+from conformance.errors import EnvironmentBroken, SuiteError
 from conformance.kube import manifest, waits
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
@@ -187,13 +187,17 @@ class Pods:
         try:
             pods = self.changes.waits.pods_ready(
                 self._home(wish), f"{SEAT}={wish.called}", 1, within=patience.image_pull + patience.pod_ready,
-                progress=lambda state: self.progress(f"{what}: {state}"),
+                progress=lambda state: self.progress(f"{what}: {state}"), lost=lambda: self._lost(wish),
             )  # fmt: skip
         except EnvironmentBroken as error:
-            raise gone(self.kube, [wish.node.name]) or self.watch.lost([wish.node.name]) or error from error
+            raise self._lost(wish) or error from error
         finally:
             self.progress(f"{what}: ")
         return wish.called, self.workload(pods[0], ROLES[wish.role])
+
+    def _lost(self, wish: Wish) -> SuiteError | None:
+        """What to raise where its node has gone away or died."""
+        return gone(self.kube, [wish.node.name]) or self.watch.lost([wish.node.name])
 
     def again(self, wish: Wish, why: str) -> Workload:
         """The pod that a Deployment has now, once it is ready, in place of one that has changed since it was deployed.
@@ -203,10 +207,11 @@ class Pods:
         patience = self.settings.timings.of(ROLES[wish.role].os)
         within = patience.image_pull + patience.pod_ready
         try:
-            pods = self.changes.waits.pods_ready(self._home(wish), f"{SEAT}={wish.called}", 1, within=within)
+            pods = self.changes.waits.pods_ready(
+                self._home(wish), f"{SEAT}={wish.called}", 1, within=within, lost=lambda: self._lost(wish)
+            )
         except EnvironmentBroken as error:
-            lack = gone(self.kube, [wish.node.name]) or self.watch.lost([wish.node.name])
-            raise lack or EnvironmentBroken(f"{why}, and no other is ready: {error}") from error
+            raise self._lost(wish) or EnvironmentBroken(f"{why}, and no other is ready: {error}") from error
         return self.workload(pods[0], ROLES[wish.role])
 
     def workload(self, pod: Obj, role: Role) -> Workload:
@@ -237,6 +242,8 @@ class Pods:
     def remove(self, *, within: float | None = None) -> None:
         """Delete this worker's namespaces and wait until they are gone."""
         patience = within if within is not None else self.settings.timings.windows.delete
+        for pod in self._on_lost_nodes():  # else a kubelet that is no more would have to say that it has ended
+            self.changes.delete(pod, "its node was lost", grace=0)
         targets = [
             ObjectRef(api_version="v1", kind="Namespace", name=name)
             for name in sorted(self._made, key=lambda one: one != self.namespace)
@@ -245,6 +252,14 @@ class Pods:
             list(pool.map(lambda one: self.changes.delete_and_wait(one, "the run is over", within=patience), targets))
         self._made.clear()
         self._prepared.clear()
+
+    def _on_lost_nodes(self) -> list[ObjectRef]:
+        pods = [pod for namespace in sorted(self._made) for pod in self.kube.objects("v1", "Pod", namespace)]
+        lost = self.watch.lost_among({str(pod["spec"]["nodeName"]) for pod in pods if pod["spec"].get("nodeName")})
+        return [
+            ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
+            for pod in pods if pod["spec"].get("nodeName") in lost and (meta := pod["metadata"])
+        ]  # fmt: skip
 
 
 def copy_pull_secrets(kube: Kube, changes: Changes, images: Images, namespace: str) -> None:

@@ -18,6 +18,7 @@ from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
 from conformance.pods.deploy import BASELINE, copy_pull_secrets
 from conformance.pods.images import is_on, split
+from conformance.pods.nodes_lost import NodeWatch
 from conformance.pods.placement import tolerations
 from conformance.pods.roles import MANIFESTS, ROLES
 from conformance.settings import Settings
@@ -47,14 +48,18 @@ def present(node: Obj) -> set[str]:
 class Prepull:
     """Pulls what nodes lack, in a namespace of its own that it removes again."""
 
-    def __init__(self, kube: Kube, changes: Changes, settings: Settings, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self, kube: Kube, changes: Changes, settings: Settings, progress: Callable[[str], None],
+        watch: NodeWatch | None = None,
+    ) -> None:  # fmt: skip
         self.kube, self.changes, self.settings, self.progress = kube, changes, settings, progress
+        self.watch = watch or NodeWatch(kube)
         self.namespace = f"{NAMESPACE_PREFIX}{changes.run.run}-prepull"
 
     def run(self, nodes: Sequence[NodeFacts]) -> int:
         """Pull what is missing on ``nodes`` and wait for it; returns on how many nodes something was pulled.
 
-        Raises EnvironmentBroken with the event's text when an image cannot be pulled.
+        Raises EnvironmentBroken with the event's text when an image cannot be pulled, and when a node dies meanwhile.
         """
         reported = {obj["metadata"]["name"]: present(obj) for obj in self.kube.objects("v1", "Node")}
         missing: dict[tuple[str, ...], list[NodeFacts]] = {}
@@ -113,6 +118,7 @@ class Prepull:
             self.changes.waits.pods_ready(
                 self.namespace, f"app={name}", len(nodes), within=self.settings.timings.of(os).image_pull,
                 progress=lambda state: self.progress(f"pulling {what} on {os} nodes: {state}"),
+                lost=lambda: self.watch.lost([node.name for node in nodes]),
             )  # fmt: skip
         except EnvironmentBroken as error:
             if not self._without_network(name):

@@ -5,7 +5,7 @@ time out (aks-engine#189).  It gates nothing by itself: a pod that stays cold ma
 claims decide, and this only says what it saw.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +17,8 @@ from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 ANSWERED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESOLVED, Verdict.NO_SUCH_NAME})
 """Verdicts that only a working network gives; whether they are right is for the claims."""
+LOOK_AFTER = 10.0
+"""s.  Between two looks whether what stays cold is there still: on a node that died nothing ever gets warm."""
 
 
 class Observer(Protocol):
@@ -24,6 +26,9 @@ class Observer(Protocol):
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """One observation per attempt, in order."""
+
+    def unchanged(self, workloads: Iterable[Workload]) -> None:
+        """Raises EnvironmentBroken where one of these pods is not what it was, or its node died."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def warm_up(
 ) -> Warmth:
     """Wait until every client gets an answer from DNS (for ``name``) and from a server that should be open to it.
 
-    Raises ProbeBroken and EnvironmentBroken as probing does.
+    Raises ProbeBroken and EnvironmentBroken as probing does, and where a client's node died meanwhile.
     """
     attempts = []
     for client in clients:
@@ -70,9 +75,14 @@ def warm_up(
     if not attempts:
         return Warmth(0.0, ())
     last: dict[int, Observation] = {}
+    looked = clock.monotonic()
 
     def ask_the_cold() -> list[Observation]:
         """Only those that had no answer yet are asked again."""
+        nonlocal looked
+        if clock.monotonic() - looked > LOOK_AFTER:
+            prober.unchanged(clients)
+            looked = clock.monotonic()
         cold = [index for index in range(len(attempts)) if not warm(index)]
         last.update(zip(cold, prober.observe([attempts[index] for index in cold]), strict=True))
         return [last[index] for index in range(len(attempts)) if not warm(index)]

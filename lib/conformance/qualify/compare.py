@@ -234,6 +234,8 @@ def _flat(facts: Facts | None) -> dict[str, str]:
         found[f"{system} nodes"] = f"{len(nodes)} ({', '.join(builds)})"
     for build, name, values in _hosts(facts):
         found[f"Windows {build}: {name}"] = ", ".join(values)
+    versions_there = {facts.calico_on(node.name).value or "unknown" for node in facts.by_os("windows")}
+    found["Calico on Windows nodes"] = ", ".join(sorted(versions_there))
     found["plane of Windows nodes"] = ", ".join(
         sorted({node.plane.value or "unknown" for node in facts.by_os("windows")})
     )

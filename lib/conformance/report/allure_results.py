@@ -53,6 +53,7 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
     """environment.properties, executor.json and categories.json."""
     folder.mkdir(parents=True, exist_ok=True)
     entries = {"cluster": report.cluster.get("label", ""), "evidence": report.evidence, "command": report.command}
+    entries |= {f"label_{re.sub(r'[^A-Za-z0-9.]', '_', key)}": value for key, value in report.labels.items()}
     facts = report.facts
     if facts:
         for name in (
@@ -66,6 +67,8 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
         ):
             entries[name] = str(getattr(facts, name).value or "unknown")
         builds = {node.revision for node in facts.by_os("windows") if node.revision}
+        there = {facts.calico_on(node.name).value or "unknown" for node in facts.by_os("windows")}
+        entries["windows_calico_versions"] = ", ".join(sorted(there)) or "unknown"
         entries["windows_builds"] = ", ".join(sorted(builds)) or "unknown"
         entries["nodes"] = f"{len(facts.by_os('linux'))} Linux, {len(facts.by_os('windows'))} Windows"
     entries |= {re.sub("[- ]", "_", name): version for name, version in report.installed.versions.items()}

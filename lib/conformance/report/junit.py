@@ -13,6 +13,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.report import summed_up
 from conformance.report.run import RunReport, inapplicable, to_json
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome
+from conformance.verdicts.statement import SETTLED
 
 PROPERTY = "test"
 """Name of the property that holds a test's node id."""
@@ -51,8 +52,8 @@ def mend(path: Path, report: RunReport) -> None:
                     failure.set("message", _clean(f"{test.verdict}: {test.reason} (waived: {waiver})"))
         if test.test not in cases:
             _add(suite, test)
-        elif test.flaky and not any(case.find(tag) is not None for case in cases[test.test] for tag in _BAD):
-            _judge(cases[test.test][-1], test)
+        else:
+            _complete(suite, cases[test.test], test)
     for case in suite.findall("testcase"):
         for properties in case.findall("properties"):
             for entry in [property_ for property_ in properties if property_.get("name") == OUTCOME]:
@@ -60,6 +61,19 @@ def mend(path: Path, report: RunReport) -> None:
     suite.insert(0, _properties(report))
     _count(suite)
     tree.write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _complete(suite: Xml.Element, cases: list[Xml.Element], test: TestOutcome) -> None:
+    """Let the last of a test's cases say what none of them says; those before it are of one that was put off."""
+    told = (*_BAD, "skipped")
+    *earlier, last = cases
+    for case in earlier:
+        if not any(case.find(tag) is not None for tag in told):
+            suite.remove(case)
+    if (test.flaky or test.verdict in SETTLED) and not any(
+        case.find(tag) is not None for case in cases for tag in told
+    ):
+        _judge(last, test)
 
 
 def write_claims(report: RunReport, path: Path) -> None:
@@ -108,12 +122,14 @@ def _properties(report: RunReport) -> Xml.Element:
     found = {"run": report.run_id, "evidence": report.evidence, "suite": report.suite.get("version", ""),
              "commit": report.suite.get("commit", ""), "catalog": report.suite.get("catalog", ""),
              "cut short": report.cut_short}  # fmt: skip
+    found |= {f"label {key}": value for key, value in report.labels.items()}
     if report.facts:
         for name in ("calico_version", "kubernetes_version", "mode", "platform", "install", "cni"):
             found[name] = str(getattr(report.facts, name).value or "unknown")
         for node in report.facts.by_os("windows"):
             update = f", {node.update.value}" if node.update.known else ""
-            found[f"node {node.name}"] = f"Windows {node.revision or 'of unknown build'}{update}"
+            calico = f", Calico {report.facts.calico_on(node.name).value or 'of unknown version'}"
+            found[f"node {node.name}"] = f"Windows {node.revision or 'of unknown build'}{update}{calico}"
         found["container runtimes"] = ", ".join(sorted({node.container_runtime for node in report.facts.nodes}))
     found |= report.installed.versions
     found |= {f"claims {word}": str(count) for word, count in summed_up.counts(to_json(report)["claims"]).items()}

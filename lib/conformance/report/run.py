@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,8 @@ class RunReport:
     facts: Facts | None
     tests: tuple[TestOutcome, ...]
     claims: tuple[ClaimOutcome, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What the user says of the run (``--label``): which release candidate it is about, who ran it."""
     suite: Mapping[str, str] = field(default_factory=dict)
     """``version`` and ``commit`` of the suite, ``catalog`` (its digest)."""
     timings: Mapping[str, str] = field(default_factory=dict)
@@ -120,6 +122,14 @@ class RunReport:
         return "; ".join(dict.fromkeys(self.waived[claim] for claim in guilty))
 
 
+def _hosts(facts: Facts | None) -> dict[str, dict[str, str]]:
+    windows = facts.by_os("windows") if facts else ()
+    told = {node.name: {"KB": node.update.value or "", **(node.differences.value or {})} for node in windows}
+    return {
+        name: {what: value for what, value in one.items() if value} for name, one in told.items() if any(one.values())
+    }
+
+
 def to_json(report: RunReport) -> dict[str, Any]:
     """As docs/schema/conformance.schema.json describes it."""
     claims = [_claim(outcome, report) for outcome in report.claims]
@@ -133,6 +143,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             **({"exit_cause": report.exit_cause} if report.exit_cause else {}),
             "command": report.command,
             "evidence": report.evidence or None,
+            "labels": dict(report.labels),
             "cluster": dict(report.cluster),
             "notes": list(report.notes),
             "cut_short": report.cut_short or None,
@@ -144,7 +155,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "waived": dict(report.waived),
         "attested": dict(report.attested),
         "facts": to_plain(report.facts),
-        "installed": to_plain(report.installed),
+        "installed": to_plain(replace(report.installed, hosts=_hosts(report.facts))),
         "covered": dict(report.covered),
         "counts": summed_up.counts(claims),
         "matrix": {

@@ -86,6 +86,7 @@ def summary(plain: Mapping[str, Any], where: Path, *, figures: bool = False) -> 
     for gate in plain.get("gates") or ():
         yield f"gate: {gate['headline']}", _tone(gate)
         yield from ((f"      {line}", "bad") for line in gate["obstacles"])
+    yield from ((f"label: {key}={value}", "plain") for key, value in (run.get("labels") or {}).items())
     yield f"claims: {_counts(plain)}", "plain"
     if again := run.get("continues"):
         better = sum(1 for before, now in again["again"].values() if before != now)

@@ -153,12 +153,6 @@ def _hindered(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Setti
     changing = [isolation for isolation in isolation_of(test.parts, catalog) if isolation.kind in CHANGING]
     if refusal := _not_allowed(changing, settings) or _too_wide(changing, facts, settings):
         return refusal
-    for isolation in changing:
-        if isolation.os and settings.disruptive_node and settings.disruptive_node not in _names(facts, isolation.os):
-            return (
-                f"it wants a {isolation.os} node to itself, and --disruptive-node {settings.disruptive_node} is none",
-                f"name one of {', '.join(_names(facts, isolation.os))}",
-            )
     return _lack(test.needs, facts, settings, otherwise=test.otherwise)
 
 

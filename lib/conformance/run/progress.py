@@ -1,10 +1,11 @@
 """A line now and then about what a run waits for, past what captures output: pulling Windows images takes minutes."""
 
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 
 class Progress:
@@ -14,9 +15,14 @@ class Progress:
     Thread-safe.  Goes to standard error, which xdist's workers share with the process that the user started.
     """
 
-    def __init__(self, every: float, uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
-        """Within ``uncaptured()``, what is printed reaches the user."""
-        self._every, self._uncaptured = every, uncaptured
+    def __init__(
+        self,
+        every: float,
+        uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext,
+        told: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Within ``uncaptured()``, what is printed reaches the user; ``told`` is called when something was."""
+        self._every, self._uncaptured, self._heard = every, uncaptured, told
         self._lock = threading.Lock()
         self._begin: dict[str, float] = {}
         self._told: dict[str, float] = {}
@@ -39,3 +45,41 @@ class Progress:
     def tell(self, line: str) -> None:
         with self._uncaptured():
             print(f"\n{line}", file=sys.stderr, flush=True)
+        self._heard()
+
+
+class Alive:
+    """Tells what goes on whenever the user has heard nothing for a while, from a thread of its own.
+
+    Writes to a file descriptor past what captures output: a test's capturing is not for other threads to suspend.
+    """
+
+    def __init__(self) -> None:
+        self._doing, self._since, self._last = "", 0.0, 0.0
+        self._ended = threading.Event()
+
+    def begin(self, every: float, descriptor: int) -> None:
+        """From now on, until :meth:`end`.  ``every``: s of silence that a user is left with at most."""
+        self._ended.clear()
+        threading.Thread(target=self._watch, args=(every, descriptor), name="alive", daemon=True).start()
+
+    def end(self) -> None:
+        self._ended.set()
+
+    def heard(self) -> None:
+        """The user has heard something just now."""
+        self._last = time.monotonic()
+
+    def doing(self, what: str) -> None:
+        """This goes on from now on; empty: nothing that takes its time."""
+        if what != self._doing:
+            self._doing, self._since = what, time.monotonic()
+
+    def _watch(self, every: float, descriptor: int) -> None:
+        self.heard()
+        while not self._ended.wait(every / 10):
+            now, what = time.monotonic(), self._doing
+            if what and now - self._last >= every:
+                self.heard()
+                with suppress(OSError):  # closed: pytest has ended
+                    os.write(descriptor, f"\n[{now - self._since:.0f} s] {what}\n".encode())

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from conformance.catalog import catalog
 from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.kube.reach import Reach
 from conformance.model.codec import to_plain
@@ -14,7 +15,7 @@ from conformance.model.facts import Fact, Facts
 from conformance.pods.coverage import matches
 from conformance.run.choice import Choice
 from conformance.run.directory import RunDirectory
-from conformance.run.progress import Progress
+from conformance.run.progress import Alive, Progress
 from conformance.run.provider import Connection, Inspection, Lock, Provider
 from conformance.settings import Settings, external_target
 
@@ -45,6 +46,8 @@ class Run:
     """How many workers ``-n auto`` chose and why, or would where the user typed more; empty: as many as typed."""
     began: float = field(default_factory=time.monotonic)
     """When the run began: seconds of the machine's monotonic clock, which all its processes share."""
+    alive: Alive = field(default_factory=Alive)
+    """In the controller: that the user is never left without a word for long."""
     _lock: Lock | None = None
     _error: SuiteError | None = None
 
@@ -77,6 +80,7 @@ class Run:
             if self.inspection.reasons:
                 raise ClusterUnusable(self.inspection.reasons)
             check_nodes("--disruptive-node", [self.settings.disruptive_node], self.inspection.facts)
+            check_disruptable(self.settings.disruptive_node, self.inspection.facts)
             check_nodes("--nodes", self.settings.cover.nodes, self.inspection.facts)
             check_selector(self.settings.cover.selector, self.inspection.facts)
             self.settings = permitted(self.settings, self.inspection)
@@ -187,7 +191,7 @@ class Run:
 
     def progress(self) -> Progress:
         """Tells the user what is waited for."""
-        return Progress(self.settings.timings.run.progress_every, self.uncaptured)
+        return Progress(self.settings.timings.run.progress_every, self.uncaptured, self.alive.heard)
 
     def for_worker(self) -> dict[str, Any]:
         """What a worker needs, as plain values."""
@@ -222,6 +226,16 @@ def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
         if name and name not in {node.name for node in facts.nodes}:
             there = ", ".join(f"{node.name} ({node.os})" for node in facts.nodes)
             raise UsageProblem(f"{option} {name}: this cluster has no such node, it has {there}")
+
+
+def check_disruptable(name: str, facts: Facts) -> None:
+    """Raises UsageProblem when no claim wants a node of that one's system to itself; empty: none was named."""
+    systems = {
+        isolation.os for claim in catalog().values() for isolation in (claim.isolation, claim.active) if isolation
+    }
+    fit = [node.name for node in facts.nodes if node.os in systems]
+    if name and name not in fit:
+        raise UsageProblem(f"--disruptive-node {name}: no test changes a node of its system; name {' or '.join(fit)}")
 
 
 def check_selector(selector: str, facts: Facts) -> None:

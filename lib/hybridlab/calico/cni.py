@@ -28,9 +28,9 @@ from hybridlab.windows.hns_networks import POD_NETWORK
 NETWORK_NAME = {"linux": "k8s-pod-network", "windows": "Calico"}
 """The CNI network's name, first part of an IPAM handle."""
 
-SearchList = Literal["own-only", "of-default", "of-first"]
-"""What a new pod's search list can be instead (fault): its namespace's domain alone, or the list of the namespace
-``default``."""
+SearchList = Literal["own-only", "of-default", "of-first", "none"]
+"""What a new pod's search list can be instead (fault): its namespace's domain alone, the list of the namespace
+``default`` or of the node's first new pod, or empty."""
 
 EndpointUp = Callable[[str, str], Awaitable[None]]
 """Told (node, pod uid) when an interface appeared; returns once its policy is in place, or is not to be waited for."""
@@ -177,7 +177,9 @@ class CNI:
             if not given or machine.name not in nodes:
                 continue
             own, *others = given
-            if wrong == "own-only":
+            if wrong == "none":
+                given = ()
+            elif wrong == "own-only":
                 given = (own,)
             elif wrong == "of-default":
                 given = (f"default.{own.partition('.')[2]}", *others)

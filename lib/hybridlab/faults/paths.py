@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE, WINDOWS_OR_ALL, Fault, Parameter, Types
+from hybridlab.faults.model import NODE, WINDOWS_OR_ALL, Fault, Parameter, Types, count
 from hybridlab.faults.rules import NOWHERE, RuleFault
 
 TYPES = Types()
@@ -18,7 +18,10 @@ MOST = 1000
 LONGEST_MS = 10_000
 
 
-@TYPES.fault("flows-dropped", "underlay", NODE, Parameter("every", "which share is lost: one flow in so many", "5"))
+@TYPES.fault(
+    "flows-dropped", "underlay", NODE, Parameter("every", "which share is lost: one flow in so many", "5"),
+    Parameter("port", "only of flows to this one", ""),
+)  # fmt: skip
 def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Of the TCP and UDP flows that leave or enter a node one in so many is lost, with all its packets."""
     node, every = lab.node(parameters["node"]), parameters["every"]
@@ -27,6 +30,8 @@ def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     devices = f"{{ {', '.join(sorted({chr(34) + name + chr(34) for name in ('eth0', lab.calico.plane.device)}))} }}"
     # A tunnel's own packets, which come and go by eth0, are not tracked and so are of no flow.
     chosen = f"meta l4proto {{ tcp, udp }} jhash {FLOW} mod {int(every)} seed {SEED} == 0"
+    if port := parameters["port"]:
+        chosen += f" ct original proto-dst {count('port', port)}"
     rules = [
         ("f_fwd", f"iifname {devices} {chosen} drop"),
         ("f_fwd", f"oifname {devices} {chosen} drop"),

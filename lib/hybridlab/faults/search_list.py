@@ -15,6 +15,7 @@ WORDS: Mapping[SearchList, str] = {
     "own-only": "search the domain of their own namespace alone",
     "of-default": "search the domain of the namespace default in place of their own",
     "of-first": "search the domain of the first one's namespace in place of their own",
+    "none": "search no domain",
 }
 
 

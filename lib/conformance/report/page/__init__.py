@@ -6,6 +6,7 @@ events, logs) is text to the template, which escapes it.
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from conformance.model.decision import Decision
 from conformance.model.verdict import PRECEDENCE
 from conformance.report import summed_up
 from conformance.report.page.drawing import effect_chart, recovery_chart
-from conformance.verdicts.claims import SEEN
+from conformance.report.page.parts import SHOWN, parts, shareable, unnamed
 from conformance.verdicts.decisions import by_build
 
 FOLDER = Path(__file__).parent
@@ -39,6 +40,13 @@ class Area:
 
 OPEN = ("INCONCLUSIVE", "UNMET", "ADVISED", "NOT_RUN")
 """What claims are counted as that someone has to look at, none of them violated."""
+FOLDED = {
+    "NOT_APPLICABLE": "not about this cluster",
+    summed_up.UNTESTED: "without a test yet",
+    summed_up.HAND: "that need a person",
+    summed_up.UNSELECTED: "not selected",
+}
+"""Claims of which nothing is to be seen, behind a line for each of these words."""
 KEPT = 20_000
 """Characters of a failure's attachment that the page shows; the file has the rest."""
 BUNDLED = (".txt", ".yaml", ".json")
@@ -62,10 +70,12 @@ def render(
     *,
     difference: Sequence[str] = (),
     failures: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+    linked: bool = False,
 ) -> str:
     """The page of a report.
 
-    ``plain``: conformance.json of schema 2; ``difference``: lines of a comparison; ``failures``: :func:`bundles`.
+    ``plain``: conformance.json of schema 2; ``difference``: lines of a comparison; ``failures``: :func:`bundles`;
+    ``linked``: whether the page lies in the run's directory, so that files there can be links.
     """
     since: Mapping[str, Any] = {
         "evidence": None,
@@ -84,6 +94,8 @@ def render(
     violated = [claim for claim in claims if claim["verdict"] == "VIOLATED"]
     builds = sorted({build for claim in claims for decision in _decisions(claim) for build in decision.about})
     areas = _areas(claims)
+    open_ = [claim for claim in claims if summed_up.word(claim) in OPEN]
+    tests = {test["test"]: test for test in plain.get("tests") or ()}
     effects: Mapping[str, Any] = plain["statistics"].get("policy_effect") or {}
     return str(
         _template().render(
@@ -98,15 +110,27 @@ def render(
             attested=plain.get("attested") or {},
             images=plain.get("images") or [],
             failures=failures or {},
-            gates=plain.get("gates") or [],
+            gates=[{**gate, "obstacles": _grouped(gate["obstacles"])} for gate in plain.get("gates") or ()],
             waived=plain.get("waived") or {},
             timings=plain.get("timings") or {},
             cluster=_cluster(plain["run"]["cluster"]),
             violated=sorted(violated, key=lambda claim: not claim.get("opens")),  # what policy closes and is open first
-            open=[claim for claim in claims if summed_up.word(claim) in OPEN],
+            open=open_,
             first_line=_first_line,
             broken_on=_broken_on,
-            explained={test["test"]: _explained(test) for test in plain.get("tests") or () if test.get("explanation")},
+            versions=_versions(plain.get("facts") or {}),
+            shown=[claim for claim in claims if summed_up.word(claim) not in FOLDED],
+            folded={
+                told: several
+                for word, told in FOLDED.items()
+                if (several := [claim for claim in claims if summed_up.word(claim) == word])
+            },
+            parts={claim["id"]: parts(claim, tests) for claim in claims},
+            first_rows=SHOWN,
+            rest=_rest,
+            told_of=_told_of,
+            shareable=shareable,
+            linked=linked,
             counts=summed_up.counts(claims),
             areas=areas,
             causes=summed_up.causes(plain),
@@ -115,7 +139,6 @@ def render(
             table={claim["id"]: _cells(claim) for claim in claims},
             claims=claims,
             word=summed_up.word,
-            seen=_seen,
             matrix=plain["matrix"],
             directions=("linux->linux", "linux->windows", "windows->linux", "windows->windows"),
             effects=[effect_chart(what, figures) for what, figures in effects.items()],
@@ -132,7 +155,8 @@ def render(
 def write(plain: Mapping[str, Any], path: Path, *, difference: Sequence[str] = (), folder: Path | None = None) -> None:
     """Write the page of a report.  ``folder``: the run's directory, where it is there."""
     failures = bundles(plain, folder) if folder else {}
-    path.write_text(render(plain, difference=difference, failures=failures), encoding="utf-8")
+    linked = folder is not None and folder.resolve() == path.resolve().parent
+    path.write_text(render(plain, difference=difference, failures=failures, linked=linked), encoding="utf-8")
 
 
 @functools.cache
@@ -192,20 +216,45 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
     return ", ".join(told) or str(cluster["how"])
 
 
+def _versions(facts: Mapping[str, Any]) -> list[str]:
+    """What ran where: Calico, Kubernetes, how packets are carried, and the revisions of Windows with their nodes."""
+    told = [("Calico", "calico_version"), ("Kubernetes", "kubernetes_version"), ("mode", "mode")]
+    values = [f"{name} {value}" for name, key in told if (value := (facts.get(key) or {}).get("value"))]
+    nodes = [node["windows_build"] for node in facts.get("nodes") or () if node["os"] == "windows"]
+    builds = Counter(".".join(map(str, build)) if build else "of unknown build" for build in nodes)
+    return [*values, *(f"Windows {build} ({counted(number, 'node')})" for build, number in sorted(builds.items()))]
+
+
+def _told_of(claim: Mapping[str, Any]) -> str:
+    """Why a claim's verdict is what it is, where none of its rows says it."""
+    told = {claim["statement"], *(result["reason"] for result in claim["results"])}
+    return "" if claim["reason"] in told else str(claim["reason"] or "")
+
+
+def _rest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The verdicts of rows that are shown when they are asked for."""
+    return ", ".join(
+        f"{number} {verdict}" for verdict, number in Counter(part["verdict"] for part in rows[SHOWN:]).items()
+    )
+
+
+def _grouped(obstacles: Sequence[str]) -> list[str]:
+    """Lines of a gate, one for those that say the same of several claims."""
+    found: dict[str, list[str]] = {}
+    for line in obstacles:
+        claim, _, said = line.partition(" ")
+        found.setdefault(said, []).append(claim)
+    return [f"{', '.join(claims)} {said}" for said, claims in found.items()]
+
+
 def _first_line(claim: Mapping[str, Any]) -> str:
-    return str(claim["reason"] or "").partition("\n")[0]
+    return unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"])
 
 
 def _broken_on(claim: Mapping[str, Any]) -> str:
     """Where a claim is what it is as a whole: Windows builds, and Linux; empty: it tells of none."""
-    return ", ".join(place for place, verdict in _cells(claim).items() if verdict == claim["verdict"])
-
-
-def _explained(test: Mapping[str, Any]) -> dict[str, str]:
-    """The lines of a failure's explanation and how to run it again; the kubeconfig and other files are the reader's."""
-    told = test["explanation"]
-    again = " ".join(word for word in str(told.get("again") or "").split() if "=/" not in word)
-    return {**(told.get("lines") or {}), **({"again": again} if again else {})}
+    places = [place for place, verdict in _cells(claim).items() if verdict == claim["verdict"]]
+    return ", ".join(place if place == LINUX else f"Windows {place}" for place in places)
 
 
 def _recoveries(claims: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -216,13 +265,6 @@ def _recoveries(claims: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         for result in claim["results"]
         if isinstance(seconds := result["measured"].get(RECOVERY), int | float)
     }
-
-
-def _seen(decision: Mapping[str, Any]) -> str:
-    """What was seen, in words; empty: the reason tells what was seen instead."""
-    if decision["verdict"] != "CONFIRMED":
-        return ""
-    return ", ".join(SEEN.get(half, half) for half in decision.get("halves") or ()) or "as expected"
 
 
 def _areas(claims: Sequence[Mapping[str, Any]]) -> list[Area]:

@@ -2,40 +2,60 @@
 (() => {
   const input = document.getElementById("filter");
   const shown = document.getElementById("shown");
+  const choice = [...document.querySelectorAll("input[name=verdict]")];
   const claims = [...document.querySelectorAll("details.claim")];
-  const texts = claims.map((claim) => claim.textContent.toLowerCase());
+  const groups = [...document.querySelectorAll("details.group")];
+  const areas = new Set(claims.map((claim) => claim.dataset.area.toLowerCase()));
+  let texts;
   const apply = () => {
-    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const asked = input.value.trim().toLowerCase();
+    const verdict = choice.find((one) => one.checked).value;
+    const words = areas.has(asked) ? [] : asked.split(/\s+/).filter(Boolean);
+    const filtered = Boolean(asked || verdict);
+    texts ??= claims.map((claim) => `${claim.dataset.word} ${claim.dataset.area} ${claim.textContent}`.toLowerCase());
     let count = 0;
     claims.forEach((claim, index) => {
-      const fits = words.every((word) => texts[index].includes(word));
+      const fits = (!verdict || claim.dataset.word === verdict) && words.every((word) => texts[index].includes(word))
+        && (!areas.has(asked) || claim.dataset.area.toLowerCase() === asked);
       claim.hidden = !fits;
       count += fits ? 1 : 0;
     });
-    shown.textContent = words.length ? `${count} of ${claims.length} claims` : "";
+    groups.forEach((group) => {
+      group.hidden = !group.querySelector("details.claim:not([hidden])");
+      group.open = filtered && !group.hidden;
+    });
+    document.body.classList.toggle("filtered", filtered);
+    shown.textContent = filtered ? `${count} of ${claims.length} claims` : "";
   };
+  const all = () => { input.value = ""; choice[0].checked = true; apply(); };
+  document.querySelector("form.choose").addEventListener("submit", (event) => event.preventDefault());
   input.addEventListener("input", apply);
+  choice.forEach((one) => one.addEventListener("change", apply));
   document.querySelectorAll("[data-filter]").forEach((button) => button.addEventListener("click", () => {
+    choice[0].checked = true;
     input.value = button.dataset.filter;
     apply();
-    input.scrollIntoView();
+    input.focus();
+    input.scrollIntoView({ block: "center" });
   }));
   document.querySelectorAll("[data-copy]").forEach((button) => button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(button.dataset.copy);
     button.textContent = "copied";
   }));
   const follow = () => {
-    const claim = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (claim && claim.tagName === "DETAILS") {
-      claim.hidden = false;
-      claim.open = true;
-      claim.scrollIntoView();
+    const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!place) return;
+    if (document.body.classList.contains("filtered") && (place.hidden || place.id !== "claims")) all();
+    for (let one = place; one; one = one.parentElement) {
+      if (one.tagName === "DETAILS") one.open = true;
     }
+    place.scrollIntoView();
   };
   window.addEventListener("hashchange", follow);
   window.addEventListener("beforeprint", () => {
-    claims.forEach((claim) => { claim.open = claim.open || !claim.hidden; });
-    document.querySelectorAll("#notes details, #difference details").forEach((several) => { several.open = true; });
+    groups.forEach((group) => { group.open = true; });
+    document.querySelectorAll("#notes details, #difference details, #builds details").forEach((several) => { several.open = true; });
   });
+  choice[0].checked = true;
   follow();
 })();

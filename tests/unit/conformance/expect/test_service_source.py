@@ -196,7 +196,7 @@ def test_a_server_that_does_not_say_whom_it_saw_decides_nothing() -> None:
 )  # fmt: skip
 def test_the_address_follows_from_plane_and_backend(plane: str, host_network: bool, expected: str) -> None:
     backend: Workload = replace(SERVER, host_network=host_network)
-    assert Addresses(facts(node("windows-1", NEW), plane=plane)).through_service(CLIENT, backend) == expected
+    assert Addresses(facts(node("windows-1", NEW), plane=plane)).through_service(CLIENT, backend) == (expected,)
 
 
 def test_no_address_is_guessed_for_a_plane_that_is_not_known() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
-from conformance.expect.addresses import Addresses
+from conformance.expect.addresses import Addresses, among
 from conformance.expect.builds import Builds
 from conformance.expect.context import Context
 from conformance.expect.known_issue import KnownIssue
@@ -116,6 +116,35 @@ def test_a_windows_pod_may_appear_under_its_nodes_source_vip_and_a_linux_pod_may
     known = Addresses(facts(tunnel="192.168.7.65"))
     assert known.behind(workload("pod", "windows"))[-1] == "192.168.7.66"
     assert "192.168.7.66" not in known.behind(workload("pod", "linux"))
+
+
+def carried(plane: str, *networks: str, platform: str = "self-managed") -> Addresses:
+    known = facts()
+    node = replace(known.nodes[0], plane=Fact(plane, "-"), pod_networks=networks)
+    return Addresses(replace(known, nodes=(node,), platform=Fact(platform, "-")))
+
+
+def test_without_an_overlay_a_windows_host_has_an_address_in_its_pods_network() -> None:
+    known = carried("l2bridge", "192.168.7.64/26", "fd00::/122")
+    assert known.of_node(workload("pod", "windows")) == ["10.0.0.11", "192.168.7.66"]
+    assert known.of_node(workload("pod", "linux")) == ["10.0.0.11"]
+    assert known.behind(workload("pod", "windows"))[1:] == ["10.0.0.11", "192.168.7.66"]
+    assert "192.168.7.66 (host endpoint of windows-1)" in known.named("192.168.7.66", workload("pod", "windows"))
+
+
+def test_in_flannels_overlay_the_source_vip_is_any_of_the_pod_cidr() -> None:
+    allowed = carried("overlay", "10.244.3.0/24").behind(workload("pod", "windows"))
+    assert allowed[1:] == ["10.0.0.11", "10.244.3.0/24"]
+    assert among("10.244.3.2", allowed)
+    assert not among("10.244.4.2", allowed)
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"), [("rke2", ("10.0.0.11", "10.42.1.66")), ("self-managed", ("10.0.0.11",))]
+)
+def test_rke2_alone_names_a_source_vip_without_an_overlay(platform: str, expected: tuple[str, ...]) -> None:
+    known = carried("l2bridge", "10.42.1.64/26", platform=platform)
+    assert known.through_service(workload("pod", "windows"), workload("server")) == expected
 
 
 def expecting(**answers: list[Answer]) -> Expect:

@@ -108,6 +108,39 @@ def test_a_windows_node_of_calico_without_a_daemonset_was_installed_by_hand(kube
     assert detect(kube).install.value == "manual"
 
 
+def test_what_a_cloud_runs_on_linux_says_nothing_of_windows(kube: Any, world: Any) -> None:
+    world.node("win", "windows", "10.0.20348.1")
+    world.daemonset("kube-system/aws-node")
+    world.daemonset("kube-system/azure-cns")
+    assert detect(kube).cni.value is None
+    amazon = "/api/v1/namespaces/kube-system/configmaps/amazon-vpc-cni"
+    world.put(amazon, {"data": {"enable-windows-ipam": "false"}})
+    assert detect(kube).cni.value is None
+    world.put(amazon, {"data": {"enable-windows-ipam": "true"}})
+    assert (detect(kube).cni.value, detect(kube).by_os("windows")[0].plane.value) == ("AmazonVPC", "l2bridge")
+    world.daemonset("kube-system/azure-cns-win")
+    assert detect(kube).cni.value == "AzureVNET"
+    world.node("win", "windows", "10.0.20348.1", annotations={"projectcalico.org/IPv4VXLANTunnelAddr": "192.0.2.65"})
+    assert detect(kube).cni.value == "Calico"
+
+
+def test_pods_networks_are_blocks_or_the_pod_cidr_and_none_of_a_cloud(kube: Any, world: Any) -> None:
+    world.node("win", "windows", "10.0.20348.1", podCIDR="10.244.3.0/24", podCIDRs=["10.244.3.0/24", "fd00::/64"])
+    assert detect(kube).by_os("windows")[0].pod_networks == ("10.244.3.0/24", "fd00::/64")
+    world.block("win", "10.1.4.0/26")
+    assert detect(kube).by_os("windows")[0].pod_networks == ("10.1.4.0/26",)
+    world.put(INSTALLATION, {"spec": {"cni": {"type": "AmazonVPC", "ipam": {"type": "AmazonVPC"}}}})
+    assert detect(kube).by_os("windows")[0].pod_networks == ()
+
+
+@pytest.mark.parametrize(("told", "used"), [("vpc.*", "vpc.*"), (r"Calico\z[", "calico"), (None, "calico")])
+def test_pods_networks_go_by_the_expression_that_felix_has(kube: Any, world: Any, told: str | None, used: str) -> None:
+    world.daemonset("kube-system/calico-node-windows", **({"KUBE_NETWORK": told} if told else {}))
+    found = detect(kube).pod_network
+    assert used in (found.value or "")
+    assert ("cannot be read here" in found.source) is (told == r"Calico\z[")
+
+
 def test_what_may_not_be_read_is_unknown_and_says_so(kube: Any, world: Any) -> None:
     world.node("lin")
     world.forbidden = {"clusterinformations", "installations", "daemonsets", "ippools", "configmaps"}

@@ -198,6 +198,17 @@ def test_what_the_operator_owns_is_mended_at_the_installation() -> None:
     assert remedies("manual").encapsulation().startswith("calicoctl patch ippool")
 
 
+@pytest.mark.parametrize(
+    ("install", "kept"),
+    [("manifest", ""), ("agent", "HelmChartConfig rke2-calico"), ("platform", "AKS keeps the Installation")],
+)
+def test_an_operator_on_linux_alone_keeps_pools_and_bgp_all_the_same(install: str, kept: str) -> None:
+    found = remedies(install, ("operator.tigera.io/v1", "Installation"))
+    for command in (found.bgp_disabled(), found.encapsulation()):
+        assert command.startswith("kubectl patch installation default")
+        assert kept in command
+
+
 def test_disabled_pools_count_for_their_kind_while_they_have_blocks() -> None:
     pools = [
         named("a", cidr="10.1.0.0/16", vxlanMode="Always"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.facts.calico_nodes import image_version
+from conformance.facts.calico_workloads import workloads
 from conformance.facts.cni_config import CniConfig, read
 from conformance.facts.detect import detect
 from conformance.facts.reading import Reading
@@ -88,3 +89,26 @@ def test_a_pod_whose_image_names_no_version_leaves_its_nodes_version_unknown(kub
         "not known: pod kube-system/calico-node-windows-a has jsturtevant/calico-node:hostprocess, "
         "which names no version",
     )
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+TERM = {"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["windows"]}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "there"),
+    [
+        ({"nodeSelector": {"kubernetes.io/os": "windows"}}, True),
+        ({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [TERM]}}}}, True),
+        ({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [TERM, {}]}}}}, False),
+        ({"nodeSelector": {"kubernetes.io/os": "linux"}}, False),
+        ({}, False),
+    ],
+)
+def test_what_starts_felix_on_windows_nodes_alone_is_calicos_whatever_its_name(
+    kube: Any, world: Any, pod: dict[str, Any], there: bool
+) -> None:
+    container = {"name": "f", "args": ["$env:CONTAINER_SANDBOX_MOUNT_POINT/calico/felix-service.ps1"]}
+    spec = {"template": {"spec": {"containers": [container], **pod}}}
+    world.put("/apis/apps/v1/namespaces/kube-system/daemonsets/felix-on-windows", {"spec": spec})
+    assert (workloads(Reading(kube)).windows is not None) is there

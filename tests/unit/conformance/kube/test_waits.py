@@ -74,6 +74,15 @@ def test_a_busy_registry_is_waited_for(kube: Kube, api: Any, fakes: Any) -> None
     assert Waits(kube).pods_ready("n", "app=x", 1, within=5)
 
 
+def test_a_pod_whose_node_died_is_not_waited_for(
+    kube: Kube, api: Any, fakes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waits, "LOOK_AT_NODE", 0.05)
+    serve(api, fakes, pod(waiting={"reason": "ContainerCreating"}))
+    with pytest.raises(EnvironmentBroken, match="node win-1 was lost"):
+        Waits(kube).pods_ready("n", "app=x", 1, within=60, lost=lambda: EnvironmentBroken("node win-1 was lost"))
+
+
 def test_a_pod_that_terminates_does_not_count(kube: Kube, api: Any, fakes: Any) -> None:
     going = pod(ready=True, deletionTimestamp="now")
     serve(api, fakes, going, ("MODIFIED", going))

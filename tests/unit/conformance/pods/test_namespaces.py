@@ -25,7 +25,7 @@ class Recorded:
     def __init__(self, *, foreign: bool = False, refuses: bool = False, answer: int = 0) -> None:
         self.run = Ownership("r", "main")
         self.foreign, self.refuses = foreign, refuses
-        self.answer, self.deleted = answer, list[str]()
+        self.answer, self.deleted, self.forced = answer, list[str](), list[tuple[str, str, int]]()
 
     def namespace(self, name: str, **more: Any) -> None:
         if self.foreign:
@@ -37,13 +37,31 @@ class Recorded:
         if self.refuses:
             raise EnvironmentBroken("a quota forbids it")
 
+    def delete(self, target: ObjectRef, why: str, *, grace: int) -> None:
+        self.forced.append((target.kind, target.name, grace))
+
     def delete_and_wait(self, target: ObjectRef, why: str, *, within: float) -> None:
         self.deleted.append(target.name)
 
 
+class Nodes:
+    """The pods of a namespace stand on node here, which lives, and on node dead."""
+
+    def objects(self, api: str, kind: str, space: str) -> list[dict[str, Any]]:
+        if kind != "Pod":
+            return []
+        places = {"p1": "here", "p2": "dead", "p3": ""}
+        return [{"metadata": {"name": name, "namespace": space}, "spec": {"nodeName": node}}
+                for name, node in places.items()]  # fmt: skip
+
+    def find(self, api: str, kind: str, name: str) -> dict[str, Any]:
+        ready = {"type": "Ready", "status": "Unknown" if name == "dead" else "True", "reason": "r", "message": "m"}
+        return {"metadata": {"name": name}, "spec": {}, "status": {"conditions": [ready], "nodeInfo": {}}}
+
+
 def pods(changes: Recorded) -> Pods:
     settings = Settings(timings=load_timings(), run_id="r")
-    return Pods(None, changes, None, settings)  # type: ignore[arg-type]
+    return Pods(Nodes(), changes, None, settings)  # type: ignore[arg-type]
 
 
 def test_a_namespace_is_removed_although_nothing_could_be_put_into_it() -> None:
@@ -52,6 +70,15 @@ def test_a_namespace_is_removed_although_nothing_could_be_put_into_it() -> None:
     with pytest.raises(EnvironmentBroken):
         made.prepare("calico-demo-r-main")
     made.remove()
+    assert changes.deleted == ["calico-demo-r-main"]
+
+
+def test_what_is_on_a_node_that_died_does_not_keep_its_namespace() -> None:
+    changes = Recorded()
+    made = pods(changes)
+    made.prepare("calico-demo-r-main")
+    made.remove()
+    assert changes.forced == [("Pod", "p2", 0)]
     assert changes.deleted == ["calico-demo-r-main"]
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from conformance.errors import EnvironmentBroken
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Addressing, Target
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.literal import Literal
 from conformance.probe.slots import Slots
-from conformance.probe.warmup import warm_up
+from conformance.probe.warmup import LOOK_AFTER, warm_up
 from conformance.settings import load_timings
 
 TARGET = Target(host="10.0.0.5", port=80, protocol="tcp", path=Addressing.POD_IP)
@@ -59,7 +62,11 @@ class Scripted:
     """A prober that answers by round and keeps what it was asked."""
 
     def __init__(self, *rounds: Verdict) -> None:
-        self.rounds, self.asked = list(rounds), list[int]()
+        self.rounds, self.asked, self.lost = list(rounds), list[int](), ""
+
+    def unchanged(self, workloads: Iterable[Workload]) -> None:
+        if self.lost:
+            raise EnvironmentBroken(self.lost)
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         self.asked.append(len(batch))
@@ -104,3 +111,11 @@ def test_a_pod_that_stays_cold_is_told_and_left_to_the_claims(make: Any) -> None
     warmth = warm_up(Scripted(Verdict.DNS_FAILED), [make.workload()], None, "x", timings=timings, clock=Instant())
     assert [observation.verdict for observation in warmth.cold] == [Verdict.DNS_FAILED]
     assert "still without a network after 3 s: n/client (linux, node w1) -> DNS A x: DNS_FAILED" in warmth.line
+
+
+def test_on_a_node_that_died_nothing_gets_warm(make: Any) -> None:
+    prober, clock = Scripted(Verdict.DNS_FAILED), Instant()
+    prober.lost = "node w1 was lost during the run"
+    with pytest.raises(EnvironmentBroken, match="node w1 was lost"):
+        warm_up(prober, [make.workload()], None, "x", timings=load_timings(), clock=clock)
+    assert LOOK_AFTER <= clock.now <= LOOK_AFTER + 1.0

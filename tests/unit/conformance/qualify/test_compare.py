@@ -113,6 +113,31 @@ def test_another_update_of_the_same_windows_build_is_told() -> None:
     assert found == ("windows nodes: 1 (20348.2227) -> 1 (20348.2762 KB5044281)",)
 
 
+SWITCH = "hns\\State HnsAclUpdateChange"
+
+
+def on_host(**told: str) -> Any:
+    """A report whose Windows node has been looked into."""
+    plain = json.loads(json.dumps(report([]).plain))
+    plain["facts"]["nodes"][-1]["differences"] = {"value": {SWITCH: "0", **told}, "source": "a look into the node"}
+    return plain
+
+
+def test_what_makes_two_hosts_of_one_build_differ_is_told() -> None:
+    old, new = parse(on_host(Culture="en-US"), "old"), parse(on_host(Culture="de-DE"), "new")
+    assert compare(old, new).facts == ("Windows 20348: Culture: en-US -> de-DE",)
+    switched = on_host()
+    switched["facts"]["nodes"][-1]["differences"]["value"][SWITCH] = "1"
+    assert compare(parse(on_host(), "old"), parse(switched, "new")).facts == (f"Windows 20348: {SWITCH}: 0 -> 1",)
+
+
+def test_another_calico_on_windows_nodes_alone_is_told() -> None:
+    plain = json.loads(json.dumps(report([]).plain))
+    there = {"value": "v3.24.0", "source": "calico-node.exe -v on node"}
+    plain["facts"]["calico_on_nodes"] = {plain["facts"]["nodes"][-1]["name"]: there}
+    assert compare(report([]), parse(plain, "new")).facts == ("Calico on Windows nodes: v3.31.2 -> v3.24.0",)
+
+
 def test_what_judged_the_reports_is_told_where_it_differs() -> None:
     one = report([]).plain
     old = parse({**one, "suite": {"version": "1.0", "commit": "", "catalog": "a" * 64}}, "old")

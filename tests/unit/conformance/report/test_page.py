@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from conformance.report.page import bundles, render
+from conformance.report.page import bundles, render, write
 from conformance.verdicts.claims import NO_TEST
 from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, report
 
@@ -73,8 +73,10 @@ def test_a_claim_says_why_it_applies_and_what_was_seen_between_nodes() -> None:
     whole["claims"][0] |= {"applies": "it is about this cluster: mode vxlan (IPPool default)"}
     page = render(whole)
     assert "<dt>Why it applies</dt><dd>it is about this cluster: mode vxlan (IPPool default)</dd>" in page
-    rows = re.findall(r"<span class=\"v v-(\w+)\">\w+</span></td><td>([\w ]*)</td><td class=\"text\">", page)
-    assert rows == [("VIOLATED", ""), ("CONFIRMED", "reached")]
+    pairs = re.findall(
+        r"<details class=\"pairs\"><summary><span class=\"v v-(\w+)\">\w+</span> ([^<]*)</summary>", page
+    )
+    assert pairs == [("VIOLATED", f"1 pair, Windows {OLD}"), ("CONFIRMED", f"1 pair, reached, Windows {NEW}")]
 
 
 def test_a_run_that_was_cut_short_says_so_first() -> None:
@@ -146,6 +148,17 @@ def test_a_windows_node_has_its_revision_and_a_kb_number_only_where_something_na
     assert f"KB of {node['name']}: annotation last-update of the node." in told
 
 
+def test_what_may_tell_nodes_of_one_build_apart_is_told_with_the_nodes_that_have_it() -> None:
+    whole = plain(LEAK)
+    windows = [node for node in whole["facts"]["nodes"] if node["os"] == "windows"]
+    for node in windows:
+        node["differences"] = {"value": {"LanguageMode": "FullLanguage"}, "source": "a look into the node"}
+    page = render(whole)
+    names = ", ".join(node["name"] for node in windows)
+    assert f"LanguageMode</th><td>FullLanguage</td><td>{names}</td>" in page
+    assert "What may tell Windows nodes of one build apart" not in render(plain(LEAK))
+
+
 def test_each_recovery_has_a_bar_the_longest_first() -> None:
     slow, quick = decided("RST-1", {NEW: "CONFIRMED"}), decided("RST-2", {NEW: "CONFIRMED"})
     quick["measured"], slow["measured"] = {"seconds to a new connection": 2.0}, {"seconds to a new connection": 9.0}
@@ -172,7 +185,7 @@ def test_what_is_violated_stands_first_with_where_and_how_to_run_it_again() -> N
     page = render(plain(decided("CONN-1", {NEW: "INCONCLUSIVE"}), LEAK))
     first = page[page.index('id="violated"') : page.index('id="areas"')]
     assert '<a href="#DEMO-7">DEMO-7</a>' in first
-    assert f"<td>{OLD}</td>" in first
+    assert f"<td>Windows {OLD}</td>" in first
     assert "<code>pytest --claim DEMO-7</code>" in first
     assert first.index('id="open"') < first.index('<a href="#CONN-1">CONN-1</a>')
     assert page.index('<details class="claim" id="DEMO-7"') < page.index('<details class="claim" id="CONN-1"')
@@ -186,6 +199,63 @@ def test_a_failure_shows_its_explanation_and_nothing_of_the_machine() -> None:
     whole["run"]["cluster"]["label"] = "lab default, https://127.0.0.1:4, kubeconfig /tmp/x, context hybridlab"
     page = render(whole)
     assert '<dt>because</dt><dd class="text">the policy</dd>' in page
-    assert '<dt>again</dt><dd class="text">pytest --claim DEMO-7 -n auto</dd>' in page
+    assert "<dt>again</dt><dd><code>pytest --claim DEMO-7 -n auto</code>" in page
     assert "<dt>Cluster</dt><dd>lab default, context hybridlab</dd>" in page
     assert "/home/me" not in page
+
+
+def test_pairs_that_say_the_same_are_one_line_for_each_set_of_targets() -> None:
+    whole = plain(decided("DEMO-7", {OLD: "CONFIRMED", NEW: "CONFIRMED"}))
+    result = whole["claims"][[claim["id"] for claim in whole["claims"]].index("DEMO-7")]["results"][0]
+    one = result["decisions"][0]
+    result["decisions"] = [one | {"source": source, "target": to} for source in ("l-1", "l-2") for to in ("w-1", "w-2")]
+    page = render(whole)
+    assert '<span class="soft">4 pairs</span>' in page
+    assert "<ul><li>l-1, l-2 to w-1, w-2</li></ul>" in page
+
+
+def test_many_parts_stand_behind_a_fold_the_failed_ones_before_it() -> None:
+    good = [decided("POL-1", {NEW: "CONFIRMED"}) | {"part": f"part {number}"} for number in range(20)]
+    bad = decided("POL-1", {NEW: "VIOLATED"}) | {"part": "the bad one"}
+    page = render(plain(*good, bad))
+    claim = page[page.index('id="POL-1"') : page.index("</details>", page.index('class="more"'))]
+    assert re.findall(r'class="part"( open)?><summary><span class="v v-(\w+)">', claim)[:2] == [
+        (" open", "VIOLATED"), ("", "CONFIRMED")
+    ]  # fmt: skip
+    assert "<summary>13 more: 13 CONFIRMED</summary>" in claim
+
+
+def test_files_of_a_failure_are_links_where_the_page_lies_beside_them(tmp_path: Path) -> None:
+    whole = plain(LEAK)
+    test = next(result["test"] for claim in whole["claims"] for result in claim["results"])
+    whole["tests"] = [{"test": test, "verdict": "VIOLATED", "attachments": ["attachments/one/packets.pcap"]}]
+    (tmp_path / "elsewhere").mkdir()
+    for place, link in ((tmp_path, True), (tmp_path / "elsewhere", False)):
+        write(whole, place / "report.html", folder=tmp_path)
+        page = (place / "report.html").read_text()
+        assert ('<a href="attachments/one/packets.pcap">packets.pcap</a>' in page) is link
+        assert "packets.pcap" in page
+
+
+def test_versions_labels_and_contents_stand_above_all() -> None:
+    page = render(plain(LEAK, labels={"release": "v3.32.0-rc1", "by": HOSTILE}))
+    head = page[page.index("<header") : page.index("</header>")]
+    assert "Calico v3.31.2" in head
+    assert "Windows 17763.1999 (1 node)" in head or "Windows 17763" in head
+    assert "<dt>release</dt><dd>v3.32.0-rc1</dd>" in head
+    assert '<a href="#violated">Violated</a>' in head
+    assert '<a href="#gates">' not in head
+
+
+def test_an_axis_has_round_seconds() -> None:
+    slow = decided("RST-1", {NEW: "CONFIRMED"})
+    slow["measured"] = {"seconds to a new connection": 9.0}
+    drawing = render(plain(slow)).partition('id="recovery"')[2].partition("</svg>")[0]
+    assert re.findall(r">([\d.]+ s)</text>", drawing)[1:] == ["0 s", "2 s", "4 s", "6 s", "8 s"]
+
+
+def test_a_gate_says_once_what_it_says_of_several_claims() -> None:
+    gate = {"name": "core", "build": NEW, "answer": "incomplete", "headline": "h", "waived": []}
+    lines = ["POL-1 not selected: the selection leaves it out", "SVC-2 not selected: the selection leaves it out"]
+    page = render(plain(LEAK) | {"gates": [gate | {"obstacles": lines}]})
+    assert "<li>POL-1, SVC-2 not selected: the selection leaves it out</li>" in page

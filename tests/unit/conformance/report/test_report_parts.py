@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,15 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import PRECEDENCE, ClaimResult, ClaimVerdict
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.endpoint import Addressing, Target, Workload
-from conformance.model.facts import Facts
+from conformance.model.facts import Fact, Facts
 from conformance.model.observation import Observation, Verdict
-from conformance.report import html, junit
-from conformance.report.allure_results import executor, labels
+from conformance.report import html, junit, terminal
+from conformance.report.allure_results import executor, labels, write_surroundings
 from conformance.report.attach import Attachments, slug
 from conformance.report.diagnostics import Diagnostics, Failure
+from conformance.report.junit import write_claims
 from conformance.report.matrix import direction_matrix, render
-from conformance.report.run import RunReport
+from conformance.report.run import RunReport, to_json
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, exit_code
 from tests.plugin.stand_in_cluster import facts
 
@@ -46,6 +48,18 @@ def outcome(*results: ClaimResult, verdict: V | None = None, ran: bool = True, *
 def claim(*tests: TestOutcome, ident: str = "CONN-1", whole: bool = True, told: Facts | None = None) -> object:
     outcomes = claim_outcomes(catalog(), told or facts(), tests, whole=whole)
     return next(item for item in outcomes if item.claim.id == ident)
+
+
+def test_what_is_installed_has_what_tells_windows_hosts_apart() -> None:
+    known = facts(windows=2)
+    one, other = (node.name for node in known.by_os("windows"))
+    known = known.learnt("differences", one, Fact({"Culture": "en-US"}, "a look"))
+    known = known.learnt("update", one, Fact("KB5044281", "a look")).learnt("update", other, Fact(None, "unread"))
+    whole = RunReport(
+        run_id="r", started="s", seconds=1.0, exit_code=0, command="c", cluster={}, claims=(), tests=(), facts=known,
+    )  # fmt: skip
+    told = to_json(whole)["installed"]
+    assert told["hosts"] == {one: {"KB": "KB5044281", "Culture": "en-US"}}
 
 
 ORDER = [
@@ -233,6 +247,18 @@ def test_who_ran_it_is_told_to_allure_by_the_variables_of_ci_systems() -> None:
     assert (ours["type"], ours["buildName"]) == ("local", "run r (no cluster)")
     gitlab = executor(empty_report(), {"CI_JOB_URL": "https://gitlab.example/j/1"})
     assert (gitlab["type"], gitlab["buildUrl"]) == ("gitlab", "https://gitlab.example/j/1")
+
+
+def test_what_labels_say_of_a_run_is_in_every_output(tmp_path: Path) -> None:
+    said = {"release": "v3.32.0-rc1", "run by": "jane"}
+    told = replace(empty_report(), labels=said, cluster={"how": "lab", "label": ""})
+    plain = to_json(told)
+    assert plain["run"]["labels"] == said
+    assert ("label: release=v3.32.0-rc1", "plain") in terminal.summary(plain, tmp_path)
+    write_claims(told, tmp_path / "claims.xml")
+    assert '<property name="label run by" value="jane" />' in (tmp_path / "claims.xml").read_text()
+    write_surroundings(told, tmp_path / "allure")
+    assert "label_run_by=jane" in (tmp_path / "allure" / "environment.properties").read_text()
 
 
 def test_a_test_of_no_claim_has_an_area_in_allure_too() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import time
 from types import SimpleNamespace
 
 import pytest
 
-from conformance.run.progress import Progress
+from conformance.run.progress import Alive, Progress
 
 
 @pytest.fixture
@@ -47,3 +49,37 @@ def test_a_later_wait_for_the_same_begins_anew(
     clock.seconds = 70.0
     progress("pod a: Ready")
     assert capsys.readouterr().err == ""
+
+
+def heard(descriptor: int, within: float) -> str:
+    """What was written within so many seconds."""
+    os.set_blocking(descriptor, False)
+    time.sleep(within)
+    try:
+        return os.read(descriptor, 4096).decode()
+    except BlockingIOError:
+        return ""
+
+
+def test_after_a_while_without_a_word_the_user_is_told_what_goes_on_until_there_is_an_end() -> None:
+    mine, theirs = os.pipe()
+    alive = Alive()
+    alive.begin(0.2, theirs)
+    assert heard(mine, 0.5) == "", "nothing goes on"
+    alive.doing("suites/test_it.py::test_long runs")
+    assert "[0 s] suites/test_it.py::test_long runs\n" in heard(mine, 0.5)
+    for _ in range(5):
+        alive.heard()
+        assert heard(mine, 0.05) == "", "something else was told just now"
+    alive.end()
+    time.sleep(0.1)
+    assert heard(mine, 0.5) == ""
+    for descriptor in (mine, theirs):
+        os.close(descriptor)
+
+
+def test_a_line_about_a_wait_is_a_word_too(capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[str] = []
+    Progress(15.0, told=lambda: told.append("heard")).tell("a line")
+    assert told == ["heard"]
+    assert "a line" in capsys.readouterr().err

@@ -115,6 +115,7 @@ def test_one_dns_pod_is_silent_for_the_pods_of_that_node_only() -> None:
     [
         ("own-only", ("demo.svc.cluster.local",)),
         ("of-default", ("default.svc.cluster.local", "svc.cluster.local", "cluster.local")),
+        ("none", ()),
     ],
 )
 def test_new_pods_of_that_node_get_another_search_list(wrong: str, searches: tuple[str, ...]) -> None:
@@ -144,9 +145,10 @@ def test_windows_pods_search_the_domain_of_their_own_namespace_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "searches"), [("of-default", "default.svc.cluster.local"), ("of-first", "demo.svc.cluster.local")]
+    ("wrong", "searches"),
+    [("of-default", ("default.svc.cluster.local",)), ("of-first", ("demo.svc.cluster.local",)), ("none", ())],
 )
-def test_new_windows_pods_get_another_suffix(wrong: str, searches: str) -> None:
+def test_new_windows_pods_get_another_suffix_or_none(wrong: str, searches: tuple[str, ...]) -> None:
     async def run() -> None:
         async with lab() as made:
             identity = await made.injector.inject("search-list-wrong", {"node": "windows-2022", "list": wrong})
@@ -155,6 +157,6 @@ def test_new_windows_pods_get_another_suffix(wrong: str, searches: str) -> None:
             await made.injector.heal(identity)
             third, _ = await made.calico.pod("c", "windows-2022", namespace="other")
             found = [made.dataplane.pods[pod["metadata"]["uid"]].searches for pod in (first, second, third)]
-            assert found == [(searches,), (searches,), ("other.svc.cluster.local",)]
+            assert found == [searches, searches, ("other.svc.cluster.local",)]
 
     asyncio.run(run())

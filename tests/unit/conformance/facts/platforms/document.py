@@ -28,7 +28,8 @@ those that are not about every cluster.
 
 Detection was run on objects as the platforms' manifests, charts and programs make them, **not on these platforms**. The
 objects were written for this suite after the sources that each section names; they have what detection can read, and
-nothing else; names of nodes, labels and versions are examples. `unknown` means that nothing in the API says it: what
+nothing else; what Calico's operator keeps is rendered from the Installation as it renders it; names of nodes, labels
+and versions are examples. `unknown` means that nothing in the API says it: what
 depends on it looks into the Windows nodes by a HostProcess pod, and is NOT_RUN with that reason where none can be.
 CNI and IPAM are those of the Windows nodes: what Linux is told says nothing of them.
 """

@@ -13,13 +13,14 @@ import yaml
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.settings import load_timings
+from tests.unit.conformance.facts.platforms import operator
 from tests.unit.conformance.kube import fake_api
 
 CLUSTERS = Path(__file__).parent / "clusters"
 CALICO = {
     "clusterinformations": "ClusterInformation", "ippools": "IPPool", "felixconfigurations": "FelixConfiguration",
     "networkpolicies": "NetworkPolicy", "globalnetworkpolicies": "GlobalNetworkPolicy",
-    "blockaffinities": "BlockAffinity", "bgpconfigurations": "BGPConfiguration",
+    "blockaffinities": "BlockAffinity", "bgpconfigurations": "BGPConfiguration", "ipamconfigs": "IPAMConfig",
 }  # fmt: skip
 KINDS = {
     "v1": fake_api.CORE | {"services": "Service"},
@@ -72,8 +73,19 @@ def _read(path: Path) -> Cluster:
         kubernetes=plain["kubernetes"],
         groups=tuple(plain["groups"]),
         expect=plain["expect"],
-        objects=dict(_object(obj) for obj in plain["objects"]),
+        objects=dict(_object(obj) for obj in _whole(plain["objects"])),
     )
+
+
+def _whole(objects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The objects of a file; in the place of ``kind: ByTheOperator`` what it renders from the file's Installation."""
+    for plain in objects:
+        if plain["kind"] == "ByTheOperator":
+            installation = next(one for one in objects if one["kind"] == "Installation")
+            nodes = {one["name"]: one["os"] for one in objects if one["kind"] == "Node"}
+            yield from operator.rendered(installation, nodes)
+        else:
+            yield plain
 
 
 def _object(plain: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -92,7 +104,7 @@ def _node(plain: dict[str, Any]) -> dict[str, Any]:
             "name": plain["name"], "labels": {"kubernetes.io/os": plain["os"], **plain.get("labels", {})},
             "annotations": plain.get("annotations", {}),
         },
-        "spec": {key: plain[key] for key in ("providerID", "taints") if key in plain},
+        "spec": {key: plain[key] for key in ("providerID", "taints", "podCIDR") if key in plain},
         "status": {
             "nodeInfo": {
                 "operatingSystem": plain["os"], "kernelVersion": plain.get("kernel", "6.8.0"), "osImage": "",
@@ -107,17 +119,24 @@ def _node(plain: dict[str, Any]) -> dict[str, Any]:
 def _pod(plain: dict[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": plain["name"], "namespace": plain["namespace"]},
+        "metadata": {
+            "name": plain["name"], "namespace": plain["namespace"],
+            "labels": plain.get("labels", {"k8s-app": plain["name"].rpartition("-")[0]}),
+        },
         "spec": {"nodeName": plain["node"], "containers": plain["containers"]},
         "status": {"phase": "Running"},
     }  # fmt: skip
 
 
 def _workload(plain: dict[str, Any]) -> dict[str, Any]:
-    containers = [{**container, "env": _environment(container.get("env", {}))} for container in plain["containers"]]
+    init, containers = (
+        [{**container, "env": _environment(container.get("env", {}))} for container in plain.get(kind, [])]
+        for kind in ("initContainers", "containers")
+    )
+    pod = {"initContainers": init, "containers": containers, **plain.get("pod", {})}
     return {
         "apiVersion": plain["apiVersion"], "kind": plain["kind"], "metadata": plain["metadata"],
-        "spec": {"template": {"spec": {"containers": containers, **plain.get("pod", {})}}},
+        "spec": {"selector": plain.get("selector", {}), "template": {"spec": pod}},
     }  # fmt: skip
 
 

@@ -11,9 +11,10 @@ import pytest
 
 from conformance.facts.detect import detect
 from conformance.model.facts import Fact
+from conformance.model.host import HnsNetwork
 from tests.unit.conformance.facts.platforms import document
 from tests.unit.conformance.facts.platforms.served import Cluster, clusters, served
-from tests.unit.conformance.run.test_node_looks import Host
+from tests.unit.conformance.run.test_node_looks import AZURE, CALICO, Host
 
 SERVICES = "C:\\CalicoWindows\\calico-node.exe"
 NAMES = [item.name for item in clusters()]
@@ -62,6 +63,27 @@ def test_a_node_that_may_have_several_blocks_is_not_judged_as_one_that_has_one(t
     assert (facts.single_network.value, ours & set(document.values(facts)["applies"].split())) == (True, ours)
     several = replace(facts, single_network=Fact(False, "windows_use_single_network in CNI_NETWORK_CONFIG"))
     assert not ours & set(document.values(several)["applies"].split())
+
+
+@pytest.mark.parametrize(
+    ("name", "cni", "networks", "wanted"),
+    [
+        ("aks-annotated", AZURE, [HnsNetwork(id="1", name="azure", type="L2Bridge", pods=True)],
+         ("AzureVNET", "AzureVNET", {"win": "l2bridge"}, "platform")),
+        ("etcd-services", CALICO, [HnsNetwork(id="1", name="Calico", type="Overlay", pods=True)],
+         ("Calico", "calico-ipam", {"win": "overlay"}, "manual")),
+    ],
+)  # fmt: skip
+def test_a_look_into_the_node_tells_what_the_api_does_not(
+    name: str, cni: str, networks: list[HnsNetwork], wanted: tuple[Any, ...], tmp_path: Path
+) -> None:
+    cluster = next(item for item in clusters() if item.name == name)
+    with served(cluster, tmp_path) as kube:
+        facts = detect(kube)
+    host = Host(cni=cni, networks=networks, program=(SERVICES, "v3.16.10"), known=facts)
+    found = document.values(host.looked("win"))
+    assert (found["cni"], found["ipam"], found["plane"], found["install"]) == wanted
+    assert found["calico_on_nodes"]["win"] == "v3.16.10"
 
 
 def test_a_look_into_the_node_takes_win_bridge_for_what_it_is(tmp_path: Path) -> None:

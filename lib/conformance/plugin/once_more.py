@@ -1,0 +1,76 @@
+"""In every process that runs tests: those that were put off are run once more when all others of it have ended.
+
+The session's fixtures, the worker's pods among them, last until then: what is asked once more is the same path.
+"""
+
+from collections.abc import Generator, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from conformance.plugin.judge import PUT_OFF
+from conformance.plugin.state import State
+
+
+class OnceMore:
+    """The outermost hook around tests."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        """After the last test, outside of its turn, run what was put off; each takes a turn of its own."""
+        result = yield
+        if nextitem is None and self.state.put_off and not (item.session.shouldstop or item.session.shouldfail):
+            again, self.state.put_off = self.state.put_off, []
+            self.state.run.progress().tell(
+                f"run once more now, since a path wavered: {', '.join(one.nodeid for one in again)}"
+            )
+            self.state.restoration.epoch.advance()  # pods may have changed since
+            self._run(item, again)
+        return result
+
+    @staticmethod
+    def _run(last: pytest.Item, again: Sequence[pytest.Item]) -> None:
+        plugins, items = last.config.pluginmanager.get_plugins(), last.session.items
+        xdist: Any = next((one for one in plugins if hasattr(one, "run_one_test")), None)
+        for item, following in zip_longest(again, again[1:]):
+            if xdist:  # its worker takes each report for one of the test that it was told to run
+                xdist.item_index = items.index(item)
+            item.stash[PUT_OFF] = False
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+        if xdist:
+            xdist.item_index = items.index(last)
+
+
+class LastTest:
+    """Runs a process's last test in pytest's place: only when it has ended is it known whether it is the last."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """As pytest's own, but that the session's fixtures stay while tests are put off."""
+        if nextitem is not None:
+            return None
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        runtestprotocol(item, nextitem=_Following(self.state, item.session))  # type: ignore[arg-type]
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+
+class _Following:
+    """In the place of the next test, of which pytest asks which collectors stay set up."""
+
+    def __init__(self, state: State, session: pytest.Session) -> None:
+        self._state, self._session = state, session
+
+    def listchain(self) -> list[pytest.Session]:
+        """The session, if a test is put off; else nothing."""
+        return [self._session] if self._state.put_off else []

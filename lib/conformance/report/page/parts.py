@@ -1,0 +1,92 @@
+"""What the page shows of a claim's results: a row for each, the worst first, with pairs together that agree."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from conformance.model.verdict import PRECEDENCE
+from conformance.verdicts.claims import SEEN
+
+SHOWN = 8
+"""Rows of a claim that are shown before more is asked for: with what stands above them they fill no screen."""
+GOOD = ("CONFIRMED", "NOT_OBSERVED")
+FAILED = ("VIOLATED", "INCONCLUSIVE", "UNMET")
+_ORDER = tuple(map(str, PRECEDENCE))
+
+
+def parts(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of a claim for the template, the worst first.  ``tests``: the report's, by name."""
+    found = [_part(result, tests.get(result["test"], {})) for result in claim["results"]]
+    found.sort(key=lambda part: _ORDER.index(part["verdict"]))
+    return [part | {"opened": number == 0 and part["verdict"] in FAILED} for number, part in enumerate(found)]
+
+
+def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
+    good, failed = result["verdict"] in GOOD, result["verdict"] in FAILED
+    told = (test.get("explanation") or {}) if failed else {}
+    first, _, text = (result["reason"] or "").partition("\n")
+    decisions = result.get("decisions") or []
+    return {
+        "verdict": result["verdict"],
+        "name": result["part"] or sentence(result["test"]),
+        "test": result["test"],
+        "first": "" if good else unnamed(told.get("headline") or first, result["claim"]),
+        "text": "" if good or told else text,
+        "told": ({"path": told["path"]} if told.get("cause") and told.get("path") else {}) | (told.get("lines") or {}),
+        "table": told.get("table") or "",
+        "again": shareable(told.get("again") or ""),
+        "pairs": list(_pairs(decisions)),
+        "number": len(decisions),
+        "measured": result["measured"],
+        "files": (test.get("attachments") or []) if failed else [],
+    }
+
+
+def unnamed(line: str, claim: str) -> str:
+    """A first line without the claim's id, where it stands beside that."""
+    return line.removeprefix(f"{claim}  ").removeprefix(f"{claim}: ")
+
+
+def sentence(test: str) -> str:
+    """``the full name is the cluster ip [linux]``: a test's name for people."""
+    return test.rpartition("::")[2].removeprefix("test_").replace("_", " ").replace("[", " [")
+
+
+def shareable(command: str) -> str:
+    """A command without options that name files of this machine, which the reader has under other names."""
+    return " ".join(word for word in command.split() if "=/" not in word and not word.startswith("/"))
+
+
+def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Decisions that say the same, together; those that failed each with a line and a reason of its own."""
+    alike: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for one in sorted(decisions, key=lambda one: _ORDER.index(one["verdict"])):
+        said = one["reason"] if one["verdict"] in GOOD else ""
+        alike.setdefault((one["verdict"], _seen(one), said), []).append(one)
+    for (verdict, seen, reason), several in alike.items():
+        builds = ", ".join(sorted({build for one in several for build in one["about"]}))
+        lines = _together(several) if reason else [f"{_path(one)}: {one['reason']}" for one in several]
+        told = {"seen": seen, "reason": reason, "builds": builds, "lines": lines}
+        yield {"verdict": verdict, "number": len(several), **told}
+
+
+def _together(several: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each set of targets that some sources share."""
+    by_source: dict[str, list[str]] = {}
+    for one in several:
+        by_source.setdefault(one["source"], []).append(one["target"])
+    paths: dict[tuple[str, ...], list[str]] = {}
+    for source, targets in by_source.items():
+        paths.setdefault(tuple(sorted({*targets} - {""})), []).append(source)
+    return [_path({"source": ", ".join(sources), "target": ", ".join(targets)}) for targets, sources in paths.items()]
+
+
+def _path(ends: Mapping[str, str]) -> str:
+    """``windows-2022 to windows-2019``, or the one node that something was read of."""
+    return " to ".join(filter(None, (ends["source"], ends["target"]))) or "the cluster"
+
+
+def _seen(decision: Mapping[str, Any]) -> str:
+    """What was seen, in words; empty: the reason tells what was seen instead."""
+    if decision["verdict"] != "CONFIRMED":
+        return ""
+    return " and ".join(SEEN.get(half, half) for half in decision.get("halves") or ()) or "as expected"

@@ -1,0 +1,141 @@
+"""Calico as its operator renders it from an Installation: DaemonSets, their ConfigMaps and their pods.
+
+After tigera/operator pkg/render/windows.go and pkg/render/node.go at 03465d4bc6af15a77b414c2d53542eb8f384bf22
+(Apache-2.0): which containers there are, what starts them, and every variable whose value follows from the
+Installation.  KUBE_NETWORK follows from the provider and not from the plugin (tigera/operator#3165), as there.
+Selectors and labels are those that pkg/controller/utils/component.go gives every workload.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Obj = dict[str, Any]
+
+PROVIDERS = {"OpenShift": ",openshift", "EKS": ",ecs", "GKE": ",gke", "AKS": ",aks"}
+"""Provider to what CLUSTER_TYPE says of it."""
+NETWORKS = {"AKS": "azure.*", "EKS": "vpc.*"}
+"""Provider to KUBE_NETWORK."""
+POOLS = {
+    "IPIPCrossSubnet": ("IPIP", "CrossSubnet"), "IPIP": ("IPIP", "Always"), "VXLAN": ("VXLAN", "Always"),
+    "VXLANCrossSubnet": ("VXLAN", "CrossSubnet"), "None": ("IPIP", "Never"),
+}  # fmt: skip
+"""Encapsulation of the first pool to the variable and its value that calico-node on Windows is given."""
+PREFIXES = {"AmazonVPC": "eni", "AzureVNET": "azv", "GKE": "gke"}
+SCRIPTS = "$env:CONTAINER_SANDBOX_MOUNT_POINT/CalicoWindows"
+ENTERPRISE = ("TigeraSecureEnterprise", "CalicoEnterprise")
+
+
+def rendered(installation: Obj, nodes: Mapping[str, str]) -> Iterator[Obj]:
+    """What the operator keeps, as the files of clusters write objects; ``nodes``: name to operating system."""
+    spec, version = installation["spec"], installation["status"]["calicoVersion"]
+    yield from _workload("calico-node", spec, version, [name for name, os in nodes.items() if os == "linux"])
+    if spec["calicoNetwork"].get("windowsDataplane") == "HNS":
+        there = [name for name, os in nodes.items() if os == "windows"]
+        yield from _workload("calico-node-windows", spec, version, there)
+
+
+def _workload(name: str, spec: Obj, version: str, nodes: list[str]) -> Iterator[Obj]:
+    windows = name == "calico-node-windows"
+    calico = spec["cni"]["type"] == "Calico"
+    suffix = "-windows" if windows else ""
+    node, cni = (_image(spec, kind, version) for kind in (f"node{suffix}", f"cni{suffix}"))
+    labels = {"k8s-app": name, "app.kubernetes.io/name": name}
+    init, containers = _windows(spec, node) if windows else _linux(spec, node)
+    if calico:
+        reference = {"configMapKeyRef": {"name": f"cni-config{suffix}", "key": "config"}}
+        env = {"CNI_CONF_NAME": "10-calico.conflist", "SLEEP": "false", "CNI_NETWORK_CONFIG": reference}
+        init.append({"name": "install-cni", "image": cni, "env": env})
+        yield {
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": f"cni-config{suffix}", "namespace": "calico-system"},
+            "data": {"config": _configuration(spec, windows)},
+        }  # fmt: skip
+    owner = {"apiVersion": "operator.tigera.io/v1", "kind": "Installation", "name": "default", "controller": True}
+    yield {
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": "calico-system", "ownerReferences": [owner]},
+        "selector": {"matchLabels": {"k8s-app": name}},
+        "pod": {"nodeSelector": {"kubernetes.io/os": "windows" if windows else "linux"}, "hostNetwork": True},
+        "initContainers": init, "containers": containers,
+    }  # fmt: skip
+    for at in nodes:
+        yield {
+            "kind": "Pod", "name": f"{name}-x8v2f-{at}", "namespace": "calico-system", "node": at, "labels": labels,
+            "containers": [{"name": one["name"], "image": one["image"]} for one in containers],
+        }  # fmt: skip
+
+
+def _windows(spec: Obj, image: str) -> tuple[list[Obj], list[Obj]]:
+    services = {"felix": "felix-service.ps1", "node": "node-service.ps1"}
+    if _bgp(spec):
+        services["confd"] = "confd/confd-service.ps1"
+    init: list[Obj] = [
+        {"name": "uninstall-calico", "image": image,
+         "args": ["$env:CONTAINER_SANDBOX_MOUNT_POINT/uninstall-calico.ps1"], "env": {"SLEEP": "false"}}
+    ]  # fmt: skip
+    env = _environment(spec) | {
+        "VXLAN_VNI": "4096", "VXLAN_ADAPTER": "", "KUBERNETES_SERVICE_CIDRS": ",".join(spec.get("serviceCIDRs", [])),
+        "KUBE_NETWORK": NETWORKS.get(spec.get("kubernetesProvider", ""), "Calico.*"),
+        "CALICO_NETWORKING_BACKEND": "windows-bgp" if _bgp(spec) else _without_bgp(spec),
+    }  # fmt: skip
+    pools = spec["calicoNetwork"].get("ipPools") or []
+    if pools:
+        which, mode = POOLS[pools[0]["encapsulation"]]
+        env |= {"CALICO_IPV4POOL_CIDR": pools[0]["cidr"], f"CALICO_IPV4POOL_{which}": mode}
+    else:
+        env["NO_DEFAULT_POOLS"] = "true"
+    return init, [
+        {"name": name, "image": image, "args": [f"{SCRIPTS}/{script}"], "env": env} for name, script in services.items()
+    ]
+
+
+def _linux(spec: Obj, image: str) -> tuple[list[Obj], list[Obj]]:
+    env = _environment(spec) | {
+        "NO_DEFAULT_POOLS": "true", "CALICO_NETWORKING_BACKEND": "bird" if _bgp(spec) else _without_bgp(spec),
+    }  # fmt: skip
+    if prefix := PREFIXES.get(spec["cni"]["type"]):
+        env["FELIX_INTERFACEPREFIX"] = prefix
+    return [], [{"name": "calico-node", "image": image, "env": env}]
+
+
+def _environment(spec: Obj) -> dict[str, Any]:
+    """What calico-node is told on either operating system."""
+    cni, provider = spec["cni"], spec.get("kubernetesProvider", "")
+    found: dict[str, Any] = {
+        "DATASTORE_TYPE": "kubernetes", "WAIT_FOR_DATASTORE": "true",
+        "CLUSTER_TYPE": f"k8s,operator{PROVIDERS.get(provider, '')}{',bgp' if _bgp(spec) else ''}",
+        "FELIX_HEALTHENABLED": "true", "CALICO_MANAGE_CNI": str(cni["type"] == "Calico").lower(),
+    }  # fmt: skip
+    if cni["ipam"]["type"] == "HostLocal":
+        found["USE_POD_CIDR"] = "true"
+    if cni["type"] != "Calico":
+        found["FELIX_ROUTESOURCE"] = "WorkloadIPs"
+    return found
+
+
+def _bgp(spec: Obj) -> bool:
+    return bool(spec["calicoNetwork"].get("bgp") == "Enabled")
+
+
+def _without_bgp(spec: Obj) -> str:
+    return "vxlan" if spec["cni"]["type"] == "Calico" and spec["cni"]["ipam"]["type"] != "HostLocal" else "none"
+
+
+def _configuration(spec: Obj, windows: bool) -> str:
+    ipam = "host-local" if spec["cni"]["ipam"]["type"] == "HostLocal" else "calico-ipam"
+    plugin: Obj = {"type": "calico", "datastore_type": "kubernetes", "ipam": {"type": ipam}, "mtu": 0}
+    if windows:
+        mode = "windows-bgp" if _bgp(spec) else _without_bgp(spec)
+        plugin |= {"name": "Calico", "windows_use_single_network": True, "mode": mode, "vxlan_vni": 4096}
+        plugin["ipam"]["subnet"] = "usePodCidr"
+    return json.dumps({"name": "Calico" if windows else "k8s-pod-network", "cniVersion": "0.3.1", "plugins": [plugin]})
+
+
+def _image(spec: Obj, kind: str, version: str) -> str:
+    if spec["variant"] in ENTERPRISE:
+        return f"{spec.get('registry', 'quay.io')}/tigera/cnx-{kind}:{version}"
+    path, prefix = spec.get("imagePath", "calico"), spec.get("imagePrefix", "")
+    return f"{spec.get('registry', 'quay.io')}/{path}/{prefix}{kind}:{version}"

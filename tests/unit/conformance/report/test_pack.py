@@ -1,0 +1,143 @@
+"""One archive of a run: what was planted as secret, or as a path of this machine, is nowhere in it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zipfile
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from conformance.cli import main
+from conformance.report.pack import HIDDEN, pack, scrubbed
+from tests.unit.conformance.qualify.reports import NEW, decided
+from tests.unit.conformance.report.test_page import plain
+
+TOKEN = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJlLW9mLXRoZS10b2tlbg"
+BODY = "MIIEpAIBAAKCAQEA7yzQbkMHT+fake+key+body+of+a+test=="
+KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n{BODY}\n-----END RSA PRIVATE KEY-----"
+CUT = f"-----BEGIN CERTIFICATE-----\n{BODY}"
+SECRETS = {
+    "token": TOKEN,
+    "token in base64": base64.b64encode(TOKEN.encode()).decode(),
+    "certificate in base64": base64.b64encode(KEY.encode()).decode(),
+    "bearer": "kJ93jd8dJdk3jdkwl29dk",
+    "password": "correct-horse-battery",
+    "openshift": "sha256~AbCdEfGhIjKlMnOpQrStUvWxYz0123456789abc",
+    "basic": "YWRtaW46aHVudGVyMjIy",
+    "cloud": "AKIAIOSFODNN7EXAMPLE",
+    "url": "jane:hunter2222",
+}
+LINES = f"""\
+Authorization: Bearer {SECRETS["bearer"]}
+Authorization: Basic {SECRETS["basic"]}
+the token is {SECRETS["token"]}, and {SECRETS["token in base64"]}
+certificate-authority-data: {SECRETS["certificate in base64"]}
+DB_PASSWORD={SECRETS["password"]}
+- name: DB_PASSWORD
+  value: {SECRETS["password"]}
+{{"password": "{SECRETS["password"]}", "cloud": "{SECRETS["cloud"]}"}}
+{SECRETS["openshift"]} https://{SECRETS["url"]}@registry.example/v2
+{KEY}
+{CUT}
+"""
+KUBECONFIG = f"apiVersion: v1\nkind: Config\nusers:\n- name: me\n  user:\n    token: {TOKEN}\n"
+KEPT = (
+    "calico-node on windows-2019 says: policy default/allow is active, from 192.168.1.77:8080 to C:\\CalicoWindows\\log"
+)
+
+
+def a_run(folder: Path) -> Path:
+    """A run's folder with secrets in everything that it holds."""
+    run = folder / "home-of-jane" / "reports" / "2026-11-22T17-08-31Z-518dd7"
+    attached = run / "attachments" / "one"
+    for place in (attached, run / "allure", run / "lab", run / ".run"):
+        place.mkdir(parents=True)
+    told = f"{LINES}{KEPT}\nwritten to {run}/x.txt, /home/jane/.kube/config and /Users/jane/lane.yaml\n"
+    whole = plain(
+        decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": told},
+        notes=[told],
+        command=f"pytest --kubeconfig=/srv/secret-place/lane.yaml --report-dir={run.parent}",
+        cluster={"how": "kubeconfig", "why": "", "label": "https://api.internal.example:6443, kubeconfig lane.yaml"},
+    )
+    (run / "conformance.json").write_text(json.dumps(whole))
+    (run / "report.html").write_text(f"<pre>{told}</pre><p title='{json.dumps(told)}'>".replace('"', "&#34;"))
+    xml = Xml.Element("testsuites")
+    Xml.SubElement(xml, "failure", message=told).text = told
+    Xml.ElementTree(xml).write(run / "junit.xml")
+    for place in (attached / "log.txt", attached / "objects.yaml", run / "transcript-gw0.txt", run / "lab" / "lab.log"):
+        place.write_text(f"{told} https://api.internal.example:6443 /srv/secret-place/lane.yaml")
+    (run / "allure" / "1-result.json").write_text(json.dumps({"message": json.dumps({"inner": told})}))
+    (run / "allure" / "2-attachment.txt").write_text(KUBECONFIG)
+    (run / "lab" / "kubeconfig").write_text(KUBECONFIG)
+    (attached / "lane.yaml").write_text(KUBECONFIG)
+    (attached / "notes.swp").write_text(TOKEN)
+    (attached / "link.txt").symlink_to("/etc/hostname")
+    (attached / "packets.pcap").write_bytes(b"\xd4\xc3\xb2\xa1 packets")
+    (run / ".run" / "plan.json").write_text(TOKEN)
+    return run
+
+
+def contents(archive: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(archive) as whole:
+        return {name.partition("/")[2]: whole.read(name) for name in whole.namelist()}
+
+
+def test_nothing_that_was_planted_is_in_the_archive_and_what_a_reader_needs_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = a_run(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main(["pack", str(run)]) == 0
+    said = capsys.readouterr().out
+    found = contents(tmp_path / f"{run.name}.zip")
+    planted = [*SECRETS.values(), BODY, "home-of-jane", "jane/", "secret-place", "api.internal.example", str(tmp_path)]
+    leaks = [(name, secret) for name, body in found.items() for secret in planted if secret.encode() in body]
+    assert leaks == []
+    assert "/home/" not in str(found)
+    assert sorted(found) == [
+        "allure/1-result.json",
+        "attachments/one/log.txt",
+        "attachments/one/objects.yaml",
+        "attachments/one/packets.pcap",
+        "conformance.json",
+        "junit.xml",
+        "lab/lab.log",
+        "report.html",
+        "transcript-gw0.txt",
+    ]
+    assert KEPT.encode() in found["attachments/one/log.txt"]
+    assert found["attachments/one/packets.pcap"] == b"\xd4\xc3\xb2\xa1 packets"
+    assert all(name in said for name in ("lab/kubeconfig", "attachments/one/lane.yaml", "notes.swp", "link.txt"))
+
+
+def test_what_was_json_and_xml_still_is(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    pack(run, tmp_path / "run.zip", ())
+    found = contents(tmp_path / "run.zip")
+    claims = json.loads(found["conformance.json"])["claims"]
+    assert any(KEPT in result["reason"] for claim in claims for result in claim["results"])
+    assert KEPT.replace("\\", "\\\\") in json.loads(found["allure/1-result.json"])["message"]
+    assert KEPT in str(Xml.fromstring(found["junit.xml"]).findtext("failure"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["secretName: pull-me-please", "tokens: 4 of them", "token: null", '"automountServiceAccountToken": false',
+     "token.windows", "the password is in the vault", "node windows-2019 10.0.0.15:30355 eyJ", KEPT],
+)  # fmt: skip
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert scrubbed(text) == text
+
+
+def test_a_name_that_says_so_hides_its_value_in_any_writing() -> None:
+    for text in ("token=abcdef123", "token: 'abcdef123'", '\\"token\\": \\"abcdef123\\"', "token&#34;: &#34;abcdef123"):
+        assert scrubbed(text) == text.replace("abcdef123", HIDDEN)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pack", str(tmp_path)]) == 4
+    assert "no folder of a run" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
