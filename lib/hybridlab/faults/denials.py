@@ -40,6 +40,11 @@ class DenialWearsOff(RuleFault):
         """It waits for denials, which may last just now."""
         return any(self._identity in felix.faults.on_programmed for felix in self._felixes.values())
 
+    async def evidence(self) -> list[str]:
+        """Rules that let through what was denied; where denials last just now, how long they will."""
+        waiting = [node for node, felix in self._felixes.items() if self._identity in felix.faults.on_programmed]
+        return await super().evidence() or [f"denials of {node} last {self._seconds:g} s" for node in waiting]
+
     async def _last(self, node: str) -> None:
         if before := self._wearing.pop(node, None):
             before.cancel()
