@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -203,12 +204,16 @@ def dual_stack(api: Api, windows: str = "") -> Iterator[None]:
 def calico_runs_for_days(api: Api) -> Iterator[None]:
     """The containers of calico-node on Windows nodes say that they began long ago."""
     pods = "/api/v1/namespaces/calico-system/pods"
-    for pod in api("GET", f"{pods}?labelSelector=k8s-app=calico-node-windows")["items"]:
+    there = api("GET", f"{pods}?labelSelector=k8s-app=calico-node-windows")["items"]
+    for pod in copy.deepcopy(there):
         statuses = pod["status"]["containerStatuses"]
         for status in statuses:
             status["state"]["running"]["startedAt"] = "2026-01-01T00:00:00Z"
         api.merge(f"{pods}/{pod['metadata']['name']}/status", {"status": {"containerStatuses": statuses}})
     yield
+    for pod in there:
+        told = {"status": {"containerStatuses": pod["status"]["containerStatuses"]}}
+        api.merge(f"{pods}/{pod['metadata']['name']}/status", told)
 
 
 @contextmanager
