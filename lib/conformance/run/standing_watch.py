@@ -9,7 +9,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from http import HTTPStatus
@@ -29,6 +29,7 @@ from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain, to_plain
+from conformance.model.decision import Decision
 from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Verdict
 from conformance.pods.deploy import Pods, changed_among
@@ -80,6 +81,12 @@ def turns(directory: RunDirectory) -> list[dict[str, Any]]:
     return [*ended, *(turn | {"released": now} for turn in begun)]
 
 
+def unasked(covered: Iterable[str], told: Collection[str], paths: Iterable[Watched]) -> dict[str, str]:
+    """Covered nodes of which nothing was asked and nobody told why (``told``), with that: silence is no statement."""
+    asked = {path.node for path in paths}
+    return {node: "its pods were never there to be asked" for node in covered if node not in {*asked, *told}}
+
+
 class Watch:
     """One run's watch, in threads of its own."""
 
@@ -94,10 +101,12 @@ class Watch:
         placement = Placement(facts, settings.tolerations, cover=settings.cover)
         systems: tuple[OS, ...] = ("linux", "windows")
         self._systems = [os for os in systems if placement.coverage(os)]
+        self._covered = [item.node.name for os in systems for item in placement.coverage(os)]
         self._deployer = Pods(kube, changes, facts, settings, watch=lost)
         self._pods = WorkerPods(self._deployer, placement)
         self._pods.systems = ()  # of the demo's pods its clients alone
         self._unwatched: dict[str, str] = {}
+        self._told: set[str] = set()
         self._prober = Prober(
             kube, self._shared, settings, watch=lost,
             limits=Limits(agents=bounds.agents, per_windows_node=bounds.agents_per_windows_node),
@@ -135,7 +144,8 @@ class Watch:
             error = f"{type(wrong).__name__}: {first_line(wrong)}"
         kept = Kept(
             began=self._began, ended=time.monotonic(), paths=tuple(self._paths), events=tuple(self._events),
-            foreign=tuple(self._foreign), unwatched=self._unwatched, error=error,
+            foreign=tuple(self._foreign), error=error,
+            unwatched=unasked(self._covered, self._told, self._paths) | self._unwatched,
         )  # fmt: skip
         fresh = self._shared / f"{ANSWER}.new"
         fresh.write_text(json.dumps(to_plain(kept)))
@@ -153,9 +163,12 @@ class Watch:
         for path in self._paths:
             path.gone = path.gone or (time.monotonic() if {end.uid for end in path.ends} & set(changed) else 0.0)
         unwatched: dict[str, str] = {}
-        self._pods.keep = lambda seen: unwatched.update(
-            {one.target: one.reason for one in seen if one.verdict is ClaimVerdict.INCONCLUSIVE}
-        )
+
+        def keep(seen: Iterable[Decision]) -> None:
+            self._told.update(one.target for one in seen)
+            unwatched.update({one.target: one.reason for one in seen if one.verdict is ClaimVerdict.INCONCLUSIVE})
+
+        self._pods.keep = keep
         self._pods.refresh()
         free = {pod.node: pod for os in self._systems for pod in self._there(self._pods.elsewhere, os)}
         found = [pod for os in self._systems for pod in self._there(self._pods.clients, os) if pod.node in free]

@@ -176,6 +176,8 @@ def test_what_is_allowed_and_stays_closed_is_wrong_while_what_no_policy_selects_
         watch(allowed=shut)
     with pytest.raises(ControlBroken, match="nothing got to node linux-1 for 29"):
         watch(allowed=shut, free=shut)
+    with pytest.raises(ControlBroken, match="nothing got to node linux-1 for 29"):
+        watch(allowed=shut, free=[UP] * 10)  # nothing was heard of it later
     assert watch(allowed=shut, turns=[turn("drain", 35, 40, kind="cluster")])
 
 

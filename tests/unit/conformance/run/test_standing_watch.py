@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import EnvironmentBroken
-from conformance.expect.standing_watch import Kept
+from conformance.expect.standing_watch import Kept, Watched
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.codec import to_plain
 from conformance.run import standing_watch
 from conformance.run.directory import RunDirectory
 from conformance.settings import Timings, load_timings
+from tests.unit.conformance.expect.stand_ins import workload
 
 
 def patience(seconds: float) -> Timings:
@@ -51,3 +53,10 @@ def test_the_turn_of_a_process_that_died_in_it_lasts_until_now(tmp_path: Path) -
     (turn,) = standing_watch.turns(directory)
     assert (turn["test"], turn["nodes"]) == ("drain", ["linux-1"])
     assert turn["released"] >= began
+
+
+def test_a_covered_node_of_which_nothing_was_asked_is_told_unless_its_reason_was() -> None:
+    one = Attempt(source=workload("client"), target=None, kind=Kind.TCP, give_up_after=1.0)
+    path = Watched(node="linux-1", way="in", attempt=one)
+    found = standing_watch.unasked(["linux-1", "linux-2", "windows-2019"], {"linux-2"}, [path])
+    assert found == {"windows-2019": "its pods were never there to be asked"}
