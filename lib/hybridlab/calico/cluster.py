@@ -19,6 +19,7 @@ from hybridlab.calico.policy_definitions import DEFINITIONS, policy_definitions
 from hybridlab.calico.resources import CalicoResources
 from hybridlab.calico.typha import Typha
 from hybridlab.dataplane.contract import Dataplane
+from hybridlab.dataplane.model import FabricTable
 from hybridlab.networks.contract.addresses import AddressError
 from hybridlab.networks.contract.plane import Plane
 from hybridlab.networks.contract.routing import IPV4_ADDRESS
@@ -86,6 +87,8 @@ class Calico:
         release = Release(profile.calico.version, profile.calico.defects)
         self.typha = Typha(self._client, self._resources, release, plane.node_end, self._warn_all)
         plane.on_change(self.typha.routing_due)
+        self._fabric = FabricTable()
+        self.typha.on_routing(self._tell_fabric)
         self.windows = {
             name: plane.windows_node(node, installed.cni_file)
             for name, node in self.nodes.items()
@@ -267,6 +270,13 @@ class Calico:
         for informer in self._informers:
             await informer.start()
         await asyncio.gather(*(informer.wait_synced() for informer in self._informers))
+
+    def _tell_fabric(self) -> None:
+        """The underlay's routers learn, too."""
+        table = self.plane.fabric(self.typha.routing)
+        if table != self._fabric:
+            self._fabric = table
+            self._soon(self._dataplane.set_fabric(table))
 
     def _namespace_annotations(self, name: str) -> Mapping[str, str]:
         annotations: Mapping[str, str] = (self._namespaces.get(name) or {"metadata": {}})["metadata"].get(

@@ -199,6 +199,22 @@ def test_what_a_dead_path_lacks() -> None:
     assert fact.value == "by 10.0.0.99, not by the node's address 10.0.0.14"
 
 
+@pytest.mark.parametrize(
+    ("hop", "lack"),
+    [
+        ("10.0.0.1", None),
+        ("10.0.1.14", "by 10.0.1.14, which is beyond its subnet 10.0.0.0/24"),
+        ("", "no route"),
+    ],
+)
+def test_to_another_subnet_any_router_of_the_own_one_is_right(
+    monkeypatch: pytest.MonkeyPatch, hop: str, lack: str | None
+) -> None:
+    monkeypatch.setitem(ADDRESSES, "w1", "10.0.1.14")
+    routed = replace(LINUX, routes=(replace(LINUX.routes[0], gateway=hop),))
+    assert [fact.value for fact in facts(linux=routed).deviations("l1", "w1").values()] == ([lack] if lack else [])
+
+
 def test_the_program_has_nothing_that_a_command_line_of_windows_changes() -> None:
     assert not set('"%^\n') & set(bgp.PROGRAM)
 
