@@ -222,6 +222,8 @@ class BgpFacts:
         others = [name for name in self._looked_into if name not in {windows, other.name}]
         if others and not any(_state(self._host(name), other) == CONNECTED for name in others):
             return f"the end that is down is node {other.name}: no Windows node has a session with it"
+        if other.name in self._looked_into and any(peer.state == CONNECTED for peer in self._host(other.name).peers):
+            others = [other.name]
         return "between these two nodes alone" if others else f"look at both ends, node {other.name} first"
 
     def _advertised(self) -> list[str]:

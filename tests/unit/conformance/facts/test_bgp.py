@@ -99,6 +99,7 @@ def test_sessions_that_are_up() -> None:
         ({"w1": host("w1", ("l1",))}, "l1", "Connecting; between these two nodes alone"),
         ({"w1": host("w1", ("w2",)), "w2": BgpHost(service="Running", errors=NOT_CONFIGURED)}, "w2",
          "Connecting; the end that is down is node w2: BGP is not configured"),
+        ({"w1": host("w1", ("w2",)), "w2": host("w2", ("w1",))}, "w2", "Connecting; between these two nodes alone"),
         ({"w1": host("w1", peers=host("w1").peers[1:])}, "l1", "no peer 10.0.0.11; between these two nodes alone"),
         ({"w1": BgpHost(service="Running", errors=UNKNOWN)}, "l1", None),
     ],

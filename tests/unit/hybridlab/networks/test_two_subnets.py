@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hybridlab.networks.contract.routing import NodeEnd
 from hybridlab.networks.l2bridge.bgp import Wrong
 from tests.unit.hybridlab.networks.test_bgp import Town
 
@@ -21,7 +22,7 @@ def town() -> Town:
     return made
 
 
-def end(town: Town, node: str, labels: dict[str, str]) -> object:
+def end(town: Town, node: str, labels: dict[str, str]) -> NodeEnd:
     found = town.plane.node_end(
         node, {"annotations": {"projectcalico.org/IPv4Address": f"{town.machines[node].address}/24"}, "labels": labels}
     )
