@@ -51,6 +51,13 @@ KINDS = {
     "manifest": Kind("Calico VXLAN by manifest", "", "kubeadm-manifest"),
     "bgp": Kind("Calico BGP by operator", "bgp", "bgp-operator"),
     "bgp-host-local": Kind("Calico BGP with host-local addresses", "", "bgp-host-local"),
+    "dual-subnet": Kind(
+        "Calico BGP by operator, nodes in two subnets with BGP routers between", "dual-subnet", "bgp-operator"
+    ),
+    "vxlan-dual-subnet": Kind(
+        "Calico VXLAN by operator, nodes in two subnets with a router between",
+        "vxlan-dual-subnet", "kubeadm-operator", ((20348, 2762), (17763, 6414)),
+    ),
     "cloud-routes": Kind("routes of the cloud, Calico's plugin with host-local addresses", "", "cloud-routes-operator"),
     "win-bridge": Kind("cloud provider or static routes with win-bridge, Calico for policy", "", "win-bridge"),
     "flannel-host-gw": Kind("flannel host-gw, Calico for policy", "", "canal-host-gw"),

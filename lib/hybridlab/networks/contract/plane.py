@@ -97,6 +97,10 @@ class Plane(ABC):
         Raises AddressError.
         """
 
+    def claims_blocks(self, machine: Machine) -> bool:
+        """Return whether Calico's startup on a node claims blocks of Calico's even where pods have other addresses."""
+        return False
+
     @abstractmethod
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
         """Return how a node announces, by its object's metadata, that its pods are reached; None while it does not."""

@@ -54,7 +54,9 @@ class L2Bridge(Plane):
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
         version = profile.calico.on("windows")
-        routers = plane.routers if isinstance(plane := profile.network.plane, L2BridgeSettings) else ()
+        plane = profile.network.plane
+        routers = plane.routers if isinstance(plane, L2BridgeSettings) else ()
+        self._as_shipped = isinstance(plane, L2BridgeSettings) and plane.as_shipped
         nodes = {machine.name: machine.os for machine in machines(profile)}
         self.bgp = Bgp(nodes, configures=not broken(version), routers=routers)
         self._routers = routers
@@ -84,6 +86,11 @@ class L2Bridge(Plane):
         if machine.os == "windows":
             addresses.own_network(machine.name)
         return {}
+
+    def claims_blocks(self, machine: Machine) -> bool:
+        """On Windows as shipped: its scripts ask CNI_IPAM_TYPE, which the operator does not set, for USE_POD_CIDR
+        (node/windows-packaging/CalicoWindows/node/node-service.ps1)."""
+        return self._as_shipped and machine.os == "windows" and self.profile.network.ipam == "host-local"
 
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
         address = (metadata.get("annotations") or {}).get(IPV4_ADDRESS, "").partition("/")[0]
