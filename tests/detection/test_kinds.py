@@ -41,6 +41,7 @@ def test_every_profile_of_the_table_is_known_or_is_a_release_as_shipped() -> Non
     assert others == {
         "vxlan-v3.30",
         "ten-nodes",
+        "bgp-host-local-as-shipped",
         "bgp-no-dsr",
         "bgp-v3.31.2-as-shipped",
         "bgp-v3.32-as-shipped",
