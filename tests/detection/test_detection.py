@@ -105,10 +105,8 @@ def test_every_confirmed_claim_is_turned_red_by_some_row(claim: str) -> None:
 
 NARROW = {
     "bgp-host-local-as-shipped",
-    "bgp-no-dsr",
     "bgp-v3.31.2-as-shipped",
     "bgp-v3.32-as-shipped",
-    "manual-bgp",
     "two-versions",
 }
 """Profiles that differ from others in what their rows ask of them alone; docs/modes.md promises nothing of them."""
