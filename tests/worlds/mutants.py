@@ -6,7 +6,7 @@ few that no object can tell are told by what they make of Windows' departures.  
 
 from __future__ import annotations
 
-import copy
+import marshal
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -55,7 +55,9 @@ class Mutant:
 
     def objects(self, given: Sequence[Obj]) -> list[Obj]:
         """What it takes the objects to be."""
-        read = (self.edit(copy.deepcopy(obj)) for obj in given)
+        read = (
+            self.edit(marshal.loads(marshal.dumps(obj))) for obj in given
+        )  # plain data, and copied a thousand times
         return [obj for obj in read if obj is not None]
 
 

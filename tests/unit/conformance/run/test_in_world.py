@@ -43,6 +43,7 @@ def pod(seat: Seat) -> Workload:
 class Chairs:
     """The pods of the least cluster."""
 
+    at_rest: bool = False
     latency: float = 0.0
     namespaces: dict[str, str] = field(default_factory=lambda: NAMESPACES)
     seats: tuple[Seat, ...] = SEATS
@@ -70,6 +71,8 @@ class Rig(Network):
     shown: list[World] = field(default_factory=list)
     """Since it was at rest."""
     clears: int = 0
+    at_rest: int = 0
+    """Attempts between seats while no world was there."""
     at: float = 0.0
     seats: Chairs = field(default_factory=Chairs)
     kept: list[Decision] = field(default_factory=list)
@@ -87,6 +90,7 @@ class Rig(Network):
     def outcome(self, attempt: Attempt, begun: float) -> tuple[float, Seen]:
         assert attempt.target is not None
         passes, world = attempt.source.pod not in self.dead, self.reads(self)
+        self.at_rest += self.now is None
         if world is not None and not attempt.source.pod.startswith("c-"):
             protocol = "UDP" if attempt.kind is Kind.UDP else "TCP"
             way = (attempt.source.address, attempt.target.host, protocol, attempt.target.port)
@@ -169,3 +173,18 @@ def test_nor_is_a_difference_beside_it() -> None:
 def test_a_pair_that_is_not_open_at_rest_decides_nothing() -> None:
     with pytest.raises(ControlBroken, match="control before the world closed failed"):
         judged(CLOSED, dead=["a-linux"])
+
+
+def test_the_rest_after_a_world_is_the_one_before_the_next() -> None:
+    first = judged(CLOSED)
+    second = judged(CLOSED, seats=first.seats)
+    cells = len(list(worlds.ways(SEATS)))
+    assert first.at_rest - second.at_rest == cells
+    assert second.at_rest == cells
+
+
+def test_a_pod_that_broke_between_two_worlds_closes_nothing() -> None:
+    with pytest.raises(ControlBroken, match="control after the world closed failed") as caught:
+        judged(CLOSED, seats=Chairs(at_rest=True), dead=["a-linux"])
+    assert not caught.value.rig.seats.at_rest  # type: ignore[attr-defined]
+    assert "CONFIRMED" not in {verdict for _, verdict in verdicts(caught.value.rig)}  # type: ignore[attr-defined]
