@@ -119,8 +119,7 @@ class InWorld(Session):
 
     def _at_rest(self, when: str) -> None:
         """Raises ControlBroken where a pair is not open without policies."""
-        cells = self._cells(self.world, whosever=True)
-        paths = [self._path(cell, self._rule(cell, agree=1), want=True) for cell in cells]
+        paths = [self._path(one, self._rule(one, agree=1), want=True) for one in self._cells(self.world, whosever=True)]
         wrong = [one for one in self._ask(paths) if not one.held]
         if wrong and isinstance(wrong[0].standing, Broken):
             raise wrong[0].standing.error

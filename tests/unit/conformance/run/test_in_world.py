@@ -170,6 +170,23 @@ def test_nor_is_a_difference_beside_it() -> None:
     assert {str(one.verdict) for one in kept if one.source == "linux-1" and "closed" in one.halves} == {"INCONCLUSIVE"}
 
 
+def rules(destination: dict[str, Any]) -> World:
+    """A world in which TCP 8080 is closed, by what Windows leaves out or by what it enforces."""
+    denied = {"action": "Deny", "protocol": "TCP", "destination": destination}
+    policy = {**DENY, "spec": {"types": ["Egress"], "egress": [denied, {"action": "Allow"}]}}
+    return World("left-out", "POL-1", (policy,), beside=("XPOL-1",))
+
+
+def test_cells_in_which_windows_departs_are_those_of_the_departures_claim() -> None:
+    assert verdicts(judged(rules({"notPorts": [80]}))) == {("POL-1", "CONFIRMED"), ("XPOL-1", "CONFIRMED")}
+
+
+def test_a_departure_that_is_gone_is_said_for_its_claim_and_reddens_no_other() -> None:
+    promised = rules({"ports": [8080]})
+    rig = judged(rules({"notPorts": [80]}), reads=lambda rig: promised if rig.now else None)
+    assert verdicts(rig) == {("POL-1", "CONFIRMED"), ("XPOL-1", "LIFTED")}
+
+
 def test_a_pair_that_is_not_open_at_rest_decides_nothing() -> None:
     with pytest.raises(ControlBroken, match="control before the world closed failed"):
         judged(CLOSED, dead=["a-linux"])
