@@ -15,6 +15,7 @@ help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
 	@echo 'make check         lint, types and unit tests: minutes, for every commit'
 	@echo 'make test          lint, types and the tests of the suite and the lab themselves'
+	@echo 'make check-runs    the tests that run the suite on a lab, a job of their own'
 	@echo 'make report        the last run as one HTML file (needs Allure 3)'
 	@echo 'make new-claim     begin a claim: ID=CONN-8 KIND=reading|host|traffic|policy writes its entry and a test, skipped'
 	@echo 'make env           only the Python environment, in $(VENV)'
@@ -26,7 +27,7 @@ conformance: machine suite nftables check-conformance
 # What to wait for while working: nothing in it starts a lab or another pytest.
 check: machine env nftables check-lint check-types check-unit
 
-test: machine env nftables check-lint check-types check-selftest check-runs
+test: machine env nftables check-lint check-types check-selftest
 
 # The last run's Allure results as one HTML file; needs Allure 3 (npm install allure).
 report: suite
@@ -48,8 +49,8 @@ check-types:
 check-unit:
 	$(BIN)/pytest tests/unit -n auto
 
-# Everything but the tests that run the suite on a lab, which are a job of their own.  Twice as many workers as there are
-# cores, since tests wait for two thirds of their time.
+# Everything but the tests that run the suite on a lab, which are a job of their own (check-runs).  Twice as many workers as
+# there are cores, since tests wait for two thirds of their time.
 TWICE = $$((2 * $$(nproc)))
 check-selftest:
 	$(BIN)/pytest tests -n $(TWICE) --dist loadgroup -m 'not whole_run'

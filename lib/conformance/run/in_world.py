@@ -259,7 +259,7 @@ class InWorld(Session):
             self.context.attach("matrix", table([one.outcome for one in asked]))
         if wrong:
             (first, reason), also = wrong[0], [one for one, _ in wrong[1:]]
-            so = f"{NOT_HONOURED}; {first.by}" if reason == NOT_HONOURED else first.by
+            so = f"{NOT_HONOURED}; {first.by}" if NOT_HONOURED in reason else first.by
             every = [seen for one, _ in wrong for seen in one.outcome.seen]
             error = Nonconformance(self._told(first, so, because, also), every)
             error.paths = [one.outcome.path.attempt for one, _ in wrong]
@@ -282,7 +282,7 @@ class InWorld(Session):
             state = one.cell.promised.value
             verdict = ClaimVerdict.INCONCLUSIVE if again.held else ClaimVerdict.LIFTED
             return verdict, f"{outcome.label} is {state}, as policies promise, although it is documented not to be"
-        return ClaimVerdict.VIOLATED, NOT_HONOURED if again.held else f"{outcome.reason(because)}: {one.by}"
+        return ClaimVerdict.VIOLATED, f"{outcome.reason(because)}: {NOT_HONOURED if again.held else one.by}"
 
     def _told(self, one: Asked, so: str, because: str, also: Sequence[Asked] = ()) -> Explanation:
         """The whole message about one cell."""
