@@ -126,7 +126,9 @@ def other_edits(draw: DrawFn, objects: list[Obj], policy: Obj, ways: tuple[str, 
         )
     elif how == "types":
         there = {direction.capitalize() for direction in DIRECTIONS if spec.get(direction)}
-        spec["types" if calico else "policyTypes"] = draw(grammar.directions.filter(bool).filter(there.issubset))
+        spec["types" if calico else "policyTypes"] = draw(
+            grammar.directions.filter(lambda types: types is not None and there <= set(types))
+        )
     else:
         new = draw(grammar.calico([], "POL-1"))
         new["spec"]["order"] = draw(st.sampled_from((50, 3000)))
