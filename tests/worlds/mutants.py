@@ -132,6 +132,13 @@ def _one_range(end: Obj) -> None:
         end["ports"] = [f"{min(numbers)}:{max(numbers)}"]
 
 
+def _egress_rules_lost(spec: Obj) -> None:
+    """The policy is about egress as ever, and closes it."""
+    if spec.get("egress"):
+        spec.setdefault("types", [direction.capitalize() for direction in DIRECTIONS if spec.get(direction)])
+        spec["egress"] = []
+
+
 def _last_first(spec: Obj) -> None:
     for direction in DIRECTIONS:
         if spec.get(direction):
@@ -371,6 +378,7 @@ _EDITS: dict[str, Edit] = {
     "policies for hosts enforced at pods": policies_of(is_global, _for_hosts_at_pods),
     "applyOnForward policies lost": lost(lambda obj: bool((obj.get("spec") or {}).get("applyOnForward"))),
     "egress of global policies lost": policies_of(is_global, lambda spec: spec.pop("egress", None)),
+    "rules for egress of global policies lost": policies_of(is_global, _egress_rules_lost),
     "namespaceSelector of policies ignored": policies_of(is_global, lambda spec: spec.pop("namespaceSelector", None)),
     "serviceAccountSelector of policies ignored": policies_of(is_calico, lambda s: s.pop("serviceAccountSelector", 0)),
     "selector of policies ignored": policies_of(is_calico, lambda spec: spec.pop("selector", None)),
