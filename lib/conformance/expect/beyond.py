@@ -23,7 +23,6 @@ from conformance.expect.guard import unless_changed
 from conformance.expect.limitation import Case
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
-from conformance.facts.not_on_windows import UNASKED
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Addressing, Protocol, Target, Workload
@@ -78,7 +77,7 @@ class Beyond:
         for name, natted in pools.items():
             if natted.value != "True":
                 raise MissingCapability(
-                    f"{UNASKED}: {name} is not true ({natted.source})", "set it for every enabled pool"
+                    f"nothing here asks for it: {name} is not true ({natted.source})", "set it for every enabled pool"
                 )
         own, answers = [(node, self._there(protocol))], "the target answers a node of the cluster"
         if protocol == "tcp":
