@@ -15,6 +15,7 @@ help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
 	@echo 'make check         lint, types and unit tests: minutes, for every commit'
 	@echo 'make test          lint, types and the tests of the suite and the lab themselves'
+	@echo 'make check-runs    the tests that run the suite on a lab, a job of their own'
 	@echo 'make report        the last run as one HTML file (needs Allure 3)'
 	@echo 'make new-claim     begin a claim: ID=CONN-8 KIND=reading|host|traffic|policy writes its entry and a test, skipped'
 	@echo 'make env           only the Python environment, in $(VENV)'
@@ -26,7 +27,7 @@ conformance: machine suite nftables check-conformance
 # What to wait for while working: nothing in it starts a lab or another pytest.
 check: machine env nftables check-lint check-types check-unit
 
-test: machine env nftables check-lint check-types check-selftest check-runs
+test: machine env nftables check-lint check-types check-selftest
 
 # The last run's Allure results as one HTML file; needs Allure 3 (npm install allure).
 report: suite
@@ -48,13 +49,14 @@ check-types:
 check-unit:
 	$(BIN)/pytest tests/unit -n auto
 
-# Everything but the tests that run the suite on a lab, which are a job of their own: they mostly wait.
+# Everything but the tests that run the suite on a lab, which are a job of their own (check-runs).  Twice as many workers as
+# there are cores, since tests wait for two thirds of their time.
+TWICE = $$((2 * $$(nproc)))
 check-selftest:
-	$(BIN)/pytest tests -n auto --dist loadgroup -m 'not whole_run'
+	$(BIN)/pytest tests -n $(TWICE) --dist loadgroup -m 'not whole_run'
 
-# Twice as many as there are cores, since such a run waits for most of its time.
 check-runs:
-	$(BIN)/pytest tests -n 4 --dist loadgroup -m whole_run
+	$(BIN)/pytest tests -n $(TWICE) --dist loadgroup -m whole_run
 
 # The whole suite on the default lab; then what other kinds of cluster do otherwise (to source addresses; with BGP between
 # nodes), a run each with a report of its own and one line here (its output where it fails); then whether the first run

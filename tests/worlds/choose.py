@@ -7,9 +7,11 @@ is there that it would be.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -18,12 +20,15 @@ import yaml
 from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
 from conformance.policy.oracle.panics import panics
+from conformance.policy.oracle.policies import DIRECTIONS, Direction, Policy, policy_of
+from conformance.policy.oracle.rules import Packet
 from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switches
 from conformance.policy.oracle.world import Pod
 from conformance.policy.oracle.world import World as Surroundings
 from conformance.policy.worlds import SYSTEMS, Seat, World
-from tests.worlds.mutants import MUTANTS, Misread, Mutant
-from tests.worlds.seats import NAMESPACES, SEATS, around
+from tests.worlds.editing import WORLD
+from tests.worlds.mutants import MUTANTS, Mutant
+from tests.worlds.seats import MANY, NAMESPACES, SEATS, around
 from tests.worlds.staleness import STALE, Stale
 
 Obj = dict[str, Any]
@@ -51,19 +56,45 @@ class Ends:
     decided: tuple[tuple[Decision, Decision], ...]
 
 
-def ends(oracle: Oracle, windows: Switches = WINDOWS, seats: Sequence[Seat] = SEATS) -> Ends:
-    """Of every pair and port; ``windows``: as Windows ends read policies."""
+def ends(
+    oracle: Oracle, windows: Switches = WINDOWS, seats: Sequence[Seat] = SEATS, known: Known | None = None
+) -> Ends:
+    """Of every pair and port; ``windows``: as Windows ends read policies; ``known``: what need not be asked again."""
     pods = {pod.address: pod for pod in oracle.world.pods.values()}
+    same = {
+        (pod.address, way): known is not None and known.holds(oracle, pod, way, windows)
+        for pod in pods.values()
+        for way in DIRECTIONS
+    }
     pairs, decided = [], []
-    for source, destination, at in worlds.ways(seats):
+    for number, (source, destination, at) in enumerate(worlds.ways(seats)):
         sent = worlds.packet(source, destination, *at)
-        out = _explained(oracle, pods[sent.source], "egress", sent, windows)
+        both = [
+            known.right.decided[number][end]
+            if known is not None and same[address, way]
+            else _explained(oracle, pods[address], way, sent, windows)
+            for end, (address, way) in enumerate(((sent.source, DIRECTIONS[1]), (sent.destination, DIRECTIONS[0])))
+        ]
         pairs.append((source, destination))
-        decided.append((out, _explained(oracle, pods[sent.destination], "ingress", sent, windows)))
+        decided.append((both[0], both[1]))
     return Ends(tuple(pairs), tuple(decided))
 
 
-def _explained(oracle: Oracle, pod: Pod, way: Any, sent: Any, windows: Switches) -> Decision:
+@dataclass(frozen=True)
+class Known:
+    """What is decided when nothing is misread."""
+
+    judge: Oracle
+    right: Ends
+
+    def holds(self, oracle: Oracle, pod: Pod, way: Direction, windows: Switches) -> bool:
+        """Whether another oracle has the same policies of a pod in a direction, in the same order and world."""
+        if oracle.world is not self.judge.world or (pod.os == "windows" and windows != WINDOWS):
+            return False
+        return oracle.in_force(pod, way) == self.judge.in_force(pod, way)
+
+
+def _explained(oracle: Oracle, pod: Pod, way: Direction, sent: Packet, windows: Switches) -> Decision:
     return oracle.explain(pod, way, sent, windows if pod.os == "windows" else PROMISE)
 
 
@@ -73,19 +104,44 @@ def shown(objects: Sequence[Obj], mutants: Iterable[Mutant] = tuple(MUTANTS.valu
     They are seen where Windows is documented to keep the promise: elsewhere they could pass for a limitation that is
     gone.  Those of Windows' own departures are seen anywhere.
     """
-    judge = Oracle(Surroundings(objects), objects)
-    right, agreed = ends(judge), _agreed(judge)
+    text = _text([obj for obj in objects if obj["kind"] in WORLD])
+    rest = [obj for obj in objects if obj["kind"] not in WORLD]
+    world = _surroundings("", text)
+    judge = _oracle(world, rest)
+    known = Known(judge, ends(judge))
+    right, agreed = known.right, _agreed(judge)
     found: set[Key] = set()
     for mutant in mutants:
-        misread = Misread.of(mutant, objects)
-        if misread.rightly:
+        around, read = _surroundings(mutant.name if mutant.of_objects else "", text), mutant.objects(rest)
+        if mutant.of_objects and around is world and read == rest:
             continue
-        oracle = misread.oracle([])
-        assert oracle is not None
-        found.update(
-            _seen(mutant.name, right, ends(oracle, mutant.switches(WINDOWS)), agreed if mutant.of_objects else None)
-        )
+        wrong = ends(_oracle(around, read), mutant.switches(WINDOWS), known=known)
+        found.update(_seen(mutant.name, right, wrong, agreed if mutant.of_objects else None))
     return frozenset(found)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value)
+
+
+@lru_cache(maxsize=1024)
+def _surroundings(mutant: str, text: str) -> Surroundings:
+    """What there is but policies, as a mutant has it: the very same where it misreads nothing; empty: nobody does."""
+    given = json.loads(text)
+    read = MUTANTS[mutant].objects(given) if mutant else given
+    return Surroundings(read) if not mutant or read != given else _surroundings("", text)
+
+
+def _oracle(world: Surroundings, objects: Sequence[Obj]) -> Oracle:
+    """The oracle, in which policies of the same text are the same."""
+    oracle = Oracle(world, [obj for obj in objects if not str(obj["kind"]).endswith("NetworkPolicy")])
+    oracle.policies = [policy for obj in objects if (policy := _policy(_text(obj))) is not None]
+    return oracle
+
+
+@lru_cache(maxsize=8192)
+def _policy(text: str) -> Policy | None:
+    return policy_of(json.loads(text))
 
 
 def edit_shown(world: World) -> frozenset[Key]:
@@ -211,9 +267,25 @@ def _anywhere(seen: Iterable[Key]) -> frozenset[Key]:
     return frozenset((name, ANYWHERE) for name, _ in seen)
 
 
+def beside(world: World) -> list[str]:
+    """The claims of departures that decide cells of it on each Windows node, wherever its seats are."""
+    last = world.edited() if world.then else world
+    on_each: list[set[str]] = []
+    for seats in (SEATS, MANY):
+        objects = [*worlds.surroundings(last, seats, NAMESPACES), *last.filled(seats, NAMESPACES)]
+        cells = list(worlds.cells(objects, seats, last.claim))
+        nodes = {seat.node for seat in seats if seat.os == "windows"}
+        on_each += [
+            {cell.claim for cell in cells if node in (cell.source.node, cell.destination.node)} for node in nodes
+        ]
+    return sorted(set.intersection(*on_each) - {world.claim, ""})
+
+
 def written(world: World, shows: Iterable[str], about: str) -> str:
     """A world's file; ``about``: its first line."""
-    body: dict[str, Any] = {"claim": world.claim, "shows": sorted(shows), "objects": list(world.objects)}
+    others = beside(world)
+    body: dict[str, Any] = {"claim": world.claim, **({"beside": others} if others else {})}
+    body |= {"shows": sorted(shows), "objects": list(world.objects)}
     if world.then:
         body["then"] = world.then
     text = yaml.safe_dump(body, sort_keys=False, default_flow_style=None, width=140, allow_unicode=True)

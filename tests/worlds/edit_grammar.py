@@ -1,7 +1,7 @@
-"""Single edits of worlds as Hypothesis draws them: one step, and the claim that it belongs to.
+"""Single edits of worlds as Hypothesis draws them: of one object, or of labels, and the claim that each belongs to.
 
 A change of a policy's rules alone is XPOL-12's where the policy's tier is the only one, and XPOL-13's in a later one;
-all other steps are POL-1's, and are taken in worlds of one tier alone.
+all others are POL-1's, and are taken in worlds of one tier alone.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from tests.worlds import grammar
 Obj = dict[str, Any]
 DIRECTIONS = ("ingress", "egress")
 RULES = ("XPOL-12", "XPOL-13")
+MOST = 4
+"""Fields that one edit changes."""
 RELABELLED = ({"x": "1"}, {"x": "2"}, {"x": "2", "y": "1"}, {"x": "13"}, {"y": "1"})
 
 
@@ -48,7 +50,10 @@ def edits(draw: DrawFn, claim: str = "POL-1", ways: tuple[str, ...] = ()) -> Wor
     if claim == "XPOL-13":
         policies = [obj for obj in policies if obj["spec"].get("tier", "default") != tiers[0]]
     edited = copy.deepcopy(draw(st.sampled_from(policies)))
-    then = draw(rule_edits(edited)) if claim in RULES else draw(other_edits(objects, edited, ways))
+    then: Obj = {}
+    for _ in range(draw(st.integers(1, MOST))):  # of one object, in one write
+        more = draw(rule_edits(edited) if claim in RULES else other_edits(objects, edited, ways))
+        then = {"labels": {**then["labels"], **more["labels"]}} if then.keys() == more.keys() == {"labels"} else more
     world = World("", claim, tuple(objects), then)
     assume(world.edited().objects != world.objects or world.edited().relabelled)
     return world
@@ -120,10 +125,10 @@ def other_edits(draw: DrawFn, objects: list[Obj], policy: Obj, ways: tuple[str, 
             grammar.selector if calico else st.sampled_from(grammar.LABELS)
         )
     elif how == "types":
-        spec["types" if calico else "policyTypes"] = draw(grammar.directions.filter(bool))
-        for direction in DIRECTIONS:
-            if direction.capitalize() not in spec["types" if calico else "policyTypes"]:
-                spec.pop(direction, None)
+        there = {direction.capitalize() for direction in DIRECTIONS if spec.get(direction)}
+        spec["types" if calico else "policyTypes"] = draw(
+            grammar.directions.filter(lambda types: types is not None and there <= set(types))
+        )
     else:
         new = draw(grammar.calico([], "POL-1"))
         new["spec"]["order"] = draw(st.sampled_from((50, 3000)))

@@ -1,9 +1,11 @@
 """Draws worlds and edits, chooses the fewest that show every wrong reading twice, makes them small, and writes them.
 
-    python -m tests.worlds.generate FOLDER [--seed 28] [--share 1.0]
+    python -m tests.worlds.generate FOLDER [--seed 28] [--share 1.0] [--candidates FOLDER]
 
-It takes some minutes of processor time and no cluster.  Files are numbered; whoever commits them names them by what
-they show.  What is committed is judged by test_worlds.py, whatever drew it.
+With ``--candidates`` it chooses among the worlds and edits of a folder, too, which somebody put together; with a share
+of 0 among these alone, which gives what is committed once more.  It takes some minutes of processor time and no
+cluster.  Files are numbered; whoever commits them names them by what they show.  What is committed is judged by
+test_worlds.py, whatever drew it.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from conformance.policy.worlds import World
+from conformance.run.worlds import on_file
 from tests.worlds import choose, edit_grammar, grammar
 from tests.worlds.compose import grown
 from tests.worlds.reduce import reduced
@@ -34,6 +37,8 @@ Pool = list[tuple[World, frozenset[Any], int]]
 def drawn(strategy: SearchStrategy[Any], number: int, start: int) -> list[Any]:
     """So many examples, the same ones for the same seed and release of Hypothesis."""
     found: list[Any] = []
+    if not number:
+        return found
 
     @seed(start)
     @settings(
@@ -69,7 +74,7 @@ def chosen_worlds(candidates: Pool, start: int) -> list[World]:
         if claim != "POL-1":  # these are there for what POL-1's worlds may not have
             need = {key: times for key, times in need.items() if key not in _shown_elsewhere(candidates)}
         dense = [world for world, _ in grown(own, choose.of_world, need, random.Random(start))]
-        found += reduced(dense, choose.of_world, need)
+        found += reduced(min(choose.greedy(own), dense, key=len), choose.of_world, need)
     return found
 
 
@@ -89,7 +94,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, default=28)
     parser.add_argument("--share", type=float, default=1.0, help="of the numbers that are drawn")
+    parser.add_argument("--candidates", type=Path)
     options = parser.parse_args()
+    given = [on_file(path).world for path in sorted(options.candidates.rglob("*.yaml"))] if options.candidates else []
     worlds = [
         World("", claim, tuple(objects))
         for claim, number in WORLDS.items()
@@ -100,6 +107,8 @@ def main() -> None:
         for claim, number in EDITS.items()
         for world in drawn(edit_grammar.edits(claim), int(number * options.share), options.seed)
     ]
+    worlds += [world for world in given if not world.then]
+    edits += [world for world in given if world.then]
     write(options.folder, "world", chosen_worlds(pool(worlds, choose.of_world), options.seed), choose.of_world)
     write(options.folder, "edit", chosen_edits(pool(edits, choose.of_edit)), choose.of_edit)
 

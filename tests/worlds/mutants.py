@@ -6,7 +6,7 @@ few that no object can tell are told by what they make of Windows' departures.  
 
 from __future__ import annotations
 
-import copy
+import marshal
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -55,7 +55,9 @@ class Mutant:
 
     def objects(self, given: Sequence[Obj]) -> list[Obj]:
         """What it takes the objects to be."""
-        read = (self.edit(copy.deepcopy(obj)) for obj in given)
+        read = (
+            self.edit(marshal.loads(marshal.dumps(obj))) for obj in given
+        )  # plain data, and copied a thousand times
         return [obj for obj in read if obj is not None]
 
 
@@ -122,6 +124,27 @@ def _ranges(edit: Callable[[int, int], str]) -> Edit:
     return each_end(edited)
 
 
+def _one_range(end: Obj) -> None:
+    """From the first of its ports to the last, whatever is between."""
+    ports = [str(port) for port in end.get("ports") or []]
+    if len(ports) > 1 and all(re.fullmatch(r"[\d:]+", port) for port in ports):
+        numbers = [int(number) for port in ports for number in port.split(":")]
+        end["ports"] = [f"{min(numbers)}:{max(numbers)}"]
+
+
+def _egress_rules_lost(spec: Obj) -> None:
+    """The policy is about egress as ever, and closes it."""
+    if spec.get("egress"):
+        spec.setdefault("types", [direction.capitalize() for direction in DIRECTIONS if spec.get(direction)])
+        spec["egress"] = []
+
+
+def _last_first(spec: Obj) -> None:
+    for direction in DIRECTIONS:
+        if spec.get(direction):
+            spec[direction] = spec[direction][::-1]
+
+
 def _host_only(end: Obj) -> None:
     for key in ("nets", "notNets"):
         if end.get(key):
@@ -179,6 +202,16 @@ def _kubernetes_first(key: str) -> Edit:
                     rule[name] = rule[name][:1]
 
     return policies_of(is_kubernetes, edited)
+
+
+def _first_protocol(spec: Obj) -> None:
+    """Of a rule's ports, those of the first one's protocol alone."""
+    for direction in DIRECTIONS:
+        for rule in spec.get(direction) or []:
+            ports = rule.get("ports") or []
+            if ports:
+                first = ports[0].get("protocol", "TCP")
+                rule["ports"] = [port for port in ports if port.get("protocol", "TCP") == first]
 
 
 def _kubernetes_ports_lost(spec: Obj) -> None:
@@ -296,6 +329,7 @@ _EDITS: dict[str, Edit] = {
     "source ports ignored": each_end(lambda end: end.pop("ports", None), ["source"]),
     "notPorts ignored": end_without("notPorts"),
     "first port only": end_first("ports"),
+    "lists of ports are one range": each_end(_one_range),
     "a range is its first port": _ranges(lambda first, last: str(first)),
     "a range lacks its last port": _ranges(lambda first, last: f"{first}:{max(first, last - 1)}"),
     "nets ignored": end_without("nets"),
@@ -325,6 +359,7 @@ _EDITS: dict[str, Edit] = {
     "first rule only": each_list(lambda rules: rules[:1]),
     "third rule lost": each_list(lambda rules: rules[:2]),
     "last rule first": each_list(lambda rules: rules[::-1]),
+    "last rule of global policies first": policies_of(is_global, _last_first),
     "Allow before Deny": each_list(lambda rules: sorted(rules, key=lambda rule: rule.get("action") == "Deny")),
     # policies and tiers
     "order reversed": policies_of(is_calico, lambda spec: spec.update(order=-spec["order"]) if "order" in spec else 0),
@@ -343,6 +378,7 @@ _EDITS: dict[str, Edit] = {
     "policies for hosts enforced at pods": policies_of(is_global, _for_hosts_at_pods),
     "applyOnForward policies lost": lost(lambda obj: bool((obj.get("spec") or {}).get("applyOnForward"))),
     "egress of global policies lost": policies_of(is_global, lambda spec: spec.pop("egress", None)),
+    "rules for egress of global policies lost": policies_of(is_global, _egress_rules_lost),
     "namespaceSelector of policies ignored": policies_of(is_global, lambda spec: spec.pop("namespaceSelector", None)),
     "serviceAccountSelector of policies ignored": policies_of(is_calico, lambda s: s.pop("serviceAccountSelector", 0)),
     "selector of policies ignored": policies_of(is_calico, lambda spec: spec.pop("selector", None)),
@@ -365,6 +401,7 @@ _EDITS: dict[str, Edit] = {
     "Kubernetes' ports ignored": policies_of(is_kubernetes, _kubernetes_ports_lost),
     "Kubernetes' first port only": _kubernetes_first("ports"),
     "Kubernetes' first peer only": _kubernetes_first("peers"),
+    "Kubernetes' first protocol only": policies_of(is_kubernetes, _first_protocol),
     "endPort ignored": kubernetes_entries("ports", lambda entry: entry.pop("endPort", None)),
     "Kubernetes' protocol is always TCP": kubernetes_entries("ports", lambda entry: entry.update(protocol="TCP")),
     "Kubernetes' port names ignored": kubernetes_entries("ports", _kubernetes_named_lost),

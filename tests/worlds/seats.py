@@ -16,6 +16,13 @@ SEATS = tuple(
     for node, system in enumerate(SYSTEMS)
     for number, space in enumerate(SPACES)
 )
+MANY = tuple(
+    Seat(space, system, f"{system}-{node}", f"{space}-{system}-{node}", f"10.{place}.{node}.{10 + number}")
+    for place, system in enumerate(SYSTEMS)
+    for node in (1, 2, 3)
+    for number, space in enumerate(SPACES)
+)
+"""The seats of a cluster with three nodes of each system."""
 BYSTANDERS: tuple[Obj, ...] = tuple(
     {
         "kind": "Pod",

@@ -7,7 +7,7 @@ those after it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from conformance.policy.oracle import fields
@@ -153,6 +153,32 @@ def _pods(before: Objects, after: Objects, stale: Callable[[str], bool]) -> list
     ]
 
 
+def _without_new_sets(before: Objects, after: Objects, pod: str) -> list[Obj]:
+    """Rules stay where the edit brings no selector that was not there: sets that come are news (XPOL-12)."""
+    old = _by_label(before)
+    there = {text for obj in before if _policy(obj) for text in _selectors(obj["spec"])}
+    found = []
+    for label, obj in _by_label(after).items():
+        read = obj
+        if _policy(obj) and label in old and set(_selectors(obj["spec"])) <= there:
+            kept = {name: old[label]["spec"][name] for name in DIRECTIONS if name in old[label]["spec"]}
+            read = {**obj, "spec": {key: obj["spec"][key] for key in obj["spec"].keys() - set(DIRECTIONS)} | kept}
+        found.append(read)
+    return found
+
+
+def _selectors(value: Any, key: str = "") -> Iterator[str]:
+    """What a policy's rules select by."""
+    if key.lower().endswith("selector") or key == "serviceAccounts":
+        yield str(value)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _selectors(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _selectors(inner)
+
+
 def _later_tiers(before: Objects, after: Objects, pod: str) -> list[Obj]:
     """Policies of a pod's second and later tiers stay as they were (XPOL-13)."""
     old, oracle = _by_label(before), Oracle(World(after), after)
@@ -167,6 +193,7 @@ def _later_tiers(before: Objects, after: Objects, pod: str) -> list[Obj]:
 
 STALE: dict[str, Stale] = {
     "rules edited in place stay": fields_stay("ingress", "egress"),
+    "rules edited in place stay until a set comes": _without_new_sets,
     "rules of later tiers stay": _later_tiers,
     "actions stay": of_rules("action"),
     "protocols stay": of_rules("protocol", "notProtocol"),

@@ -21,8 +21,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         several = in_folder(Path(named).resolve()) if named else shipped(edits=edits)
     except UsageProblem as problem:
         raise pytest.UsageError(str(problem)) from None
-    found = [_parameter(one) for one in several if bool(one.world.then) is edits]
-    metafunc.parametrize("world", found, indirect=True)
+    metafunc.parametrize("world", [_parameter(one) for one in several if bool(one.world.then) is edits], indirect=True)
 
 
 def _parameter(one: OnFile) -> ParameterSet:

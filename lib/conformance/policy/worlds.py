@@ -68,7 +68,7 @@ class World:
     """Whose verdict its cells are where both columns agree."""
     objects: tuple[Obj, ...]
     then: Obj = field(default_factory=dict)
-    """The edit, one step: ``{put: OBJECT}`` of a new name or in the place of one, ``{gone: "KIND SPACE/NAME"}``, or
+    """The edit: ``{put: OBJECT}`` of a new name or in the place of one, ``{gone: "KIND SPACE/NAME"}``, or
     ``{labels: {a.windows: {x: "1"}}}`` of seats or namespaces.  Empty: there is none."""
     relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Seats and namespaces that an edit gave other labels."""

@@ -1,6 +1,6 @@
 """Worlds of policies, cell by cell: what the oracle expects of pairs of seats, and what was seen.
 
-Each world begins and ends at rest: every pair is open before it, and what it closed is open again after it.  An
+Each world begins and ends at rest: every pair is open before it, and again after it, which is before the next.  An
 agreement counts from a barrier on: a change has been seen wherever it is to be seen, closed paths are decided, and
 twice the longest time has passed that a policy has taken here to close one.  A bystander on the node of each end, which
 no world selects, connects beside each time-out: worlds may close pods altogether.  A difference is agreed over the
@@ -84,7 +84,9 @@ class InWorld(Session):
         """
         self.context.keep(self.ground.seats.taken())
         stages = [self.world, self.world.edited()] if self.world.then else [self.world]
-        self._at_rest(self._cells(self.world), "before the world")
+        if not self.ground.seats.at_rest:  # since the last world ended
+            self._at_rest("before the world")
+        self.ground.seats.at_rest = False
         asked: list[Asked] = []
         past: list[Asked] = []
         try:
@@ -96,32 +98,28 @@ class InWorld(Session):
             different = [one for one in asked if differs(one.outcome)]
             if different:
                 self.ground.clear()
-                self._at_rest(self._cells(stage), "before the difference is looked for again")
+                self._at_rest("before the difference is looked for again")
                 self._again(stage, different)
         finally:
             self.ground.clear()
-        closed = {
-            (one.cell.source.node, one.cell.destination.node): one.cell
-            for one in asked
-            if one.cell.expected is Verdict.DENIED
-        }
-        self._at_rest([one.cell for one in asked] if different else list(closed.values()), "after the world")
+        self._at_rest("after the world")
+        self.ground.seats.at_rest = True
         opened = {_key(one.cell) for one in asked if one.outcome.held and one.outcome.path.want}
         past = [one for one in past if not one.outcome.path.want and _key(one.cell) in opened]  # which its edit opened
         self._say([*asked, *past], because, edited=stage is not self.world)
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
-    def _cells(self, world: World) -> list[Cell]:
+    def _cells(self, world: World, *, whosever: bool = False) -> list[Cell]:
         """Those that are somebody's."""
         claims = (world.claim, *world.beside)
         seats, spaces = self.ground.seats.seats, self.ground.seats.namespaces
         objects = [*worlds.surroundings(world, seats, spaces), *world.filled(seats, spaces)]
-        return [cell for cell in worlds.cells(objects, seats, world.claim) if cell.claim in claims]
+        return [cell for cell in worlds.cells(objects, seats, world.claim) if whosever or cell.claim in claims]
 
-    def _at_rest(self, cells: Sequence[Cell], when: str) -> None:
+    def _at_rest(self, when: str) -> None:
         """Raises ControlBroken where a pair is not open without policies."""
-        paths = [self._path(cell, self._rule(cell, agree=1), want=True) for cell in cells]
+        paths = [self._path(one, self._rule(one, agree=1), want=True) for one in self._cells(self.world, whosever=True)]
         wrong = [one for one in self._ask(paths) if not one.held]
         if wrong and isinstance(wrong[0].standing, Broken):
             raise wrong[0].standing.error
@@ -261,7 +259,7 @@ class InWorld(Session):
             self.context.attach("matrix", table([one.outcome for one in asked]))
         if wrong:
             (first, reason), also = wrong[0], [one for one, _ in wrong[1:]]
-            so = f"{NOT_HONOURED}; {first.by}" if reason == NOT_HONOURED else first.by
+            so = f"{NOT_HONOURED}; {first.by}" if NOT_HONOURED in reason else first.by
             every = [seen for one, _ in wrong for seen in one.outcome.seen]
             error = Nonconformance(self._told(first, so, because, also), every)
             error.paths = [one.outcome.path.attempt for one, _ in wrong]
@@ -284,7 +282,7 @@ class InWorld(Session):
             state = one.cell.promised.value
             verdict = ClaimVerdict.INCONCLUSIVE if again.held else ClaimVerdict.LIFTED
             return verdict, f"{outcome.label} is {state}, as policies promise, although it is documented not to be"
-        return ClaimVerdict.VIOLATED, NOT_HONOURED if again.held else f"{outcome.reason(because)}: {one.by}"
+        return ClaimVerdict.VIOLATED, f"{outcome.reason(because)}: {NOT_HONOURED if again.held else one.by}"
 
     def _told(self, one: Asked, so: str, because: str, also: Sequence[Asked] = ()) -> Explanation:
         """The whole message about one cell."""

@@ -31,6 +31,8 @@ class Seats:
         self._pods: dict[tuple[str, str], Workload] = {}
         self._failed: dict[str, tuple[NodeFacts, SuiteError]] = {}
         """Nodes without seats, by name."""
+        self.at_rest = False
+        """Whether every pair of them was seen open since the last world ended."""
         self.latency = 0.0
         """s.  The longest that a world's policies took to close a path of these seats."""
 
@@ -113,4 +115,5 @@ class Seats:
         wrong = changed_among(self._deployer.kube, self._pods.values())
         for key, pod in self._pods.items():
             if pod.uid in wrong:
+                self.at_rest = False
                 self._pods[key] = self._deployer.again(self._wishes[key], wrong[pod.uid])

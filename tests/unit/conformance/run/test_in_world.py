@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -43,6 +44,7 @@ def pod(seat: Seat) -> Workload:
 class Chairs:
     """The pods of the least cluster."""
 
+    at_rest: bool = False
     latency: float = 0.0
     namespaces: dict[str, str] = field(default_factory=lambda: NAMESPACES)
     seats: tuple[Seat, ...] = SEATS
@@ -70,6 +72,8 @@ class Rig(Network):
     shown: list[World] = field(default_factory=list)
     """Since it was at rest."""
     clears: int = 0
+    at_rest: int = 0
+    """Attempts between seats while no world was there."""
     at: float = 0.0
     seats: Chairs = field(default_factory=Chairs)
     kept: list[Decision] = field(default_factory=list)
@@ -87,6 +91,7 @@ class Rig(Network):
     def outcome(self, attempt: Attempt, begun: float) -> tuple[float, Seen]:
         assert attempt.target is not None
         passes, world = attempt.source.pod not in self.dead, self.reads(self)
+        self.at_rest += self.now is None
         if world is not None and not attempt.source.pod.startswith("c-"):
             protocol = "UDP" if attempt.kind is Kind.UDP else "TCP"
             way = (attempt.source.address, attempt.target.host, protocol, attempt.target.port)
@@ -146,7 +151,10 @@ def test_a_cell_that_is_otherwise_from_rest_too_is_violated_by_the_rule_that_clo
 def test_what_is_wrong_after_an_edit_alone_is_an_edit_that_is_not_honoured() -> None:
     with pytest.raises(Nonconformance, match=NOT_HONOURED) as caught:
         judged(OPENED, reads=lambda rig: rig.shown[0] if rig.shown else None)
-    assert ("XPOL-12", "VIOLATED") in verdicts(caught.value.rig)  # type: ignore[attr-defined]
+    kept = caught.value.rig.kept  # type: ignore[attr-defined]
+    wrong = [one.reason for one in kept if str(one.verdict) == "VIOLATED" and one.claim == "XPOL-12"]
+    assert wrong
+    assert all(re.search(f"-> .*expected CONNECTED, observed .*{NOT_HONOURED}", reason) for reason in wrong)
 
 
 def test_what_is_not_so_again_from_rest_decides_nothing() -> None:
@@ -166,6 +174,38 @@ def test_nor_is_a_difference_beside_it() -> None:
     assert {str(one.verdict) for one in kept if one.source == "linux-1" and "closed" in one.halves} == {"INCONCLUSIVE"}
 
 
+def rules(destination: dict[str, Any]) -> World:
+    """A world in which TCP 8080 is closed, by what Windows leaves out or by what it enforces."""
+    denied = {"action": "Deny", "protocol": "TCP", "destination": destination}
+    policy = {**DENY, "spec": {"types": ["Egress"], "egress": [denied, {"action": "Allow"}]}}
+    return World("left-out", "POL-1", (policy,), beside=("XPOL-1",))
+
+
+def test_cells_in_which_windows_departs_are_those_of_the_departures_claim() -> None:
+    assert verdicts(judged(rules({"notPorts": [80]}))) == {("POL-1", "CONFIRMED"), ("XPOL-1", "CONFIRMED")}
+
+
+def test_a_departure_that_is_gone_is_said_for_its_claim_and_reddens_no_other() -> None:
+    promised = rules({"ports": [8080]})
+    rig = judged(rules({"notPorts": [80]}), reads=lambda rig: promised if rig.now else None)
+    assert verdicts(rig) == {("POL-1", "CONFIRMED"), ("XPOL-1", "LIFTED")}
+
+
 def test_a_pair_that_is_not_open_at_rest_decides_nothing() -> None:
     with pytest.raises(ControlBroken, match="control before the world closed failed"):
         judged(CLOSED, dead=["a-linux"])
+
+
+def test_the_rest_after_a_world_is_the_one_before_the_next() -> None:
+    first = judged(CLOSED)
+    second = judged(CLOSED, seats=first.seats)
+    cells = len(list(worlds.ways(SEATS)))
+    assert first.at_rest - second.at_rest == cells
+    assert second.at_rest == cells
+
+
+def test_a_pod_that_broke_between_two_worlds_closes_nothing() -> None:
+    with pytest.raises(ControlBroken, match="control after the world closed failed") as caught:
+        judged(CLOSED, seats=Chairs(at_rest=True), dead=["a-linux"])
+    assert not caught.value.rig.seats.at_rest  # type: ignore[attr-defined]
+    assert "CONFIRMED" not in {verdict for _, verdict in verdicts(caught.value.rig)}  # type: ignore[attr-defined]
