@@ -80,6 +80,15 @@ class MissingCapability(SuiteError):
         self.remedy = remedy
 
 
+class Unasked(MissingCapability):
+    """Nothing on the cluster asks for what a claim says that Windows nodes have not: NOT_RUN, and no gap of the run."""
+
+    BEGINS = "nothing here asks for it"
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(f"{self.BEGINS}: {message}", remedy)
+
+
 class NotAboutThisCluster(MissingCapability):
     """What a test found out by itself leaves nothing here that its claim is about: NOT_APPLICABLE."""
 
