@@ -180,7 +180,8 @@ addEventListener('load', async () => {
   OPEN
   const {violations} = await axe.run(document, {resultTypes: ['violations']});
   const wrong = violations.map((one) => `${one.id}: ${one.nodes[0].html.slice(0, 200)}`);
-  const bare = [...document.querySelectorAll('input')].filter((one) => ![...one.labels].some((said) => said.textContent.trim()));
+  const named = (one) => [...one.labels].some((said) => said.textContent.trim());
+  const bare = [...document.querySelectorAll('input')].filter((one) => !named(one));
   const told = document.createElement('pre'); told.id = 'probe';
   told.textContent = JSON.stringify({wrong: [...wrong, ...bare.map((one) => `no visible label: ${one.outerHTML}`)]});
   document.body.append(told);
@@ -203,7 +204,7 @@ def test_axe_finds_nothing_that_shuts_somebody_out(tmp_path: Path, name: str, fi
 
 
 def audited(folder: Path, page: str, *options: str, first: str = "") -> list[str]:
-    """What axe-core finds, and inputs whose only name is their placeholder, which it lets pass.  ``first``: what to do."""
+    """What axe-core finds, and inputs that only a placeholder names, which it lets pass.  ``first``: to do."""
     assert AXE is not None
     assert AXE.origin is not None
     script = (Path(AXE.origin).parent / "axe.min.js").read_text(encoding="utf-8")

@@ -36,7 +36,7 @@ def test_a_gate_names_what_stands_in_the_way_and_ends_with_one_where_something_i
     project.suite(BAD)
     run = project.run("--require=policy")
     assert run.code == 1, run.out
-    assert "gate: policy, vxlan, Windows 20348: not qualified" in run.out
+    assert "gate: policy on Windows 20348 (mode vxlan): not qualified" in run.out
     assert "      DEMO-5 VIOLATED: expected blocked, observed connected" in run.out
     assert run.report["gates"][0]["answer"] == "not qualified"
 

@@ -85,7 +85,7 @@ def summary(plain: Mapping[str, Any], where: Path, *, figures: bool = False) -> 
         yield f"waived: {ident}: {waiver}", "warn"
     for gate in plain.get("gates") or ():
         yield f"gate: {gate['headline']}", _tone(gate)
-        yield from ((f"      {line}", "bad") for line in gate["obstacles"])
+        yield from ((f"      {line}", "bad") for line in summed_up.grouped(gate["obstacles"]))
     yield from ((f"label: {key}={value}", "plain") for key, value in (run.get("labels") or {}).items())
     yield f"claims: {_counts(plain)}", "plain"
     if again := run.get("continues"):

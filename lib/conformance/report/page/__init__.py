@@ -116,7 +116,7 @@ def render(
             attested=plain.get("attested") or {},
             images=plain.get("images") or [],
             failures=failures or {},
-            gates=[{**gate, "obstacles": _grouped(gate["obstacles"])} for gate in plain.get("gates") or ()],
+            gates=[{**gate, "obstacles": summed_up.grouped(gate["obstacles"])} for gate in plain.get("gates") or ()],
             waived=plain.get("waived") or {},
             timings=plain.get("timings") or {},
             cluster=_cluster(plain["run"]["cluster"]),
@@ -261,15 +261,6 @@ def _rest(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _grouped(obstacles: Sequence[str]) -> list[str]:
-    """Lines of a gate, one for those that say the same of several claims."""
-    found: dict[str, list[str]] = {}
-    for line in obstacles:
-        claim, _, said = line.partition(" ")
-        found.setdefault(said, []).append(claim)
-    return [f"{', '.join(claims)} {said}" for said, claims in found.items()]
-
-
 def by_cause(
     claims: Sequence[Mapping[str, Any]], causes: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> list[tuple[str, list[Mapping[str, Any]]]]:
@@ -286,7 +277,7 @@ def _first_line(claim: Mapping[str, Any]) -> str:
     """What its first failed test says, and in how many of its tests it is so."""
     line = unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"])
     alike = sum(result["verdict"] == claim["verdict"] for result in claim["results"])
-    return f"{line} ({alike} of {len(claim['results'])} results)" if 1 < len(claim["results"]) and alike else line
+    return f"{line} ({alike} of {len(claim['results'])} results)" if len(claim["results"]) > 1 and alike else line
 
 
 def _broken_on(claim: Mapping[str, Any]) -> str:

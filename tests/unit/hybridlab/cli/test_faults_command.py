@@ -22,6 +22,6 @@ def test_a_kubeconfig_is_taken_before_and_after_the_action(action: list[str], ca
 def test_heal_and_heal_all_ask_for_all(words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(main, "_running", lambda: [tmp_path])
-    monkeypatch.setattr(main.control, "ask", lambda _, request: asked.append(request))
+    monkeypatch.setattr("hybridlab.cli.main.control.ask", lambda _, request: asked.append(request))
     assert main.main(["faults", "heal", *words]) == 0
     assert asked == [{"op": "heal-all"}]
