@@ -80,10 +80,10 @@ class MissingCapability(SuiteError):
         self.remedy = remedy
 
 
-class Unasked(MissingCapability):
-    """Nothing on the cluster asks for what a claim says that Windows nodes have not: NOT_RUN, and no gap of the run."""
+class Unseen(MissingCapability):
+    """Nothing on the cluster can show what a claim says, however it is run: NOT_RUN, and no gap of the run."""
 
-    BEGINS = "nothing here asks for it"
+    BEGINS = "cannot be seen here"
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(f"{self.BEGINS}: {message}", remedy)

@@ -30,6 +30,8 @@ addEventListener('load', () => {
   const box = document.getElementById('filter');
   const type = (text) => { box.value = text; box.dispatchEvent(new Event('input')); };
   type('demo-7 violated'); found.filtered = shown(); found.told = document.getElementById('shown').textContent;
+  Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { found.copied = text; }}});
+  document.querySelector('#violated [data-copy]').click();
   document.querySelector('#builds a[href="#RST-1"]')?.click();
   setTimeout(() => {
     found.followed = document.getElementById('RST-1').open && !document.getElementById('RST-1').hidden;
@@ -112,6 +114,7 @@ def test_a_page_full_of_markup_is_filtered_followed_and_printed_and_runs_none_of
     found, complaints = opened(tmp_path, hostile(), "--window-size=1400,1000")
     assert found["filtered"] == ["DEMO-7"]
     assert found["told"] == f"1 of {len(catalog())} claims"
+    assert found["copied"] == "pytest --claim DEMO-7"
     assert found["followed"], "a link to a claim that the filter hides shows it"
     assert found["all"] == len(catalog())
     assert (found["dangling"], found["outside"]) == ([], [])

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.errors import Unasked
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
 from conformance.model.decision import Decision
@@ -21,6 +20,7 @@ from conformance.report import summed_up
 from conformance.report.page.drawing import effect_chart, recovery_chart
 from conformance.report.page.parts import SHOWN, parts, shareable, unnamed
 from conformance.report.terminal import meaning
+from conformance.verdicts.claims import UNSEEN
 from conformance.verdicts.decisions import by_build
 
 FOLDER = Path(__file__).parent
@@ -197,15 +197,13 @@ def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _of_nothing_violated(claims: Sequence[Mapping[str, Any]], counts: Mapping[str, int]) -> tuple[list[str], bool]:
-    """How far that goes, and whether somebody has to look: what no cluster or no program decides is no gap of a run."""
-    unasked = sum(
-        summed_up.word(claim) == "NOT_RUN" and str(claim["reason"]).startswith(Unasked.BEGINS) for claim in claims
-    )
-    undecided = counts.get("NOT_RUN", 0) + counts.get(summed_up.UNSELECTED, 0) - unasked
+    """How far that goes, and whether somebody has to look: what this cluster cannot show is no gap of a run."""
+    unseen = sum(summed_up.word(claim) == "NOT_RUN" and str(claim["reason"]).startswith(UNSEEN) for claim in claims)
+    undecided = counts.get("NOT_RUN", 0) + counts.get(summed_up.UNSELECTED, 0) - unseen
     gaps = {f"{word}": counts[word] for word in ("UNMET", "ADVISED", "LIFTED") if word in counts}
     gaps |= {"not decided": undecided} if undecided else {}
     rest = {
-        "that nothing here asks for": unasked,
+        "that cannot be seen here": unseen,
         "without a test yet": counts.get(summed_up.UNTESTED, 0),
         "for a person": counts.get(summed_up.HAND, 0),
     }

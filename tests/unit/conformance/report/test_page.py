@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from conformance.errors import Unasked
+from conformance.errors import Unseen
 from conformance.report.page import bundles, headline, render, write
 from conformance.verdicts.claims import BY_HAND, NO_TEST
 from tests.golden.reports.texts import stored
@@ -54,18 +54,18 @@ def test_the_first_line_says_what_the_run_found() -> None:
     assert '<header class="warn">' in page
 
 
-def test_what_nothing_asks_for_and_what_no_program_decides_is_no_gap_of_a_run() -> None:
+def test_what_a_cluster_cannot_show_and_what_no_program_decides_is_no_gap_of_a_run() -> None:
     (good,) = (claim for claim in plain(decided("DEMO-7", {NEW: "CONFIRMED"}))["claims"] if claim["results"])
     others = [
         {**good, "verdict": "NOT_RUN", "results": [], "reason": why}
-        for why in (f"{Unasked.BEGINS}: no WireGuard", NO_TEST, BY_HAND)
+        for why in (f"{Unseen.BEGINS}: no WireGuard", NO_TEST, BY_HAND)
     ]
     whole = plain() | {"claims": [good, *others]}
-    rest = "1 that nothing here asks for; 1 without a test yet; 1 for a person"
+    rest = "1 that cannot be seen here; 1 without a test yet; 1 for a person"
     assert headline(whole) == (f"Nothing violated; 1 claim is as documented; {rest}", "good")
     unmet = whole | {"claims": [good, {**good, "verdict": "UNMET"}]}
     assert headline(unmet) == ("Nothing violated; 1 claim is as documented; 1 UNMET", "warn")
-    kept = stored("whole").plain
+    kept = json.loads(json.dumps(stored("whole").plain).replace("nothing here asks for it", Unseen.BEGINS))
     assert headline(kept)[1] == "good", "the best run of a lab"
 
 
@@ -233,6 +233,7 @@ def test_what_is_violated_stands_first_with_where_and_how_to_run_it_again() -> N
     first = page[page.index('id="violated"') : page.index('id="areas"')]
     assert '<a href="#DEMO-7">DEMO-7</a>' in first
     assert f"<td>Windows {OLD}</td>" in first
+    assert "</b><br>DEMO-7 was VIOLATED</td>" in first, "what was seen"
     assert "<code>pytest --claim DEMO-7</code>" in first
     assert first.index('id="open"') < first.index('<a href="#CONN-1">CONN-1</a>')
     assert page.index('<details class="claim" id="DEMO-7"') < page.index('<details class="claim" id="CONN-1"')
