@@ -83,7 +83,7 @@ check-conformance:
 	kill $$ticker; \
 	if [ $$status = 0 ]; then \
 	  $(BIN)/calico-conformance gate reports/latest --require $(SETS) || status=$$?; \
-	  $(BIN)/calico-conformance show reports/latest | tail -n 4; \
+	  $(BIN)/calico-conformance show reports/latest | sed -n '/^claims: /,$$p'; \
 	fi; \
 	exit $$status
 

@@ -80,6 +80,15 @@ class MissingCapability(SuiteError):
         self.remedy = remedy
 
 
+class Unseen(MissingCapability):
+    """Nothing on the cluster can show what a claim says, however it is run: NOT_RUN, and no gap of the run."""
+
+    BEGINS = "cannot be seen here"
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(f"{self.BEGINS}: {message}", remedy)
+
+
 class NotAboutThisCluster(MissingCapability):
     """What a test found out by itself leaves nothing here that its claim is about: NOT_APPLICABLE."""
 

@@ -36,7 +36,7 @@ def test_a_gate_names_what_stands_in_the_way_and_ends_with_one_where_something_i
     project.suite(BAD)
     run = project.run("--require=policy")
     assert run.code == 1, run.out
-    assert "gate: policy, vxlan, Windows 20348: not qualified" in run.out
+    assert "gate: policy on Windows 20348 (mode vxlan): not qualified" in run.out
     assert "      DEMO-5 VIOLATED: expected blocked, observed connected" in run.out
     assert run.report["gates"][0]["answer"] == "not qualified"
 
@@ -53,6 +53,9 @@ def test_a_gate_of_which_much_was_not_run_is_incomplete_and_ends_with_six(projec
     ("option", "expected"),
     [
         ("--require=all", "--require all: there is no set 'all'; there are core, policy, vxlan, limitations"),
+        ("--require=core,,policy", "--require core,,policy: a name is missing; there are core, policy"),
+        ("--require=", "--require= names nothing: leave it out, or say what"),
+        ("--baseline=", "--baseline= names nothing: leave it out, or say what"),
         ("--fail-on=RED", "--fail-on RED: expected verdicts, of CONFIRMED"),
         ("--waivers=none.yaml", "waivers none.yaml: cannot be read: No such file or directory"),
         ("--attest=none.yaml", "attestations none.yaml: cannot be read: No such file or directory"),

@@ -7,6 +7,7 @@ calico-node has it renewed long before its end; where that does not happen, pods
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
+from conformance.errors import Unseen
 from conformance.facts.diagnostics_bundle import calico_pods
 from conformance.kube.client import Kube, Obj
 from conformance.model.facts import Fact, NodeFacts
@@ -34,7 +35,8 @@ class CniTokens:
         begun = max((began for pod in calico_pods(self._kube, [node]) for began in _began(pod)), default=None)
         if begun is None or now - begun < LIFE:
             since = f"runs since {begun:%Y-%m-%dT%H:%M:%SZ}" if begun else "is not seen to run"
-            return Fact(None, f"{told}, and calico-node there {since}: shorter than the 24 h that a token lives")
+            yet = f"{Unseen.BEGINS} yet: " if begun else ""
+            return Fact(None, f"{yet}{told}, and calico-node there {since}: shorter than the 24 h that a token lives")
         return Fact(False, f"{told}, and calico-node there runs since {begun:%Y-%m-%dT%H:%M:%SZ}: it was renewed")
 
 

@@ -3,7 +3,7 @@
 Where no Linux node uses it nothing is shown by a Windows node that does not, so each read raises MissingCapability.
 """
 
-from conformance.errors import MissingCapability
+from conformance.errors import MissingCapability, Unseen
 from conformance.facts.objects import CalicoObjects
 from conformance.kube.client import Kube, Obj
 from conformance.model.facts import Fact, Facts
@@ -12,7 +12,6 @@ KEY = "projectcalico.org/WireguardPublicKey"
 """Annotation of a node with its public key; of Linux' Felix (libcalico-go, lib/backend/k8s/resources/node.go)."""
 OF_IPV6 = ("projectcalico.org/IPv6Address", "projectcalico.org/IPv6VXLANTunnelAddr")
 NONE = "none"
-UNASKED = "nothing here asks for it"
 
 
 class NotOnWindows:
@@ -25,7 +24,7 @@ class NotOnWindows:
         """A node's public key of WireGuard, or ``none``, while Linux nodes have theirs."""
         felix, api = self._calico.listed("FelixConfiguration")
         if not any((obj.get("spec") or {}).get("wireguardEnabled") for obj in felix):
-            raise MissingCapability(f"{UNASKED}: no FelixConfiguration ({api}) enables WireGuard", "enable it")
+            raise Unseen(f"no FelixConfiguration ({api}) enables WireGuard", "enable it")
         said = self._annotations()
         if not any(KEY in said.get(linux.name, {}) for linux in self._facts.by_os("linux")):
             raise MissingCapability(f"WireGuard is enabled, and no Linux node has a key ({KEY})", "see to that first")
@@ -36,7 +35,7 @@ class NotOnWindows:
         pods = [pod for pod in self._kube.objects("v1", "Pod") if not pod["spec"].get("hostNetwork")]
         linux = {one.name for one in self._facts.by_os("linux")}
         if not any(_six(pod) for pod in pods if pod["spec"].get("nodeName") in linux):
-            raise MissingCapability(f"{UNASKED}: no Linux pod has an address of IPv6", "give the cluster both")
+            raise Unseen("no Linux pod has an address of IPv6", "give the cluster both")
         there = [pod for pod in pods if pod["spec"].get("nodeName") == node and (pod.get("status") or {}).get("podIP")]
         found = {
             f"IPv6 of pod {pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}": Fact(

@@ -47,6 +47,9 @@ class Qualification:
     def of(cls, config: pytest.Config) -> Qualification:
         """From the options.  Raises UsageProblem: one line, before anything is touched."""
         option, today = config.option, datetime.datetime.now(datetime.UTC).date()
+        for name in ("require", "waivers", "attest", "fail_on", "baseline"):
+            if getattr(option, name) == "":  # a job's variable that is not set must not take a gate away
+                raise UsageProblem(f"--{name.replace('_', '-')}= names nothing: leave it out, or say what")
         return cls(
             required=sets().named(option.require) if option.require else (),
             waivers=waivers.load(Path(option.waivers), catalog(), today) if option.waivers else (),

@@ -71,12 +71,12 @@ class GateResult:
 
     @property
     def headline(self) -> str:
-        """``core, vxlan, Windows 20348: not qualified (2 in the way, 1 waived)``."""
+        """``core on Windows 20348 (mode vxlan): not qualified (2 in the way, 1 waived)``."""
         words = f"{WOULD}; a lab qualifies nothing" if self.word == WOULD else self.word
         waived = len(self.obstacles) - len(self.standing)
         counts = [f"{len(self.standing)} in the way"] * bool(self.standing) + [f"{waived} waived"] * bool(waived)
         build = self.build if self.build == NO_BUILD else f"Windows {self.build}"
-        return f"{self.name}, {self.mode}, {build}: {words}" + (f" ({', '.join(counts)})" if counts else "")
+        return f"{self.name} on {build} (mode {self.mode}): {words}" + (f" ({', '.join(counts)})" if counts else "")
 
 
 def judge(

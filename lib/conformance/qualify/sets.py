@@ -77,10 +77,9 @@ class Sets(Mapping[str, GateSet]):
         found = []
         for word in (part.strip() for part in words.split(",")):
             if word not in self.by_name:
-                raise UsageProblem(f"--require {words}: there is no set {word!r}; there are {', '.join(self.by_name)}")
+                said = f"there is no set {word!r}" if word else "a name is missing"
+                raise UsageProblem(f"--require {words}: {said}; there are {', '.join(self.by_name)}")
             found.append(self.by_name[word])
-        if not found:
-            raise UsageProblem(f"--require {words!r} names no set; there are {', '.join(self.by_name)}")
         return tuple(found)
 
 

@@ -46,5 +46,14 @@ def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
     return {cause: claims for cause, claims in found.items() if len(claims) > 1}
 
 
+def grouped(obstacles: Sequence[str]) -> list[str]:
+    """Lines of a gate, one for those that say the same of several claims."""
+    found: dict[str, list[str]] = {}
+    for line in obstacles:
+        claim, _, said = line.partition(" ")
+        found.setdefault(said, []).append(claim)
+    return [f"{', '.join(claims)} {said}" for said, claims in found.items()]
+
+
 def _fell(claim: Claim) -> bool:
     return claim["verdict"] in FALLEN

@@ -85,7 +85,7 @@ def summary(plain: Mapping[str, Any], where: Path, *, figures: bool = False) -> 
         yield f"waived: {ident}: {waiver}", "warn"
     for gate in plain.get("gates") or ():
         yield f"gate: {gate['headline']}", _tone(gate)
-        yield from ((f"      {line}", "bad") for line in gate["obstacles"])
+        yield from ((f"      {line}", "bad") for line in summed_up.grouped(gate["obstacles"]))
     yield from ((f"label: {key}={value}", "plain") for key, value in (run.get("labels") or {}).items())
     yield f"claims: {_counts(plain)}", "plain"
     if again := run.get("continues"):
@@ -96,7 +96,7 @@ def summary(plain: Mapping[str, Any], where: Path, *, figures: bool = False) -> 
         yield f"note: {note}", "warn"
     if plain.get("facts"):
         yield _evidence(plain), "plain"
-    yield f"report: {where}  (exit code {run['exit_code']}: {_meaning(plain)})", "bad" if run["exit_code"] else "plain"
+    yield f"report: {where}  (exit code {run['exit_code']}: {meaning(plain)})", "bad" if run["exit_code"] else "plain"
 
 
 def _tone(gate: Mapping[str, Any]) -> Tone:
@@ -124,7 +124,8 @@ def _probing(plain: Mapping[str, Any]) -> ProbingCost:
     return from_plain(ProbingCost, plain["probing"]) if plain.get("probing") else probing.cost(())
 
 
-def _meaning(plain: Mapping[str, Any]) -> str:
+def meaning(plain: Mapping[str, Any]) -> str:
+    """What a run's exit code comes from, in words."""
     code, waived = plain["run"]["exit_code"], plain.get("waived") or {}
     if cause := plain["run"].get("exit_cause"):
         return str(cause)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from conformance.catalog import Claim, IsolationKind, Modality, NotApplicable, applicability
 from conformance.catalog.known_issues import KnownIssue, known_issues
+from conformance.errors import Unseen
 from conformance.model.claim import ACTIVE_HALF, PRECEDENCE, UNDERLAY, ClaimKind, ClaimResult, ClaimVerdict, precedence
 from conformance.model.decision import Decision
 from conformance.model.explanation import Explanation
@@ -17,6 +18,7 @@ SEEN = {"open": "reached", "closed": "silently dropped", "behaviour": "as expect
 """Halves of a decision that was confirmed, as readers are told what was seen."""
 NO_TEST = "there is no test for it yet"
 BY_HAND = "no program can decide it"
+UNSEEN = Unseen.BEGINS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,7 +91,8 @@ def parser() -> argparse.ArgumentParser:
     )
     kinds = faults.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=_Parser)
     kinds.add_parser("list", help="list the faults that can be injected").set_defaults(run=_faults_list)
-    kinds.add_parser("active", help="list the faults that are injected now").set_defaults(run=_faults_active)
+    active = kinds.add_parser("active", help="list the faults that are injected now")
+    active.set_defaults(run=_faults_active)
     inject = kinds.add_parser("inject", help="inject a fault, verify it and print its id")
     inject.add_argument("fault")
     inject.add_argument("parameters", nargs="*", metavar="KEY=VALUE")
@@ -99,6 +100,8 @@ def parser() -> argparse.ArgumentParser:
     heal = kinds.add_parser("heal", help="remove a fault by its id, or all of them")
     heal.add_argument("id", nargs="?", help="default: all")
     heal.set_defaults(run=_faults_heal)
+    for one in (active, inject, heal):  # on either side of the action's name; not given there, the first one stays
+        one.add_argument("--kubeconfig", type=Path, metavar="PATH", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     return top
 
 

@@ -12,6 +12,7 @@ import pytest
 from conformance.catalog import digest
 from conformance.cli import main
 from conformance.qualify.stored import parse
+from conformance.report.summed_up import grouped
 from tests.golden.reports.texts import names, stored
 from tests.unit.conformance.qualify.reports import NEW, decided, report
 from tests.unit.conformance.report.test_page import plain
@@ -53,7 +54,7 @@ def test_every_report_that_is_kept_is_summed_up_again(
     said = capsys.readouterr().out
     assert said.splitlines()[0].startswith(f"run {report['run']['id']} of ")
     assert all(f"gate: {gate['headline']}\n" in said for gate in report["gates"])
-    assert all(f"      {line}\n" in said for gate in report["gates"] for line in gate["obstacles"])
+    assert all(f"      {line}\n" in said for gate in report["gates"] for line in grouped(gate["obstacles"]))
     assert f"(exit code {report['run']['exit_code']}: " in said
 
 
@@ -112,7 +113,7 @@ def test_pytest_takes_what_a_run_hands_over(
 def test_gate_judges_a_stored_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}), evidence="field")
     assert main(["gate", one, "--require", "policy"]) == 1
-    assert "policy, vxlan, Windows 20348: not qualified" in capsys.readouterr().out
+    assert "policy on Windows 20348 (mode vxlan): not qualified" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from conformance.model.verdict import PRECEDENCE
 from conformance.report import summed_up
 from conformance.report.page.drawing import effect_chart, recovery_chart
 from conformance.report.page.parts import SHOWN, parts, shareable, unnamed
+from conformance.report.terminal import meaning
+from conformance.verdicts.claims import UNSEEN
 from conformance.verdicts.decisions import by_build
 
 FOLDER = Path(__file__).parent
@@ -94,7 +96,11 @@ def render(
     violated = [claim for claim in claims if claim["verdict"] == "VIOLATED"]
     builds = sorted({build for claim in claims for decision in _decisions(claim) for build in decision.about})
     areas = _areas(claims)
-    open_ = [claim for claim in claims if summed_up.word(claim) in OPEN]
+    violated.sort(key=lambda claim: not claim.get("opens"))  # what policy closes and is open first
+    by_id = {claim["id"]: claim for claim in claims}
+    causes = {cause: [by_id[claim["id"]] for claim in several] for cause, several in summed_up.causes(plain).items()}
+    fallen = {claim["id"] for claims in causes.values() if claims[0]["verdict"] == "VIOLATED" for claim in claims}
+    open_ = [claim for claim in claims if summed_up.word(claim) in OPEN and claim["id"] not in fallen]
     tests = {test["test"]: test for test in plain.get("tests") or ()}
     effects: Mapping[str, Any] = plain["statistics"].get("policy_effect") or {}
     return str(
@@ -110,13 +116,14 @@ def render(
             attested=plain.get("attested") or {},
             images=plain.get("images") or [],
             failures=failures or {},
-            gates=[{**gate, "obstacles": _grouped(gate["obstacles"])} for gate in plain.get("gates") or ()],
+            gates=[{**gate, "obstacles": summed_up.grouped(gate["obstacles"])} for gate in plain.get("gates") or ()],
             waived=plain.get("waived") or {},
             timings=plain.get("timings") or {},
             cluster=_cluster(plain["run"]["cluster"]),
-            violated=sorted(violated, key=lambda claim: not claim.get("opens")),  # what policy closes and is open first
-            open=open_,
+            violated=by_cause(violated, causes),
+            open=by_cause(open_, causes),
             first_line=_first_line,
+            meaning=meaning(plain),
             broken_on=_broken_on,
             versions=_versions(plain.get("facts") or {}),
             shown=[claim for claim in claims if summed_up.word(claim) not in FOLDED],
@@ -133,7 +140,6 @@ def render(
             linked=linked,
             counts=summed_up.counts(claims),
             areas=areas,
-            causes=summed_up.causes(plain),
             words=[word for word in summed_up.WORDS if any(word in area.counts for area in areas)],
             columns=[*([LINUX] if builds else []), *builds],
             table={claim["id"]: _cells(claim) for claim in claims},
@@ -179,16 +185,31 @@ def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
         return _of_gates(plain, gates)
     violated, open_ = counts.get("VIOLATED", 0), counts.get("INCONCLUSIVE", 0)
     if violated:
-        return f"{counted(violated, 'claim is', 'claims are')} violated", "bad"
+        found = [claims for claims in summed_up.causes(plain).values() if claims[0]["verdict"] == "VIOLATED"]
+        one = any(sum(claim["verdict"] == "VIOLATED" for claim in claims) == violated for claims in found)
+        return f"{counted(violated, 'claim is', 'claims are')} violated{', for one reason' if one else ''}", "bad"
     if open_:
         return f"{counted(open_, 'claim is', 'claims are')} inconclusive", "warn"
-    undecided = counts.get("NOT_RUN", 0) + counts.get(summed_up.UNSELECTED, 0)
-    told = [
-        *([f"{counted(undecided, 'claim')} not decided"] if undecided else []),
-        *([f"{untested} have no test yet"] if (untested := counts.get(summed_up.UNTESTED)) else []),
-        *([f"{hand} need a person"] if (hand := counts.get(summed_up.HAND)) else []),
-    ]
-    return "; ".join(["Nothing violated", *told]), "warn" if undecided else "good"
+    told, missing = _of_nothing_violated(plain["claims"], counts)
+    if run["exit_code"] and not missing:
+        return f"Nothing violated, and yet exit code {run['exit_code']}: {meaning(plain)}", "bad"
+    return "; ".join(["Nothing violated", *told]), "warn" if missing else "good"
+
+
+def _of_nothing_violated(claims: Sequence[Mapping[str, Any]], counts: Mapping[str, int]) -> tuple[list[str], bool]:
+    """How far that goes, and whether somebody has to look: what this cluster cannot show is no gap of a run."""
+    unseen = sum(summed_up.word(claim) == "NOT_RUN" and str(claim["reason"]).startswith(UNSEEN) for claim in claims)
+    undecided = counts.get("NOT_RUN", 0) + counts.get(summed_up.UNSELECTED, 0) - unseen
+    gaps = {f"{word}": counts[word] for word in ("UNMET", "ADVISED", "LIFTED") if word in counts}
+    gaps |= {"not decided": undecided} if undecided else {}
+    rest = {
+        "that cannot be seen here": unseen,
+        "without a test yet": counts.get(summed_up.UNTESTED, 0),
+        "for a person": counts.get(summed_up.HAND, 0),
+    }
+    decided = sum(counts.get(word, 0) for word in ("CONFIRMED", summed_up.THERE, "NOT_OBSERVED"))
+    told = [f"{counted(decided, 'claim is', 'claims are')} as documented"]
+    return [*told, *(f"{number} {what}" for what, number in (gaps | rest).items() if number)], bool(gaps)
 
 
 def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
@@ -238,17 +259,23 @@ def _rest(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _grouped(obstacles: Sequence[str]) -> list[str]:
-    """Lines of a gate, one for those that say the same of several claims."""
-    found: dict[str, list[str]] = {}
-    for line in obstacles:
-        claim, _, said = line.partition(" ")
-        found.setdefault(said, []).append(claim)
-    return [f"{', '.join(claims)} {said}" for said, claims in found.items()]
+def by_cause(
+    claims: Sequence[Mapping[str, Any]], causes: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    """Claims in their order, those of one cause together, with all that fall with them; a cause of ``""`` is none."""
+    of = {claim["id"]: (cause, fallen) for cause, fallen in causes.items() for claim in fallen}
+    found: dict[str, tuple[str, list[Mapping[str, Any]]]] = {}
+    for claim in claims:
+        cause, fallen = of.get(claim["id"], ("", [claim]))
+        found.setdefault(cause or claim["id"], (cause, list(fallen)))
+    return list(found.values())
 
 
 def _first_line(claim: Mapping[str, Any]) -> str:
-    return unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"])
+    """What its first failed test says, and in how many of its tests it is so."""
+    line = unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"])
+    alike = sum(result["verdict"] == claim["verdict"] for result in claim["results"])
+    return f"{line} ({alike} of {len(claim['results'])} results)" if len(claim["results"]) > 1 and alike else line
 
 
 def _broken_on(claim: Mapping[str, Any]) -> str:

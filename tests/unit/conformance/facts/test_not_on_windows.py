@@ -60,5 +60,5 @@ def test_pods_with_both_versions_are_told_by_their_node() -> None:
 
 def test_where_no_linux_pod_has_ipv6_nothing_is_shown() -> None:
     pods = (pod("a", "lin", "10.0.0.1"), pod("h", "lin", "fd00::1", hostNetwork=True), pod("b", "win", "fd00::2"))
-    with pytest.raises(MissingCapability, match="nothing here asks for it: no Linux pod has an address of IPv6"):
+    with pytest.raises(MissingCapability, match="cannot be seen here: no Linux pod has an address of IPv6"):
         reads([node("win")], pods).of_ipv6("win")

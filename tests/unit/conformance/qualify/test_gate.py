@@ -44,7 +44,7 @@ def answers(results: list[GateResult]) -> dict[str, str]:
 def test_what_is_confirmed_in_every_part_qualifies() -> None:
     results = gate(report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC]))
     assert answers(results) == {NEW: "qualified"}
-    assert results[0].headline == "two, vxlan, Windows 20348: qualified"
+    assert results[0].headline == "two on Windows 20348 (mode vxlan): qualified"
     assert exit_code(results) == 0
 
 
@@ -133,7 +133,7 @@ def test_a_waiver_for_another_build_does_not_help() -> None:
 
 def test_a_lab_never_qualifies_anything() -> None:
     results = gate(report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC], evidence="lab"))
-    assert results[0].headline == "two, vxlan, Windows 20348: would qualify; a lab qualifies nothing"
+    assert results[0].headline == "two on Windows 20348 (mode vxlan): would qualify; a lab qualifies nothing"
     assert results[0].word == "would qualify", "what a report keeps is not to be taken for a qualification"
 
 

@@ -7,8 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from conformance.report.page import bundles, render, write
-from conformance.verdicts.claims import NO_TEST
+from conformance.errors import Unseen
+from conformance.report.page import bundles, headline, render, write
+from conformance.verdicts.claims import BY_HAND, NO_TEST
+from tests.golden.reports.texts import stored
 from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, report
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -40,12 +42,57 @@ def test_the_first_line_says_what_the_run_found() -> None:
     assert "<h1>1 claim is violated</h1>" in render(plain(LEAK))
     whole = plain(decided("DEMO-7", {NEW: "CONFIRMED"}))
     good = [claim for claim in whole["claims"] if claim["results"]]
-    assert "<h1>Nothing violated</h1>" in render(whole | {"claims": good})
+    healthy = render(whole | {"claims": good})
+    assert "<h1>Nothing violated; 1 claim is as documented</h1>" in healthy
+    assert '<header class="good">' in healthy
     asked, no_test = (
         {**claim, "verdict": "NOT_RUN", "results": [], "reason": why} for claim in good for why in ("x", NO_TEST)
     )
-    told = "Nothing violated; 1 claim not decided; 1 have no test yet"
-    assert f"<h1>{told}</h1>" in render(whole | {"claims": [*good, asked, no_test]})
+    told = "Nothing violated; 1 claim is as documented; 1 not decided; 1 without a test yet"
+    page = render(whole | {"claims": [*good, asked, no_test]})
+    assert f"<h1>{told}</h1>" in page
+    assert '<header class="warn">' in page
+
+
+def test_what_a_cluster_cannot_show_and_what_no_program_decides_is_no_gap_of_a_run() -> None:
+    (good,) = (claim for claim in plain(decided("DEMO-7", {NEW: "CONFIRMED"}))["claims"] if claim["results"])
+    others = [
+        {**good, "verdict": "NOT_RUN", "results": [], "reason": why}
+        for why in (f"{Unseen.BEGINS}: no WireGuard", NO_TEST, BY_HAND)
+    ]
+    whole = plain() | {"claims": [good, *others]}
+    rest = "1 that cannot be seen here; 1 without a test yet; 1 for a person"
+    assert headline(whole) == (f"Nothing violated; 1 claim is as documented; {rest}", "good")
+    unmet = whole | {"claims": [good, {**good, "verdict": "UNMET"}]}
+    assert headline(unmet) == ("Nothing violated; 1 claim is as documented; 1 UNMET", "warn")
+    kept = json.loads(json.dumps(stored("whole").plain).replace("nothing here asks for it", Unseen.BEGINS))
+    assert headline(kept)[1] == "good", "the best run of a lab"
+
+
+def test_an_exit_code_that_no_claim_explains_is_in_the_first_line_and_no_success() -> None:
+    whole = plain(exit_code=1, exit_cause="--baseline: DEMO-5 became worse") | {"claims": []}
+    assert headline(whole) == ("Nothing violated, and yet exit code 1: --baseline: DEMO-5 became worse", "bad")
+    assert "<dd>1: --baseline: DEMO-5 became worse</dd>" in render(whole)
+
+
+def test_claims_that_fail_of_one_thing_stand_together_under_it_and_the_first_line_says_so() -> None:
+    whole = plain(LEAK, decided("DEMO-5", {OLD: "VIOLATED"}), decided("DEMO-2", {OLD: "INCONCLUSIVE"}))
+    why = "windows-2019 does not enforce the policy"
+    whole["tests"] = [{"test": one["test"], "verdict": "VIOLATED", "cause": why} for one in results_of(whole)]
+    page = render(whole)
+    assert "<h1>2 claims are violated, for one reason</h1>" in page
+    table = page.partition('<section id="violated">')[2].partition("</section>")[0]
+    assert re.findall(r'<b>([^<]*)</b>: (\d) claims|href="#([^"]*)"', table) == [
+        (why, "3", ""), ("", "", "DEMO-5"), ("", "", "DEMO-7"), ("", "", "DEMO-2")
+    ]  # fmt: skip
+    assert 'id="open"' not in page, "what fell with them is not told twice"
+    next(test for test in whole["tests"] if test["test"] == LEAK["test"])["cause"] = "another"
+    assert "<h1>2 claims are violated</h1>" in render(whole)
+
+
+def results_of(whole: dict[str, Any]) -> list[dict[str, Any]]:
+    """All results of a report's claims."""
+    return [result for claim in whole["claims"] for result in claim["results"]]
 
 
 def test_a_gate_decides_the_first_line_and_a_lab_never_qualifies() -> None:
@@ -186,6 +233,7 @@ def test_what_is_violated_stands_first_with_where_and_how_to_run_it_again() -> N
     first = page[page.index('id="violated"') : page.index('id="areas"')]
     assert '<a href="#DEMO-7">DEMO-7</a>' in first
     assert f"<td>Windows {OLD}</td>" in first
+    assert "</b><br>DEMO-7 was VIOLATED</td>" in first, "what was seen"
     assert "<code>pytest --claim DEMO-7</code>" in first
     assert first.index('id="open"') < first.index('<a href="#CONN-1">CONN-1</a>')
     assert page.index('<details class="claim" id="DEMO-7"') < page.index('<details class="claim" id="CONN-1"')
