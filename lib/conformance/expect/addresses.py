@@ -4,7 +4,7 @@ Pure: from facts and workloads.  Which of them a claim allows is the test's to s
 """
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from conformance.errors import MissingCapability
@@ -20,6 +20,8 @@ class Addresses:
     """Addresses of one cluster's nodes and pods."""
 
     facts: Facts
+    source_vip: Callable[[str], Fact[str]] = lambda node: Fact(None, f"nobody asked node {node}")
+    """The ``--source-vip`` that kube-proxy on a Windows node was given, for overlays that are not Calico's."""
 
     @staticmethod
     def of_pod(client: Workload) -> list[str]:
@@ -52,22 +54,25 @@ class Addresses:
         """The one address that a Windows node without direct server return puts in a local pod's place.
 
         In an overlay kube-proxy's ``--source-vip`` towards pods, the node's address towards others; without an overlay
-        the node's.  RKE2 names a source VIP to kube-proxy without an overlay, too (pkg/executor/pebinary/pebinary.go);
-        nobody has seen which of both it uses there, so that either is right.
+        the node's.  In Calico's overlay the VIP follows the tunnel's address; flannel's is any of the podCIDR, given
+        by host-local, so that kube-proxy itself says which.  RKE2 names a source VIP to kube-proxy without an overlay,
+        too (pkg/executor/pebinary/pebinary.go); nobody has seen which of both it uses there, so that either is right.
 
-        Raises MissingCapability where the plane or the node's tunnel address is not known; flannel's
-        overlay has no such address, its source VIP is any that host-local gave.
+        Raises MissingCapability where plane, tunnel address and VIP are not known.
         """
         plane = self.plane(client.node)
         if plane.value == "l2bridge" or (plane.value == "overlay" and backend.host_network):
             vips = self._host_endpoints(client) if self.facts.platform.value == "rke2" else []
             return client.node_address, *vips
         tunnel = self._tunnel(client.node)
+        if plane.value == "overlay" and not tunnel and (vip := self.source_vip(client.node)).value:
+            return (vip.value,)
         if plane.value != "overlay" or not tunnel:
             raise MissingCapability(
                 f"the address that node {client.node} gives its pods follows from what carries them "
-                f"({plane.value or 'unknown'}: {plane.source}) and its annotation {TUNNEL} ({tunnel or 'none'})",
-                "let the run's user read nodes and Calico's objects",
+                f"({plane.value or 'unknown'}: {plane.source}), its annotation {TUNNEL} ({tunnel or 'none'}), or "
+                f"kube-proxy's --source-vip ({self.source_vip(client.node).source})",
+                "let the run's user read nodes and Calico's objects, and allow HostProcess pods",
             )
         return (str(ipaddress.IPv4Address(tunnel) + 1),)
 
