@@ -11,6 +11,8 @@ from conformance.errors import MissingCapability
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact, Facts
 
+OWN = "projectcalico.org/IPv4Address"
+"""Annotation of a node with the address that Calico chose, where a node has several."""
 TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 """Annotation of a node with the address of its end of the overlay."""
 
@@ -34,7 +36,7 @@ class Addresses:
         Without an overlay a Windows host has one in its pods' network, too: the second after the network's own.
         """
         tunnel = self._tunnel(there.node)
-        return [there.node_address, *([tunnel] if tunnel else []), *self._host_endpoints(there)]
+        return [*self._own(there), *([tunnel] if tunnel else []), *self._host_endpoints(there)]
 
     def behind(self, client: Workload) -> list[str]:
         """A pod's own address, and what its node may put in its place on the way through a Service.
@@ -63,7 +65,7 @@ class Addresses:
         plane = self.plane(client.node)
         if plane.value == "l2bridge" or (plane.value == "overlay" and backend.host_network):
             vips = self._host_endpoints(client) if self.facts.platform.value == "rke2" else []
-            return client.node_address, *vips
+            return *self._own(client), *vips
         tunnel = self._tunnel(client.node)
         if plane.value == "overlay" and not tunnel and (vip := self.source_vip(client.node)).value:
             return (vip.value,)
@@ -85,8 +87,8 @@ class Addresses:
         tunnel = self._tunnel(client.node)
         whose = {
             client.address: f"{client.namespace}/{client.pod}",
-            client.node_address: f"address of node {client.node}",
         }
+        whose |= dict.fromkeys(self._own(client), f"address of node {client.node}")
         whose |= dict.fromkeys(self._host_endpoints(client), f"host endpoint of {client.node}")
         if tunnel:
             vip = str(ipaddress.IPv4Address(tunnel) + 1)
@@ -94,8 +96,15 @@ class Addresses:
         return f"{address} ({whose[address]})" if address in whose else address
 
     def _tunnel(self, name: str) -> str:
-        node = next((node for node in self.facts.nodes if node.name == name), None)
-        return node.annotations.get(TUNNEL, "") if node else ""
+        return self._annotation(name, TUNNEL)
+
+    def _own(self, there: Workload) -> list[str]:
+        """A node's address, and the one that Calico chose where that is another of its own."""
+        chosen = self._annotation(there.node, OWN).partition("/")[0]
+        return list(dict.fromkeys(filter(None, (there.node_address, chosen))))
+
+    def _annotation(self, name: str, key: str) -> str:
+        return next((node.annotations.get(key, "") for node in self.facts.nodes if node.name == name), "")
 
     def _networks(self, name: str) -> list[str]:
         """Networks of IPv4 that a Windows node's pods have addresses of."""
