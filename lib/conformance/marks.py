@@ -20,6 +20,14 @@ ABOUT = {
 """Subjects that tests name themselves, since no claim is about them alone."""
 
 
+BUILDS = {
+    "17763": ">=17763 <17764", "18362 to 19042": ">=17764 <20348", "20348": ">=20348 <20349",
+    "20349 to 26099": ">=20349 <26100", "26100": ">=26100",
+}  # fmt: skip
+"""Windows builds by which parts are told apart, each build in one of them: Server 2019, those up to 20H2, Server 2022,
+those before 2025, Server 2025 and what comes after it."""
+
+
 def verifies(
     claim: str,
     *,
@@ -186,6 +194,26 @@ def other(os: OS) -> OS:
 def each_os(parameter: str) -> pytest.MarkDecorator:
     """One parameter that is each operating system in turn."""
     return pytest.mark.parametrize(parameter, ["linux", "windows"])
+
+
+def each_build(claim: str, part: str) -> pytest.MarkDecorator:
+    """Parameter ``builds``, a range of Windows builds, is each of :data:`BUILDS` in turn.
+
+    ``part`` of the claim has ``{build}`` in it, and is about clusters with a node of that build alone.
+    """
+    return pytest.mark.parametrize(
+        "builds",
+        [
+            pytest.param(
+                builds,
+                id=build.replace(" ", "-"),
+                marks=[
+                    verifies(claim, part=part.format(build=build), applies={"windows_builds": builds}, provisional=True)
+                ],
+            )
+            for build, builds in BUILDS.items()
+        ],
+    )
 
 
 def places() -> pytest.MarkDecorator:

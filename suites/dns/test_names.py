@@ -1,7 +1,7 @@
 """Pods of either system find a Service by DNS: by its full name, and by its short name in their own namespace."""
 
-from conformance.fixtures import OS, Commands, Expect, Services, WorkerPods
-from conformance.marks import each_os, manifest, verifies
+from conformance.fixtures import OS, Commands, Expect, Services, WindowsNodes, WorkerPods
+from conformance.marks import each_build, each_os, manifest, verifies
 
 pytestmark = [manifest("services/cluster-ip.yaml")]
 
@@ -22,11 +22,18 @@ def test_the_short_name_is_the_cluster_ip(pods: WorkerPods, services: Services, 
     expect.resolves(pods.clients(client_os), service.name, [service.cluster_ip], because=BECAUSE)
 
 
-@verifies("CONN-6", part="windows, short name by Windows' own resolver")
+@each_build("CONN-6", part="short name by Windows' own resolver, {build}")
 def test_windows_itself_finds_the_short_name(
-    pods: WorkerPods, services: Services, expect: Expect, command: Commands
+    *,
+    pods: WorkerPods,
+    windows_nodes: WindowsNodes,
+    services: Services,
+    expect: Expect,
+    command: Commands,
+    builds: str,
 ) -> None:
-    clients, service = pods.clients("windows").one_per_build(), services.cluster_ip(pods.server("linux"))
+    clients = pods.clients("windows").at(*windows_nodes.of_build(builds)).one_per_build()
+    service = services.cluster_ip(pods.server("linux"))
     expect.resolves(clients, service.full_name, [service.cluster_ip], because=BECAUSE)
     because = "applications ask Windows' resolver, which has the suffix of the pod's namespace"
     command.windows_resolves(clients, service.name, [service.cluster_ip], because=because)

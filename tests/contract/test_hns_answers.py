@@ -72,7 +72,7 @@ def test_an_hns_that_fails_is_a_broken_probe_and_no_absence(host: KnownHost, fai
 def test_a_removal_that_hns_refuses_is_a_broken_probe(host: KnownHost) -> None:
     host.failing = {"remove-network": "hns-error"}
     with pytest.raises(ProbeBroken, match=r"exit status 1: .*HNS failed"):
-        asked_of(host).remove_hns_network("w1")
+        asked_of(host).remove_hns_networks("w1", ["B"])
     host.failing = {}
-    asked_of(host).remove_hns_network("w1")
+    asked_of(host).remove_hns_networks("w1", ["B", "Z"])
     assert host.done == [("remove-network", {"id": "B"})]

@@ -166,14 +166,14 @@ def windows_reservation_on_linux(api: Api) -> Iterator[None]:
 @contextmanager
 def borrowed_address(api: Api, node: str) -> Iterator[None]:
     """A pod on a node has an address of a Linux node's block."""
-    with _pod_with_address(api, node, BORROWED):
+    with pod_with_address(api, node, BORROWED):
         yield
 
 
 @contextmanager
 def reserved_address(api: Api, node: str) -> Iterator[None]:
     """A pod on a Windows node has the address of its HNS network's gateway, the second of its block."""
-    with _pod_with_address(api, node, str(ipaddress.IPv4Network(_affinity(api, node)["spec"]["cidr"])[1])):
+    with pod_with_address(api, node, str(ipaddress.IPv4Network(_affinity(api, node)["spec"]["cidr"])[1])):
         yield
 
 
@@ -186,7 +186,7 @@ def address_in_a_reservation(api: Api, node: str) -> Iterator[None]:
     body = {"apiVersion": "projectcalico.org/v3", "kind": "IPReservation", "metadata": {"name": "ours"}, "spec": spec}
     api("POST", path, body)
     time.sleep(1.1)  # times of creation are whole seconds, and the pod has to be younger
-    with _pod_with_address(api, node, address):
+    with pod_with_address(api, node, address):
         yield
     api("DELETE", f"{path}/ours")
 
@@ -204,7 +204,7 @@ def affinity_gone(api: Api, node: str) -> Iterator[None]:
 
 
 @contextmanager
-def _pod_with_address(api: Api, node: str, address: str) -> Iterator[None]:
+def pod_with_address(api: Api, node: str, address: str) -> Iterator[None]:
     """A pod on a node says that it has this address."""
     pods = "/api/v1/namespaces/default/pods"
     tag = {"windows-2019": "1809", "windows-2022": "ltsc2022"}[node]
@@ -488,6 +488,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         windows_reservation_on_linux,
         calico_node_on_the_control_plane_alone,
         borrowed_address,
+        pod_with_address,
         reserved_address,
         address_in_a_reservation,
         affinity_gone,

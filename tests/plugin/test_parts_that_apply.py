@@ -26,8 +26,8 @@ def test_elsewhere():
 def test_not_known():
     raise AssertionError("never reached")
 
-@verifies("CONN-6", part="one", applies={"modes": ["vxlan"]})
-@verifies("CONN-6", part="other", applies={"modes": ["bgp"]})
+@verifies("CONN-2", part="one", applies={"modes": ["vxlan"]})
+@verifies("CONN-2", part="other", applies={"modes": ["bgp"]})
 @verifies("CONN-7", part="open", applies={"dual_stack": True})
 def test_several(): pass
 
@@ -95,9 +95,9 @@ def test_each_part_is_decided_by_its_own_conditions(run: Run) -> None:
 
 
 def test_the_verdict_of_a_claim_is_that_of_its_parts_here(run: Run) -> None:
-    verdicts = {ident: run.verdict(ident) for ident in ("CONN-3", "CONN-4", "CONN-6", "CONN-7", "DEMO-5", "DEMO-6")}
+    verdicts = {ident: run.verdict(ident) for ident in ("CONN-3", "CONN-4", "CONN-2", "CONN-7", "DEMO-5", "DEMO-6")}
     assert verdicts == {
-        "CONN-3": "CONFIRMED", "CONN-4": "NOT_RUN", "CONN-6": "CONFIRMED", "CONN-7": "NOT_RUN",
+        "CONN-3": "CONFIRMED", "CONN-4": "NOT_RUN", "CONN-2": "CONFIRMED", "CONN-7": "NOT_RUN",
         "DEMO-5": "NOT_APPLICABLE", "DEMO-6": "NOT_APPLICABLE",
     }  # fmt: skip
 
@@ -106,7 +106,7 @@ def test_json_lists_the_parts_that_are_not_about_this_cluster(run: Run) -> None:
     listed = {claim["id"]: claim["inapplicable_parts"] for claim in run.report["claims"] if claim["inapplicable_parts"]}
     assert listed == {
         "CONN-3": {"elsewhere": ELSEWHERE},
-        "CONN-6": {"other": ELSEWHERE},
+        "CONN-2": {"other": ELSEWHERE},
         "DEMO-5": {"only elsewhere": ELSEWHERE},
         "DEMO-6": {
             "there": "it is about Windows builds <20348; here: Windows nodes: win-0 20348.2762, win-1 20348.2762"
@@ -156,7 +156,7 @@ def test_the_plan_and_the_header_list_them_too(plan: str) -> None:
     lines = [" ".join(line.split()) for line in plan.splitlines()]
     assert f"NOT_APPLICABLE part elsewhere: {ELSEWHERE}" in lines
     assert "NOT_RUN part open: it is about dual stack on, which could not be found out: not known: not read" in lines
-    assert "CONN-6 runs 1 test" in lines
+    assert "CONN-2 runs 1 test" in lines
     assert f"DEMO-5 NOT_APPLICABLE DEMO-5: {ELSEWHERE};" in lines
     assert (
         "not about this cluster: part POL-1 (kubernetes: new pod, linux): it is about CNI Calico; here: CNI AzureVNET "

@@ -3,7 +3,7 @@
 Only an unknown version is taken for something, the newest range, and that is said.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,7 +110,6 @@ def _check(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applica
         ("mode", applies.modes, facts.mode),
         ("platform", applies.platforms, facts.platform),
         ("datastore", applies.datastores, facts.datastore),
-        ("installation by", applies.installs, facts.install),
         ("CNI", applies.cnis, facts.cni),
     )
     for name, wanted, fact in words:
@@ -124,6 +123,9 @@ def _check(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applica
     for name, flag, told in flags:
         if flag is not None:
             yield _word(name, (_on(flag),), Fact(None if told.value is None else _on(told.value), told.source))
+    if applies.installs:
+        own = [node.install or facts.install for node in nodes if windows]
+        yield _on_nodes("installation by", applies.installs, own or [facts.install])
     if applies.ipam:
         yield _on_nodes("IPAM", applies.ipam, [facts.ipam_of(node) for node in nodes if windows] or [facts.ipam])
     if applies.windows_plane:
@@ -149,7 +151,7 @@ def _word(name: str, wanted: tuple[str, ...], fact: Fact[Any]) -> Applicability:
     return NotApplicable(name.removesuffix(" by"), condition, here)
 
 
-def _on_nodes(name: str, wanted: tuple[str, ...], told: list[Fact[str]]) -> Applicability:
+def _on_nodes(name: str, wanted: tuple[str, ...], told: Sequence[Fact[Any]]) -> Applicability:
     """Of facts of several nodes one that fits is enough; else one that is not known leaves it open."""
     answers = [_word(name, wanted, fact) for fact in dict.fromkeys(told)]
     return min(answers, key=lambda answer: (Applies, Undecided, NotApplicable).index(type(answer)))

@@ -21,7 +21,7 @@ from conformance.model.facts import Facts
 DATA = Path(__file__).with_name("known-issues.yaml")
 Effect = Literal["opens", "closes", "opens or closes", "stops"]
 _TEXTS = ("name", "since", "what", "workaround", "heals", "source")
-_WORDS = {"modes", "ipam", "datastores", "installs"}
+_WORDS = {"modes", "ipam", "datastores", "installs", "platforms", "cnis"}
 _FIELDS = {*_TEXTS, *_WORDS, "claims", "effect", "symptoms", "at", "calico", "kubernetes", "windows_builds"}
 
 

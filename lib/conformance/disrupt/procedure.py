@@ -1,9 +1,9 @@
 """The documented way to give a Windows node new VXLAN parameters (VXLAN-10).
 
-Drain the node, remove its HNS network "Calico", restart Calico there, have DaemonSets' pods made anew, which no drain
-evicts and which have lost their network with the others, let pods in again: the next pod that is networked
-gets a network with the parameters of now.  Removing the network cuts the node's own exec streams, so that the removal
-is verified by a fresh read, even if the command failed.
+Drain the node, remove the HNS network of its pods (that which KUBE_NETWORK names), restart Calico there, have
+DaemonSets' pods made anew, which no drain evicts and which have lost their network with the others, let pods in again:
+the next pod that is networked gets a network with the parameters of now.  Removing the network cuts the node's own exec
+streams, so that the removal is verified by a fresh read, even if the command failed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from conformance.disrupt.felix import Felix
 from conformance.disrupt.patience import Patience
 from conformance.disrupt.third_party import ThirdPartyPods
 from conformance.errors import EnvironmentBroken, ProbeBroken
-from conformance.probe.host import NETWORK, Hosts
+from conformance.probe.host import Hosts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 HNS_NETWORK = "hns-network"
@@ -61,16 +61,19 @@ class Procedure:
         self.possible(node)
         try:
             self._drain.drain(node)
-            before = {hns_network.id for hns_network in self._hosts.hns_networks(node) if hns_network.name == NETWORK}
+            before = {network.id: network.name for network in self._hosts.hns_networks(node) if network.pods}
             entry, theirs = self._third_party_pods.note(node)
-            said = self._hosts.remove_hns_network(node)
-            self._removed(node, before, said)
+            if before:
+                said = self._hosts.remove_hns_networks(node, before)
+                self._removed(node, before, said)
             self._felix.restart(node)
             self._third_party_pods.renewed(node, entry, theirs)
         finally:
             self._drain.uncordon(node)
 
-    def _removed(self, node: str, before: set[str], said: str) -> None:
+    def _removed(self, node: str, before: Mapping[str, str], said: str) -> None:
+        name = ", ".join(before.values())
+
         def look() -> set[str] | ProbeBroken:
             """A node that has just lost its network may be out of reach for a while."""
             try:
@@ -80,16 +83,16 @@ class Procedure:
 
         settled = until(
             look,
-            lambda now: not isinstance(now, ProbeBroken) and not before & now,
+            lambda now: not isinstance(now, ProbeBroken) and not before.keys() & now,
             within=self._patience.felix_restart,
             every=self._patience.poll_every,
-            description=f"HNS network {NETWORK} of node {node} is removed",
+            description=f"HNS network {name} of node {node} is removed",
             clock=self._clock,
         )
         if isinstance(settled.last, ProbeBroken):
             raise settled.last
         if not settled.converged:
             raise EnvironmentBroken(
-                f"HNS network {NETWORK} of node {node} is still there {settled.seconds:.0f} s after its removal "
+                f"HNS network {name} of node {node} is still there {settled.seconds:.0f} s after its removal "
                 f"({said.strip() or 'which said nothing'})"
             )

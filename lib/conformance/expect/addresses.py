@@ -4,13 +4,15 @@ Pure: from facts and workloads.  Which of them a claim allows is the test's to s
 """
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from conformance.errors import MissingCapability
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact, Facts
 
+OWN = "projectcalico.org/IPv4Address"
+"""Annotation of a node with the address that Calico chose, where a node has several."""
 TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 """Annotation of a node with the address of its end of the overlay."""
 
@@ -20,6 +22,8 @@ class Addresses:
     """Addresses of one cluster's nodes and pods."""
 
     facts: Facts
+    source_vip: Callable[[str], Fact[str]] = lambda node: Fact(None, f"nobody asked node {node}")
+    """The ``--source-vip`` that kube-proxy on a Windows node was given, for overlays that are not Calico's."""
 
     @staticmethod
     def of_pod(client: Workload) -> list[str]:
@@ -32,7 +36,7 @@ class Addresses:
         Without an overlay a Windows host has one in its pods' network, too: the second after the network's own.
         """
         tunnel = self._tunnel(there.node)
-        return [there.node_address, *([tunnel] if tunnel else []), *self._host_endpoints(there)]
+        return [*self._own(there), *([tunnel] if tunnel else []), *self._host_endpoints(there)]
 
     def behind(self, client: Workload) -> list[str]:
         """A pod's own address, and what its node may put in its place on the way through a Service.
@@ -52,22 +56,25 @@ class Addresses:
         """The one address that a Windows node without direct server return puts in a local pod's place.
 
         In an overlay kube-proxy's ``--source-vip`` towards pods, the node's address towards others; without an overlay
-        the node's.  RKE2 names a source VIP to kube-proxy without an overlay, too (pkg/executor/pebinary/pebinary.go);
-        nobody has seen which of both it uses there, so that either is right.
+        the node's.  In Calico's overlay the VIP follows the tunnel's address; flannel's is any of the podCIDR, given
+        by host-local, so that kube-proxy itself says which.  RKE2 names a source VIP to kube-proxy without an overlay,
+        too (pkg/executor/pebinary/pebinary.go); nobody has seen which of both it uses there, so that either is right.
 
-        Raises MissingCapability where the plane or the node's tunnel address is not known; flannel's
-        overlay has no such address, its source VIP is any that host-local gave.
+        Raises MissingCapability where plane, tunnel address and VIP are not known.
         """
         plane = self.plane(client.node)
         if plane.value == "l2bridge" or (plane.value == "overlay" and backend.host_network):
             vips = self._host_endpoints(client) if self.facts.platform.value == "rke2" else []
-            return client.node_address, *vips
+            return *self._own(client), *vips
         tunnel = self._tunnel(client.node)
+        if plane.value == "overlay" and not tunnel and (vip := self.source_vip(client.node)).value:
+            return (vip.value,)
         if plane.value != "overlay" or not tunnel:
             raise MissingCapability(
                 f"the address that node {client.node} gives its pods follows from what carries them "
-                f"({plane.value or 'unknown'}: {plane.source}) and its annotation {TUNNEL} ({tunnel or 'none'})",
-                "let the run's user read nodes and Calico's objects",
+                f"({plane.value or 'unknown'}: {plane.source}), its annotation {TUNNEL} ({tunnel or 'none'}), or "
+                f"kube-proxy's --source-vip ({self.source_vip(client.node).source})",
+                "let the run's user read nodes and Calico's objects, and allow HostProcess pods",
             )
         return (str(ipaddress.IPv4Address(tunnel) + 1),)
 
@@ -80,8 +87,8 @@ class Addresses:
         tunnel = self._tunnel(client.node)
         whose = {
             client.address: f"{client.namespace}/{client.pod}",
-            client.node_address: f"address of node {client.node}",
         }
+        whose |= dict.fromkeys(self._own(client), f"address of node {client.node}")
         whose |= dict.fromkeys(self._host_endpoints(client), f"host endpoint of {client.node}")
         if tunnel:
             vip = str(ipaddress.IPv4Address(tunnel) + 1)
@@ -89,8 +96,15 @@ class Addresses:
         return f"{address} ({whose[address]})" if address in whose else address
 
     def _tunnel(self, name: str) -> str:
-        node = next((node for node in self.facts.nodes if node.name == name), None)
-        return node.annotations.get(TUNNEL, "") if node else ""
+        return self._annotation(name, TUNNEL)
+
+    def _own(self, there: Workload) -> list[str]:
+        """A node's address, and the one that Calico chose where that is another of its own."""
+        chosen = self._annotation(there.node, OWN).partition("/")[0]
+        return list(dict.fromkeys(filter(None, (there.node_address, chosen))))
+
+    def _annotation(self, name: str, key: str) -> str:
+        return next((node.annotations.get(key, "") for node in self.facts.nodes if node.name == name), "")
 
     def _networks(self, name: str) -> list[str]:
         """Networks of IPv4 that a Windows node's pods have addresses of."""

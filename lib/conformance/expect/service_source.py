@@ -66,7 +66,7 @@ class ServiceSource:
         seen = self._known(self._seen(because))
         self._kept = [pair for pair, told in seen.items() if _addresses(told) == {pair[0].address}]
         others = {pair: told for pair, told in seen.items() if pair not in self._kept}
-        addresses = Addresses(self.facts)
+        addresses = Addresses(self.facts, self.nodes.source_vip)
         self._judge(others, addresses.through_service, because)
         own = [pair for pair in others if as_its_node(addresses, *pair)]
         self.pod_pairs = PodPairs(pair for pair in self.pod_pairs if pair not in own)
@@ -177,7 +177,7 @@ class ServiceSource:
     ) -> Nonconformance:
         build = f"build {client.windows_build or 'unknown'}"
         flag = self.nodes.told(client.node)
-        addresses = Addresses(self.facts)
+        addresses = Addresses(self.facts, self.nodes.source_vip)
         observed = message.tally([addresses.named(observation.seen_client, client) for observation in seen])
         return Nonconformance(
             message.connectivity(

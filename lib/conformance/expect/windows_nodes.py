@@ -27,6 +27,8 @@ class WindowsNodes:
     facts: Facts
     placement: Placement
     dsr: Callable[[str], Fact[bool]]
+    source_vip: Callable[[str], Fact[str]] = lambda node: Fact(None, f"nobody asked node {node}")
+    """The ``--source-vip`` of a node's kube-proxy; it looks into the node."""
     undecided: dict[str, str] = field(default_factory=dict)
     """Nodes of which it is not known whether they use direct server return: node to the reason."""
     _asked: dict[str, Fact[bool]] = field(default_factory=dict)

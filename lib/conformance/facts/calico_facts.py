@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from conformance.facts import cni_config
 from conformance.facts.calico_nodes import ENTERPRISE_ONLY, edition, image_version
-from conformance.facts.calico_workloads import workloads
+from conformance.facts.calico_workloads import OS, workloads
 from conformance.facts.reading import Reading
 from conformance.facts.windows_network import ADDRESS, BACKEND, IPAM, WindowsNetwork
 from conformance.facts.workloads import all_containers, described, variable
@@ -116,6 +116,14 @@ class CalicoReading:
         if self._for_windows and self._windows["metadata"]["namespace"] == "calico-system":
             return Fact("operator", f"Installation default .spec.calicoNetwork.windowsDataplane HNS, {where}")
         return Fact("manifest", where)
+
+    def install_on(self, node: NodeFacts) -> Fact[str] | None:
+        """How Calico came onto a Windows node that the DaemonSet does not select; None: as onto the others."""
+        spec = (((self._windows or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
+        selector = {OS: "windows", **(spec.get("nodeSelector") or {})}
+        if self._windows is None or ADDRESS not in node.annotations or selector.items() <= node.labels.items():
+            return None
+        return Fact("manual", f"node {node.name} is Calico's (annotation), {described(self._windows)} goes elsewhere")
 
     def _on_linux(self) -> Fact[Install]:
         if self._installation is not None:

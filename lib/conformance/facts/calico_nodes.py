@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from conformance.facts.calico_workloads import LINUX, NAMESPACES, CalicoWorkloads, workloads
+from conformance.facts.calico_workloads import LINUX, CalicoWorkloads, pods, workloads
 from conformance.facts.reading import Reading
 from conformance.facts.workloads import all_containers, described
 from conformance.kube.client import Obj
@@ -27,33 +27,30 @@ def image_version(image: str) -> str | None:
 def versions(
     reading: Reading, nodes: Sequence[NodeFacts], found: CalicoWorkloads, cluster: Fact[str]
 ) -> dict[str, Fact[str]]:
-    """Node to the version of Calico in its pod, else in its DaemonSet.
+    """Node to the version of Calico in its pod, else, where no node of its system has a pod, in the DaemonSet.
 
     Where there is neither it is not known: Windows nodes on which Calico runs as services, or in a process of the
     distribution, say nothing by the API.  ``cluster``: the version that Calico Enterprise is built on.
     """
     windows = [found.windows["metadata"]["name"]] if found.windows else []
     starts = tuple(f"{name}-" for name in (*LINUX, *windows))
-    pods = [
-        (space, pod)
-        for space in NAMESPACES
-        for pod in reading.all("v1", "Pod", space)
-        if pod["metadata"]["name"].startswith(starts)
-    ]
-    return {node.name: _version(node, pods, reading, found, cluster) for node in nodes}
+    there = [pod for pod in pods(reading, found) if pod["metadata"]["name"].startswith(starts)]
+    having = {(pod.get("spec") or {}).get("nodeName") for pod in there}
+    seen = {node.os for node in nodes if node.name in having}
+    return {node.name: _version(node, there, reading, None if node.os in seen else found, cluster) for node in nodes}
 
 
 def _version(
-    node: NodeFacts, pods: Sequence[tuple[str, Obj]], reading: Reading, found: CalicoWorkloads, cluster: Fact[str]
+    node: NodeFacts, there: Sequence[Obj], reading: Reading, found: CalicoWorkloads | None, cluster: Fact[str]
 ) -> Fact[str]:
-    here = [(space, pod) for space, pod in pods if (pod.get("spec") or {}).get("nodeName") == node.name]
+    here = [pod for pod in there if (pod.get("spec") or {}).get("nodeName") == node.name]
     images = [
-        (str(container.get("image")), f"pod {space}/{pod['metadata']['name']}")
-        for space, pod in here
+        (str(container.get("image")), f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
+        for pod in here
         for container in (pod.get("spec") or {}).get("containers") or []
     ]
-    workload = found.windows if node.os == "windows" else found.linux
-    if not here:
+    if not here and found:
+        workload = found.windows if node.os == "windows" else found.linux
         images = [(str(container.get("image")), described(workload)) for container in all_containers(workload)]
     for image, where in images:
         if ENTERPRISE.search(image):
@@ -61,10 +58,9 @@ def _version(
         if version := image_version(image):
             return Fact(version, f"image {image} of {where}")
     if here:
-        space, pod = here[0]
-        names = ", ".join(image for image, _ in images)
-        return Fact(None, f"not known: pod {space}/{pod['metadata']['name']} has {names}, which names no version")
-    why = "" if pods else reading.why.get("Pod", "")
+        where, names = images[0][1], ", ".join(image for image, _ in images)
+        return Fact(None, f"not known: {where} has {names}, which names no version")
+    why = "" if there else reading.why.get("Pod", "")
     return Fact(None, f"not known: {why or f'no pod of calico-node is on node {node.name}'}")
 
 

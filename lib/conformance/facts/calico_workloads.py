@@ -14,6 +14,7 @@ from conformance.facts.workloads import all_containers
 from conformance.kube.client import Obj
 
 NAMESPACES = ("calico-system", "kube-system")
+"""Where they are by the operator and by Calico's manifests; by edited manifests they may be in another one."""
 LINUX = ("calico-node", "canal", "rke2-canal")
 WINDOWS = "calico-node-windows"
 FELIX = re.compile(r"felix-service\.ps1|calico-node(?:\.exe)?[\"']?\s+-felix\b|component felix")
@@ -44,13 +45,27 @@ class CalicoWorkloads:
 
 def workloads(reading: Reading) -> CalicoWorkloads:
     """Find them."""
-    there = [(space, daemonset) for space in NAMESPACES for daemonset in reading.all("apps/v1", "DaemonSet", space)]
-    found = [{**obj, "metadata": {"namespace": space, **obj["metadata"]}} for space, obj in there]
+    found = _everywhere(reading, "apps/v1", "DaemonSet")
     by_name = {obj["metadata"]["name"]: obj for obj in reversed(found)}
     linux = next((by_name[name] for name in LINUX if name in by_name), None)
     windows = [obj for obj in found if _on_windows(obj)]
     named = [obj for obj in windows if obj["metadata"]["name"] == WINDOWS]
     return CalicoWorkloads(linux, next(iter([*named, *windows]), None))
+
+
+def pods(reading: Reading, found: CalicoWorkloads) -> list[Obj]:
+    """Pods of the namespaces in which Calico's DaemonSets are, or may be."""
+    spaces = {*NAMESPACES, *(one["metadata"]["namespace"] for one in (found.linux, found.windows) if one)}
+    return [pod for pod in _everywhere(reading, "v1", "Pod") if pod["metadata"]["namespace"] in spaces]
+
+
+def _everywhere(reading: Reading, version: str, kind: str) -> list[Obj]:
+    """Objects of all namespaces, where Calico usually is first; of these alone where not all may be listed."""
+    named = [(obj["metadata"].get("namespace", ""), obj) for obj in reading.all(version, kind)]
+    known = [(space, obj) for space in NAMESPACES for obj in ([] if named else reading.all(version, kind, space))]
+    found = [{**obj, "metadata": {**obj["metadata"], "namespace": space}} for space, obj in [*named, *known]]
+    usual = {space: number for number, space in enumerate(NAMESPACES)}
+    return sorted(found, key=lambda obj: usual.get(obj["metadata"]["namespace"], len(usual)))
 
 
 def _on_windows(daemonset: Obj) -> bool:

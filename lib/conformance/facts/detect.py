@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from conformance.facts import calico_nodes, platforms
 from conformance.facts.calico_facts import CalicoReading
-from conformance.facts.calico_workloads import NAMESPACES
+from conformance.facts.calico_workloads import pods
 from conformance.facts.diagnostics_bundle import is_calico_node
 from conformance.facts.dsr import with_dsr
 from conformance.facts.felix_state import felix_seen
@@ -33,8 +33,10 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
     calico = CalicoReading(reading, nodes)
     git = str(version.get("gitVersion") or "")
     network = calico.network()
-    felix = felix_seen([pod for space in NAMESPACES for pod in reading.all("v1", "Pod", space) if is_calico_node(pod)])
-    nodes = with_first_blocks(reading, [_networked(node, network) if node.os == "windows" else node for node in nodes])
+    felix = felix_seen([pod for pod in pods(reading, calico.workloads) if is_calico_node(pod)])
+    nodes = with_first_blocks(
+        reading, [_networked(node, network, calico) if node.os == "windows" else node for node in nodes]
+    )
     nodes = [replace(node, felix_restarts=felix[node.name].restarts) if node.name in felix else node for node in nodes]
     calico_version, platform = calico.version(), platforms.platform(reading, kube.discovery.group_versions(), git)
     cni, ipam = calico.linux_cni()
@@ -63,12 +65,13 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
     return found.summed_up()
 
 
-def _networked(node: NodeFacts, network: WindowsNetwork) -> NodeFacts:
-    """A Windows node with what carries its pods."""
+def _networked(node: NodeFacts, network: WindowsNetwork, calico: CalicoReading) -> NodeFacts:
+    """A Windows node with what carries its pods, and how Calico came onto it."""
     cni = network.cni(node)
     ipam = network.ipam(node, cni)
     networks = network.pod_networks(node, ipam)
-    return replace(node, cni=cni, ipam=ipam, plane=network.plane(node, cni), pod_networks=networks)
+    plane, install = network.plane(node, cni), calico.install_on(node)
+    return replace(node, cni=cni, ipam=ipam, plane=plane, pod_networks=networks, install=install)
 
 
 def node_facts(node: Obj) -> NodeFacts:

@@ -22,6 +22,9 @@ FLAG = re.compile(r"(?<![\w-])--?enable-dsr(?:=[\"']?(?P<value>\w+)[\"']?)?(?![\
 CONFIGURATION = re.compile(r"(?<![\w-])--?config[= ][\"']?(?P<path>[^\"']+?)[\"']?(?=\s+-|\s*$)")
 SET = re.compile(r"^\s*[\"']?enableDSR[\"']?:\s*[\"']?(?P<value>\w+)", re.MULTILINE)
 """In a KubeProxyConfiguration, below ``winkernel``."""
+SOURCE_VIP = re.compile(r"(?<![\w-])--?source-vip[= ][\"']?(?P<value>[\d.]+)")
+SOURCE_VIP_SET = re.compile(r"^\s*[\"']?sourceVip[\"']?:\s*[\"']?(?P<value>[\d.]+)", re.MULTILINE)
+"""As :data:`SET`.  On an overlay kube-proxy does not start without it (winkernel/proxier.go)."""
 LOGGED = re.compile(r"kube-proxy\.exe|\bFLAG: ")
 """In lines of a log that repeat what kube-proxy was started with."""
 BEGINS = re.compile(r"kube-proxy\.exe|\bFLAG: --config=")
@@ -49,6 +52,15 @@ def set_in(text: str) -> bool | None:
     """What a KubeProxyConfiguration says; None: nothing."""
     found = SET.search(text)
     return found["value"] not in FALSE if found else None
+
+
+def source_vip(line: str, text: str = "") -> str:
+    """The address that kube-proxy gives pods that come by a Service of an overlay; empty: it was given none.
+
+    By its command line, or by the ``text`` of the file that this names.
+    """
+    found = [*(SOURCE_VIP if configuration(line) is None else SOURCE_VIP_SET).finditer(text or line)]
+    return found[-1]["value"] if found else ""
 
 
 def logged(log: str) -> bool | None:

@@ -23,6 +23,8 @@ CLOUDS = {"AmazonVPC": "l2bridge", "AzureVNET": "l2bridge"}
 """Clouds' plugins, which have an IPAM of their own, and the type of their HNS network."""
 OF_NETWORK = (("calico", "Calico"), ("vpc", "AmazonVPC"), ("azure", "AzureVNET"), ("flannel", "flannel"))
 """Beginnings of KUBE_NETWORK that name a plugin; ``cbr0`` and ``l2bridge`` may be anybody's."""
+OF_BACKEND = {"vxlan": "overlay", "windows-bgp": "l2bridge"}
+"""Backend of Calico on Windows to the type of its HNS network, whatever pools there are besides."""
 FLANNEL = {"vxlan": "overlay", "host-gw": "l2bridge"}
 """Flannel's backends (annotation of a node) to the type of its HNS network."""
 BACKEND = "flannel.alpha.coreos.com/backend-type"
@@ -48,8 +50,10 @@ class WindowsNetwork:
 
     def cni(self, node: NodeFacts) -> Fact[str]:
         """``Calico``, ``AmazonVPC``, ``AzureVNET``, ``flannel``."""
-        kind = ((self._installation.get("spec") or {}).get("cni") or {}).get("type")
-        if kind:
+        spec = self._installation.get("spec") or {}
+        kind = (spec.get("cni") or {}).get("type")
+        told = (spec.get("calicoNetwork") or {}).get("windowsDataplane") == "HNS" or self._found.windows is not None
+        if kind and (kind != "Calico" or told or {ADDRESS, TUNNEL} & node.annotations.keys()):
             return Fact(str(kind), "Installation default .spec.cni.type")
         windows = self._found.windows
         backend = self._variable("CALICO_NETWORKING_BACKEND") or ""
@@ -74,7 +78,8 @@ class WindowsNetwork:
 
     def ipam(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
         """``calico-ipam``, ``host-local``, or that of the cloud: ``AmazonVPC``, ``AzureVNET``."""
-        for place in ("spec", "status.computed"):
+        kind = ((self._installation.get("spec") or {}).get("cni") or {}).get("type", "Calico")
+        for place in ("spec", "status.computed") if kind == cni.value else ():
             part: Any = self._installation
             for key in place.split("."):
                 part = part.get(key) or {}
@@ -104,6 +109,10 @@ class WindowsNetwork:
         if cni.value == "flannel":
             backend = node.annotations.get(BACKEND, "")
             return Fact(FLANNEL.get(backend), f"annotation {BACKEND}={backend or '(none)'} of node {node.name}")
+        backend = self._variable("CALICO_NETWORKING_BACKEND") or ""
+        if cni.value == "Calico" and backend in OF_BACKEND:
+            where = f"CALICO_NETWORKING_BACKEND={backend} of {described(self._found.windows)}"
+            return Fact(OF_BACKEND[backend], f"HNS network of CNI plugin Calico by {where}")
         if cni.value == "Calico" and self._mode.value in ("vxlan", "bgp", "policy-only"):
             plane = "overlay" if self._mode.value == "vxlan" else "l2bridge"
             return Fact(plane, f"HNS network of CNI plugin Calico in mode {self._mode.value} ({self._mode.source})")

@@ -66,6 +66,8 @@ class NodeFacts:
     """The CNI plugin of this Windows node; None: nobody looked for one of its own, and the cluster's counts."""
     ipam: Fact[str] | None = None
     """The IPAM plugin of this node's own pods; None: nobody looked for one of its own, and the cluster's counts."""
+    install: Fact[str] | None = None
+    """How Calico came onto this Windows node; None: as onto the others, and the cluster's counts."""
     plane: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
     """What carries this Windows node's pods: ``overlay`` or ``l2bridge``, the type of their HNS network."""
     pod_networks: tuple[str, ...] = ()
@@ -163,7 +165,7 @@ class Facts:
 
     def learnt(self, name: str, node: str, fact: Fact[Any]) -> Facts:
         """With what a look into a node has shown: a field of its NodeFacts, ``calico`` (its version) or ``install``."""
-        if name == "install":
+        if name == "install" and not self.install.known:
             return replace(self, install=fact)
         if name == "calico":
             return replace(self, calico_on_nodes={**self.calico_on_nodes, node: fact})

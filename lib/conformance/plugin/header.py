@@ -50,7 +50,7 @@ def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:
         ("Calico", facts.calico_version),
         ("mode", facts.mode),  # type: ignore[list-item]
         ("datastore", facts.datastore),  # type: ignore[list-item]
-        ("installed by", facts.install),  # type: ignore[list-item]
+        ("installed by", installs(facts)),
         ("platform", facts.platform),
         ("CNI", facts.cni),
         ("IPAM", facts.ipam),
@@ -170,6 +170,12 @@ def _version(facts: Facts) -> list[str]:
             "name it by --calico-version"
         ]
     return []
+
+
+def installs(facts: Facts) -> Fact[str]:
+    """How Calico was installed, with the Windows nodes onto which it came otherwise."""
+    others = [f"{node.install.value} on {node.name}" for node in facts.by_os("windows") if node.install]
+    return Fact(", ".join([facts.install.value or "unknown", *others]), facts.install.source)
 
 
 def planes(facts: Facts) -> str:

@@ -46,6 +46,11 @@ class HostPods:
         self._silent: dict[str, EnvironmentBroken] = {}
         """Nodes that gave no pod in time: they are not asked again."""
 
+    @property
+    def windows(self) -> list[str]:
+        """The Windows nodes in whose hosts a pod was made."""
+        return [name for name, pod in self._there.items() if pod.os == "windows"]
+
     def on(self, node: str) -> Workload:
         """The pod in a node's host.
 

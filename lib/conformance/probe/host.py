@@ -62,8 +62,6 @@ CNI_CONFIGURATIONS = (
     r"C:\k\cni\config\*.conf*",
 )
 """Where it is on Windows: default of windowsNodes.cniConfigDir, AKS, EKS, RKE2, Calico installed by hand."""
-NETWORK = "Calico"
-"""HNS network of the pods of Calico's own plugin (one per node)."""
 VERSION = (
     "foreach ($name in 'calico-node.exe', 'calico.exe') { "
     "Get-CimInstance Win32_Process -Filter ('Name=''' + $name + '''') | Select-Object -First 1 | "
@@ -195,14 +193,15 @@ class Hosts:
         said = self._text(node, STOP + cni_token.PROGRAM, empty_is_broken=True).decode("utf-8-sig", errors="replace")
         return cni_token.parse(said, f"node {node}")
 
-    def remove_hns_network(self, node: str, name: str = NETWORK) -> str:
-        """Remove a node's HNS network, which cuts the node's own exec streams.
+    def remove_hns_networks(self, node: str, identities: Collection[str]) -> str:
+        """Remove HNS networks of a node, at least one, which cuts the node's own exec streams.
 
         Returns what the exec said, or what broke it once it was asked for: neither shows that the network is gone, a
         fresh read does.  Raises ProbeBroken when the command itself says that it failed or was never asked for,
         MissingCapability.
         """
-        script = f"{STOP}Get-HnsNetwork | Where-Object {{ $_.Name -eq '{name}' }} | Remove-HnsNetwork"
+        chosen = " -or ".join(f"$_.ID -eq '{identity}'" for identity in sorted(identities))
+        script = f"{STOP}Get-HnsNetwork | Where-Object {{ {chosen} }} | Remove-HnsNetwork"
         try:
             done = self._powershell(self._windows(node), script)
         except ExecBroken as broken:

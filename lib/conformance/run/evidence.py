@@ -18,6 +18,7 @@ from conformance.model.capture import Capture
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation
+from conformance.probe import hns
 from conformance.probe.host import Hosts, Place, Run
 from conformance.run import hns_text, packets
 from conformance.run.capturing import PAUSE, Observe, TryAgain, ends_of, questions_of_packets
@@ -38,12 +39,15 @@ FELIX = "felix"
 class Evidence:
     """Gathers for one worker."""
 
-    def __init__(self, kube: Kube, run: Run, host: Place, timings: Timings, again: Observe | None = None) -> None:
+    def __init__(
+        self, kube: Kube, run: Run, host: Place, timings: Timings, again: Observe | None = None, *, pods: str = hns.PODS
+    ) -> None:
         """``host`` gives the run's own pod in a node's host, ``run`` runs a command in a pod.
 
-        ``again`` makes attempts once more, while packets are captured; None: none are.
+        ``again`` makes attempts once more, while packets are captured; None: none are.  ``pods``: the expression that
+        names HNS networks of pods.
         """
-        self._kube, self._run, self._host, self._again = kube, run, host, again
+        self._kube, self._run, self._host, self._again, self._pods = kube, run, host, again, pods
         self._within = timings.run.evidence
         self._timings = replace(timings, windows=replace(timings.windows, exec_overhead=self._within))
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="evidence")
@@ -54,7 +58,7 @@ class Evidence:
         if not paths:
             return {}
         chosen, began = choose(paths), time.monotonic()
-        look = _Look(self._kube, self._run, self._host, self._timings)
+        look = _Look(self._kube, self._run, self._host, self._timings, self._pods)
         texts = self._ask(look.questions(chosen, seconds_to_read(error)), self._within)
         told = [f"  {path.label}" for path in chosen]
         head = (
@@ -97,9 +101,9 @@ class Evidence:
 class _Look:
     """One failure's look at the nodes."""
 
-    def __init__(self, kube: Kube, run: Run, host: Place, timings: Timings) -> None:
+    def __init__(self, kube: Kube, run: Run, host: Place, timings: Timings, pods: str) -> None:
         self._kube, self._host = kube, host
-        self.hosts = Hosts(run, self._windows, host, timings, once=True)
+        self.hosts = Hosts(run, self._windows, host, timings, once=True, pods=pods)
         self._nodes: list[str] = []
 
     def questions(self, paths: Sequence[Attempt], seconds: float) -> dict[str, Callable[[], str]]:

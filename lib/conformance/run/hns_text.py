@@ -34,7 +34,7 @@ def endpoints(node: str, pods: Iterable[Workload], there: Sequence[HnsEndpoint])
 
 
 def networks(there: Sequence[HnsNetwork]) -> str:
-    """All networks of a node; subnets and VSIDs are read of Calico's alone."""
+    """All networks of a node; subnets and VSIDs are read of pods' networks alone."""
     lines = []
     for network in there:
         lines.append(f"{network.name or '(no name)'}  {network.type or '(no type)'}  id {network.id}")

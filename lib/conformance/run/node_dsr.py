@@ -49,6 +49,17 @@ class NodeDsr:
         """
         return self._memory.of(node, lambda: self._read(node, hosts))
 
+    @staticmethod
+    def source_vip(node: str, hosts: Hosts) -> Fact[str]:
+        """The ``--source-vip`` of kube-proxy on a Windows node, which is read anew each time; unknown says why."""
+        try:
+            line = next(iter(hosts.command_lines(node, PROGRAM)), "")
+            path = dsr.configuration(line)
+            vip = dsr.source_vip(line, hosts.file(node, path) if path else "")
+        except (MissingCapability, ProbeBroken, EnvironmentBroken) as error:
+            return Fact(None, f"the {READ} on node {node} cannot be read: {first_line(error)}")
+        return Fact(vip or None, f"{READ} on node {node}: {_cut(line) or 'it does not run'}")
+
     def _read(self, node: str, hosts: Hosts) -> Fact[bool]:
         read = next(item for item in self._facts.nodes if item.name == node).dsr
         try:

@@ -25,6 +25,7 @@ from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts
 from conformance.pods.deploy import Pods
 from conformance.pods.host_pods import HostPods
+from conformance.probe import hns
 from conformance.probe.host import Hosts
 from conformance.settings import Settings
 from conformance.undo.hns_network import HnsNetworkHealer
@@ -100,7 +101,7 @@ def _healer(changes: Changes, facts: Facts, settings: Settings, host_pods: HostP
         return execute.run(kube, workload.namespace, workload.pod, workload.container, argv, within=within)
 
     lose_data, patience, plainly = settings.delete_emptydir_data, patience_of(settings)("windows"), Plainly(changes)
-    hosts = Hosts(run, host_pods.on, host_pods.on, settings.timings)
+    hosts = Hosts(run, host_pods.on, host_pods.on, settings.timings, pods=facts.pod_network.value or hns.PODS)
     vni, drain = Vni(kube, plainly, hosts, facts, patience), Drain(changes, plainly, patience, lose_data=lose_data)
     felix = Felix(kube, plainly, os_of(facts), patience_of(settings))
     return HnsNetworkHealer(

@@ -124,7 +124,7 @@ def test_another_process_puts_back_vni_network_and_node(harness: Harness, point:
     journalled = Journalled(changes, journal, healers, lambda: None)
     acts: dict[str, Callable[[], Procedure]] = {
         "cordoned": lambda: harness.procedure(changes, dying(journalled, "patch"), harness.hosts),
-        "network removed": lambda: harness.procedure(changes, journalled, dying(harness.hosts, "remove_hns_network")),
+        "network removed": lambda: harness.procedure(changes, journalled, dying(harness.hosts, "remove_hns_networks")),
         "Felix restarted": lambda: harness.procedure(changes, dying(journalled, "delete_owned_pod"), harness.hosts),
         "healed": lambda: harness.procedure(changes, journalled, harness.hosts),
     }

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conformance import marks
+from conformance.catalog import Range, Version
 from conformance.marks import manifest, needs, smoke, verifies
 
 
@@ -53,6 +54,14 @@ def test_a_manifest_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert manifest("there.yaml").mark.args == ("there.yaml",)
     with pytest.raises(pytest.UsageError, match="no such file under"):
         manifest("missing.yaml")
+
+
+@pytest.mark.parametrize("build", [17763, 18362, 19042, 20348, 25398, 26100, 26200])
+def test_each_build_is_one_of_those_by_which_parts_are_told_apart(build: int) -> None:
+    told = marks.each_build("CONN-6", "by {build}").mark.args[1]
+    (own,) = [one for one in told if Version.of(build, 1432) in Range(one.values[0])]
+    mark = own.marks[0].kwargs
+    assert (mark["part"], str(mark["applies"].windows_builds)) == (f"by {own.id.replace('-', ' ')}", own.values[0])
 
 
 def test_smoke_is_a_plain_mark() -> None:

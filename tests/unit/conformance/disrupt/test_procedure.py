@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -29,9 +30,13 @@ class Hosts:
         if self.silent and any(line.startswith("remove") for line in self.log):
             self.silent -= 1
             raise ProbeBroken("the connection was cut")
-        return [HnsNetwork(id=f"id-{name}", name=name.partition("/")[0], type="Overlay") for name in self.networks]
+        return [
+            HnsNetwork(id=f"id-{name}", name=name.partition("/")[0], type="Overlay", pods=name != "External")
+            for name in self.networks
+        ]
 
-    def remove_hns_network(self, node: str) -> str:
+    def remove_hns_networks(self, node: str, identities: Collection[str]) -> str:
+        assert not {"id-External"} & {*identities}
         self.log.append(f"remove HNS network of {node}")
         if not self.sticks:
             self.networks = ["External", *([self.again] if self.again else [])]
@@ -61,6 +66,20 @@ def test_drain_then_removal_then_felix_then_pods_again(cluster: Any, patience: A
 def test_a_new_network_of_the_same_name_shows_the_removal_as_well(cluster: Any, patience: Any, clock: Any) -> None:
     procedure(cluster, patience, clock, Hosts(cluster.log, again="Calico/2")).new_network("w1")
     assert "delete felix-w" in cluster.log
+
+
+def test_the_network_is_the_one_of_pods_whatever_its_name(cluster: Any, patience: Any, clock: Any) -> None:
+    hosts = Hosts(cluster.log)
+    hosts.networks = ["External", "vpcbr0a1b2c"]
+    procedure(cluster, patience, clock, hosts).new_network("w1")
+    assert hosts.networks == ["External"]
+
+
+def test_without_a_network_of_pods_nothing_is_removed(cluster: Any, patience: Any, clock: Any) -> None:
+    hosts = Hosts(cluster.log)
+    hosts.networks = ["External"]
+    procedure(cluster, patience, clock, hosts).new_network("w1")
+    assert words(cluster) == ["cordon", "evict web", "evict web-2", "delete felix-w", "uncordon"]
 
 
 def test_a_network_that_stays_is_told_and_the_node_takes_pods_again(cluster: Any, patience: Any, clock: Any) -> None:

@@ -204,6 +204,17 @@ def test_no_address_is_guessed_for_a_plane_that_is_not_known() -> None:
         Addresses(facts(node("windows-1", NEW), plane=None)).through_service(CLIENT, SERVER)
 
 
+@pytest.mark.parametrize("host_network", [False, True])
+def test_in_flannels_overlay_the_address_is_what_kube_proxy_was_told(host_network: bool) -> None:
+    flannel = replace(node("windows-1", NEW), annotations={})
+    known = Addresses(facts(flannel), lambda name: Fact("10.244.2.9", f"command line on {name}"))
+    backend = replace(SERVER, host_network=host_network)
+    assert known.through_service(CLIENT, backend) == ((NODE if host_network else "10.244.2.9"),)
+    silent = Addresses(facts(flannel), lambda name: Fact(None, f"no HostProcess pod runs on {name}"))
+    with pytest.raises(MissingCapability, match=r"kube-proxy's --source-vip \(no HostProcess pod runs on windows-1\)"):
+        silent.through_service(CLIENT, SERVER)
+
+
 def own_node(plane: str, **town: Any) -> tuple[ServiceSource, Town]:
     there = Town(**town)
     source = there.source(plane=plane)

@@ -130,7 +130,9 @@ def test_a_request_that_failed_is_tried_again_and_then_trouble_without_advice(de
     assert "allow HostProcess" not in str(raised.value)
     assert [line.split()[0] for line in deployer.log] == ["start", "deploy"] * 2
     deployer.passing, deployer.log = True, []
-    assert HostPods(deployer).on("w1").node == "w1"
+    there = HostPods(deployer)
+    assert there.on("w1").node == "w1"
+    assert there.windows == ["w1"]
 
 
 def test_a_node_that_gave_no_pod_in_time_is_asked_once(deployer: Any) -> None:

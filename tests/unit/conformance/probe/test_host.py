@@ -212,13 +212,13 @@ def test_a_pod_without_an_endpoint_is_a_broken_probe_and_no_empty_list() -> None
 
 def test_removing_a_network_takes_a_cut_stream_for_what_it_is_and_a_failure_for_a_failure() -> None:
     cut, _ = hosts(Remove_HnsNetwork=[ExecBroken("the connection was cut", transport="cut")])
-    assert "cut" in cut.remove_hns_network("w1")
+    assert "cut" in cut.remove_hns_networks("w1", ["B", "C"])
     failed, _ = hosts(Remove_HnsNetwork=[1])
     with pytest.raises(ProbeBroken, match="exit status 1"):
-        failed.remove_hns_network("w1")
+        failed.remove_hns_networks("w1", ["B", "C"])
     refused, _ = hosts(Remove_HnsNetwork=[ExecBroken("refused", transport="403", retryable=False)])
     with pytest.raises(ExecBroken):
-        refused.remove_hns_network("w1")
+        refused.remove_hns_networks("w1", ["B", "C"])
 
 
 def test_networks_that_are_not_calicos_may_have_any_shape() -> None:
@@ -286,7 +286,7 @@ def test_every_script_stops_at_its_first_error_and_survives_cmd() -> None:
     one.hns_networks("w1")
     one.hns_endpoints("w1")
     one.cni_configuration("w1", ["C:\\x"])
-    one.remove_hns_network("w1")
+    one.remove_hns_networks("w1", ["B", "C"])
     scripts = [script for script in node.asked if script != WITNESS]
     assert len(scripts) == 4
     assert all(script.startswith("$ErrorActionPreference = 'Stop'; ") for script in scripts)

@@ -80,6 +80,29 @@ def test_a_configuration_file_alone_says_it(text: str | Exception, value: bool |
     assert "kube proxy.conf" in host.of().source
 
 
+@pytest.mark.parametrize(
+    ("line", "text", "value"),
+    [
+        (f"{COMMAND} --source-vip=10.244.2.9 --enable-dsr=false", "", "10.244.2.9"),
+        (f'{COMMAND} --source-vip "10.244.2.9"', "", "10.244.2.9"),
+        (COMMAND, "", None),
+        ("kube-proxy.exe --config=C:\\k\\kube proxy.conf", "winkernel:\n  sourceVip: 10.244.2.9\n", "10.244.2.9"),
+        ("kube-proxy.exe --source-vip=10.0.0.9 --config=C:\\k\\kube proxy.conf", "winkernel: {}\n", None),
+    ],
+)
+def test_the_source_vip_is_what_kube_proxy_was_told(line: str, text: str, value: str | None) -> None:
+    host = Host([line], config=text)
+    found = NodeDsr.source_vip("win-0", host)
+    assert (found.value, "command line of kube-proxy.exe on node win-0" in found.source) == (value, True)
+
+
+def test_a_source_vip_that_cannot_be_read_says_why() -> None:
+    for lines, why in ((REFUSED, "no HostProcess pod runs"), (ProbeBroken("cut"), "cut"), ([], "it does not run")):
+        found = NodeDsr.source_vip("win-0", Host(lines))
+        assert found.value is None
+        assert why in found.source
+
+
 def test_what_is_not_known_says_what_was_seen() -> None:
     assert f"{COMMAND}, without --enable-dsr, which means off" in Host([COMMAND]).of().source
     assert "no kube-proxy.exe runs on node win-0" in Host([]).of().source

@@ -102,6 +102,21 @@ def test_an_opening_is_one_only_where_packets_get_there() -> None:
     assert not decision("p", OPENED, verdict=V.INCONCLUSIVE).opens
 
 
+@pytest.mark.parametrize(
+    ("platform", "version", "explains"),
+    [("eks", "v3.27.4", True), ("aks", "v3.27.0", True), ("eks", "v3.28.0", False), ("self-managed", "v3.27.4", False)],
+)
+def test_felix_that_was_told_of_the_providers_networks_explains_closed_pods(
+    platform: str, version: str, explains: bool
+) -> None:
+    here = replace(
+        release(version), platform=Fact(platform, "told"), cni=Fact("Calico", "told"), install=Fact("operator", "told")
+    )
+    one = replace(decision("linux->windows pod-ip", SHUT), claim="CONN-3", enforced=())
+    names = [issue.name for issue in known_issues() if issue.fits(one, here)]
+    assert ("KUBE_NETWORK by provider" in names) is explains
+
+
 def test_two_ranges_of_bgp_on_windows_leave_out_what_lies_between() -> None:
     bgp = [issue for issue in known_issues() if "calico#11714" in issue.source]
     assert [str(issue.applies.calico) for issue in bgp] == [">=3.30.3 <3.30.8", ">=3.31 <3.31.5"]

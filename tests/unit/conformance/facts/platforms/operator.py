@@ -1,8 +1,9 @@
 """Calico as its operator renders it from an Installation: DaemonSets, their ConfigMaps and their pods.
 
-After tigera/operator pkg/render/windows.go and pkg/render/node.go at 03465d4bc6af15a77b414c2d53542eb8f384bf22
+After tigera/operator pkg/render/windows.go and pkg/render/node.go at 40788b9b6bef9d94e77b2e0d7a5eed7e17e2364c
 (Apache-2.0): which containers there are, what starts them, and every variable whose value follows from the
-Installation.  KUBE_NETWORK follows from the provider and not from the plugin (tigera/operator#3165), as there.
+Installation.  KUBE_NETWORK follows from the plugin since operator v1.34 (Calico v3.28); before, it followed from the
+provider (tigera/operator#3165).
 Selectors and labels are those that pkg/controller/utils/component.go gives every workload.
 """
 
@@ -16,13 +17,8 @@ Obj = dict[str, Any]
 
 PROVIDERS = {"OpenShift": ",openshift", "EKS": ",ecs", "GKE": ",gke", "AKS": ",aks"}
 """Provider to what CLUSTER_TYPE says of it."""
-NETWORKS = {"AKS": "azure.*", "EKS": "vpc.*"}
-"""Provider to KUBE_NETWORK."""
-POOLS = {
-    "IPIPCrossSubnet": ("IPIP", "CrossSubnet"), "IPIP": ("IPIP", "Always"), "VXLAN": ("VXLAN", "Always"),
-    "VXLANCrossSubnet": ("VXLAN", "CrossSubnet"), "None": ("IPIP", "Never"),
-}  # fmt: skip
-"""Encapsulation of the first pool to the variable and its value that calico-node on Windows is given."""
+NETWORKS = {"AzureVNET": "azure.*", "AmazonVPC": "vpc.*"}
+"""Plugin to KUBE_NETWORK."""
 PREFIXES = {"AmazonVPC": "eni", "AzureVNET": "azv", "GKE": "gke"}
 SCRIPTS = "$env:CONTAINER_SANDBOX_MOUNT_POINT/CalicoWindows"
 ENTERPRISE = ("TigeraSecureEnterprise", "CalicoEnterprise")
@@ -47,6 +43,8 @@ def _workload(name: str, spec: Obj, version: str, nodes: list[str]) -> Iterator[
     if calico:
         reference = {"configMapKeyRef": {"name": f"cni-config{suffix}", "key": "config"}}
         env = {"CNI_CONF_NAME": "10-calico.conflist", "SLEEP": "false", "CNI_NETWORK_CONFIG": reference}
+        if windows:
+            env |= {"VXLAN_VNI": "4096", "KUBERNETES_SERVICE_CIDRS": ",".join(spec.get("serviceCIDRs", []))}
         init.append({"name": "install-cni", "image": cni, "env": env})
         yield {
             "apiVersion": "v1", "kind": "ConfigMap",
@@ -77,16 +75,11 @@ def _windows(spec: Obj, image: str) -> tuple[list[Obj], list[Obj]]:
          "args": ["$env:CONTAINER_SANDBOX_MOUNT_POINT/uninstall-calico.ps1"], "env": {"SLEEP": "false"}}
     ]  # fmt: skip
     env = _environment(spec) | {
-        "VXLAN_VNI": "4096", "VXLAN_ADAPTER": "", "KUBERNETES_SERVICE_CIDRS": ",".join(spec.get("serviceCIDRs", [])),
-        "KUBE_NETWORK": NETWORKS.get(spec.get("kubernetesProvider", ""), "Calico.*"),
+        "CNI_PLUGIN_TYPE": spec["cni"]["type"], "VXLAN_VNI": "4096", "VXLAN_ADAPTER": "",
+        "KUBE_NETWORK": NETWORKS.get(spec["cni"]["type"], "Calico.*"),
         "CALICO_NETWORKING_BACKEND": "windows-bgp" if _bgp(spec) else _without_bgp(spec),
     }  # fmt: skip
-    pools = spec["calicoNetwork"].get("ipPools") or []
-    if pools:
-        which, mode = POOLS[pools[0]["encapsulation"]]
-        env |= {"CALICO_IPV4POOL_CIDR": pools[0]["cidr"], f"CALICO_IPV4POOL_{which}": mode}
-    else:
-        env["NO_DEFAULT_POOLS"] = "true"
+    env["CLUSTER_TYPE"] += ",windows"
     return init, [
         {"name": name, "image": image, "args": [f"{SCRIPTS}/{script}"], "env": env} for name, script in services.items()
     ]
