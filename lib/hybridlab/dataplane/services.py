@@ -137,7 +137,8 @@ class Services:
         change.chains |= _translations(self._pools, self._blocks, *translation)
         self._table.apply(change)
         before, self._ports, self._translation = self._ports, ports, translation
-        self._forget_flows(before)
+        if not table.flows_stay:
+            self._forget_flows(before)
 
     def set_pools(self, pools: tuple[str, ...], own_blocks: tuple[str, ...]) -> None:
         """The pods' networks, and this node's part of them: everyone else who uses a service is masqueraded."""
