@@ -13,7 +13,7 @@ def test_felix_outlives_a_pass_with_the_highest_port_of_the_next_tier(
     pods: WorkerPods, policy: Policy, sides: Sides, ending_policy: EndingPolicy, own_node: str
 ) -> None:
     here = sides.on([own_node], "windows")
-    who = {"seat": pods.seat_of(here.servers.first), "friend": here.friends}
-    ending, harmless = policy.filled(**who, highest=8080), policy.filled(**who, highest=8089)
-    server, opened, closed = here.servers.first, here.opened, here.closed
+    server, seat, opened, closed = here.servers.first, pods.seat_of(here.servers.first), here.opened, here.closed
+    ending = policy.filled(seat=seat, friend=here.friends, highest=8080)
+    harmless = policy.filled(seat=seat, friend=here.friends, highest=8089)
     ending_policy.outlived(server, policy, ending, harmless, open=opened, closed=closed, because=BECAUSE, back=BACK)

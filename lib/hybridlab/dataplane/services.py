@@ -114,7 +114,7 @@ class Services:
         self._translation: tuple[str | None, str | None] = (None, None)
 
     def set(self, table: ServiceTable) -> None:
-        """Replace all services in one transaction; then forget UDP flows to endpoints that are gone."""
+        """Replace all services in one transaction; then forget UDP flows to endpoints that are gone or were missing."""
         ports = {_chain_name(port): port for port in table.ports}
         change = TableChange()
         change.chains |= {f"svc-{name}": None for name in self._ports if name not in ports}
@@ -155,6 +155,11 @@ class Services:
             (port, {(b.address, b.port) for b in self._ports[name].backends} if name in self._ports else set())
             for name, port in before.items()
             if port.protocol == "udp" and (name not in self._ports or self._ports[name].backends != port.backends)
+        ]
+        lost += [
+            (port, set())  # what came before it had a backend was translated by nobody, and would stay so
+            for name, port in self._ports.items()
+            if port.protocol == "udp" and port.backends and not (name in before and before[name].backends)
         ]
         if not lost:
             return
