@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,8 +40,10 @@ STREAMS = ("RST-", "XPOL-16")
 """How the claims begin whose decisions are streams that stayed or broke."""
 UNDECIDED = 0.05
 """Share of a run's parts that may be INCONCLUSIVE beside more processes than cores."""
-RUN_WITHIN = 1200.0
-"""Seconds; only a run that hangs is caught, and counts as a false alarm."""
+RUN_WITHIN = {False: 1200.0, True: 3600.0}
+"""Seconds, alone and beside many processes; only a run that hangs is caught, and counts as a false alarm."""
+ENDS_WITHIN = 120.0
+"""Seconds that a run which hangs has to take away its pods and its lab once it was interrupted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,14 +116,7 @@ def one_run(number: int, suites: tuple[str, ...], table: Table, beside: int) -> 
             f"--report-dir={folder}", f"--lab-profile={profile}", *LABS[profile],
         ]  # fmt: skip
         begun = time.monotonic()
-        try:
-            done = subprocess.run(
-                command, cwd=ROOT, env={**kept, "PYTHONPATH": str(ROOT / "lib")}, stdin=subprocess.DEVNULL,
-                capture_output=True, text=True, timeout=RUN_WITHIN, check=False,
-            )  # fmt: skip
-            code, output = done.returncode, done.stdout + done.stderr
-        except subprocess.TimeoutExpired as hang:
-            code, output = -1, f"hung: {hang}"
+        code, output = _ended(command, {**kept, "PYTHONPATH": str(ROOT / "lib")}, RUN_WITHIN[beside > 0])
         seconds = time.monotonic() - begun
         report = Path(folder) / "latest" / "conformance.json"
         said = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {"claims": [], "tests": []}
@@ -140,6 +136,25 @@ def one_run(number: int, suites: tuple[str, ...], table: Table, beside: int) -> 
         **decided(said),
         alarms=alarms,
     )
+
+
+def _ended(command: Sequence[str], environment: dict[str, str], within: float) -> tuple[int, str]:
+    """Exit code (-1: hung) and output; a run that hangs is interrupted as a user would, and killed whole if need be."""
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, start_new_session=True,
+    ) as run:  # fmt: skip
+        try:
+            output = run.communicate(timeout=within)[0]
+            return run.returncode, output
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGINT)
+        try:
+            output = run.communicate(timeout=ENDS_WITHIN)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            output = run.communicate()[0]
+        return -1, f"hung for {within:g} s\n{output}"
 
 
 def decided(said: dict[str, Any]) -> dict[str, int]:

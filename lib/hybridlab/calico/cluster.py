@@ -19,10 +19,11 @@ from hybridlab.calico.policy_definitions import DEFINITIONS, policy_definitions
 from hybridlab.calico.resources import CalicoResources
 from hybridlab.calico.typha import Typha
 from hybridlab.dataplane.contract import Dataplane
-from hybridlab.networks.contract.addresses import AddressError
+from hybridlab.networks.contract.addresses import AddressError, AddressSource
 from hybridlab.networks.contract.plane import Plane
 from hybridlab.networks.contract.routing import IPV4_ADDRESS
 from hybridlab.networks.contract.windows_node import WindowsNode
+from hybridlab.networks.ipam.host_local import HostLocal
 from hybridlab.networks.ipam.ipam import IPAM, Pool
 from hybridlab.policy.release import Release
 from hybridlab.policy.selectors import parse
@@ -82,9 +83,12 @@ class Calico:
             [Pool(name="default-ipv4-ippool", cidr=network.pod_cidr, block_size=network.block_size)],
             strict_affinity=network.strict_affinity,
         )
+        by_node = network.ipam == "host-local"
+        self.addresses: AddressSource = HostLocal(profile, self.nodes.values()) if by_node else self.ipam
+        """Whence the CNI plugin has pods' addresses."""
         self._writer = IPAMWriter(self._client, self.ipam, self._resources, lambda line: log("", line))
         release = Release(profile.calico.version, profile.calico.defects)
-        self.typha = Typha(self._client, self._resources, release, plane.node_end, self._warn_all)
+        self.typha = Typha(self._client, self._resources, release, plane.node_end, self._warn_all, pod_cidrs=by_node)
         plane.on_change(self.typha.routing_due)
         self.windows = {
             name: plane.windows_node(node, installed.cni_file)
@@ -100,7 +104,7 @@ class Calico:
             plane,
             self.nodes,
             dataplane,
-            self.ipam,
+            self.addresses,
             self._writer,
             self.windows,
             endpoint_up=self._endpoint_up,
@@ -200,11 +204,11 @@ class Calico:
         self.felixes[node].start()
 
     def _ensure_network(self, windows: WindowsNode) -> None:
-        blocks = self.ipam.blocks_of(windows.machine.name)
+        blocks = self.addresses.networks_of(windows.machine.name)
         if not blocks:
             return
         try:
-            gone = windows.hns.ensure_pod_network(self.plane.started_network(windows, str(blocks[0].cidr)))
+            gone = windows.hns.ensure_pod_network(self.plane.started_network(windows, blocks[0]))
         except ValueError as error:
             self._node_log(windows.machine.name)("ERROR", f"Failed to create the HNS network Calico: {error}")
         else:
@@ -221,10 +225,10 @@ class Calico:
 
     def _service_source(self, node: str, *, enable_dsr: bool) -> str | None:
         machine = self.nodes[node]
-        blocks = self.ipam.blocks_of(node)
+        blocks = self.addresses.networks_of(node)
         if machine.os != "windows" or not blocks:
             return None
-        return self.plane.service_source(machine, str(blocks[0].cidr), enable_dsr=enable_dsr)
+        return self.plane.service_source(machine, blocks[0], enable_dsr=enable_dsr)
 
     async def ipam_saved(self) -> None:
         """Returns when the API's IPAM objects say what IPAM does."""
@@ -242,7 +246,7 @@ class Calico:
     def _claim(self, node: Machine) -> dict[str, str]:
         """What the node announces besides its address, claimed with its first block; nothing when it cannot have it."""
         try:
-            return self.plane.claim(node, self.ipam)
+            return self.plane.claim(node, self.addresses)
         except AddressError as error:
             if node.os == "linux":
                 raise

@@ -12,7 +12,7 @@ from hybridlab.api.contract import Client, Obj
 from hybridlab.api.informer import Informer
 from hybridlab.calico.policy_definitions import GROUP, policy_kinds
 from hybridlab.calico.resources import CalicoResources
-from hybridlab.networks.contract.routing import NodeEnd, RoutingFacts, block_facts, pool_facts
+from hybridlab.networks.contract.routing import NodeEnd, RoutingFacts, block_facts, pod_cidr_facts, pool_facts
 from hybridlab.policy.admin_policy import from_admin, from_cluster
 from hybridlab.policy.kubernetes_policy import from_kubernetes
 from hybridlab.policy.objects import labels_and_name, network_set, pod_facts, slice_members, tier_facts
@@ -51,11 +51,19 @@ class Typha:
     """One cluster's datastore view."""
 
     def __init__(
-        self, client: Client, resources: CalicoResources, release: Release, node_end: NodeEndOf, log: Log
+        self,
+        client: Client,
+        resources: CalicoResources,
+        release: Release,
+        node_end: NodeEndOf,
+        log: Log,
+        *,
+        pod_cidrs: bool = False,
     ) -> None:
-        """``node_end``: how a node announces that its pods are reached, by its name and metadata."""
+        """``node_end``: how a node announces that its pods are reached, by its name and metadata; ``pod_cidrs``: they
+        have addresses of their node's podCIDR."""
         self._client, self._resources, self._log = client, resources, log
-        self._release, self._node_end = release, node_end
+        self._release, self._node_end, self._pod_cidrs = release, node_end, pod_cidrs
         self.graph = Graph(release)
         self.routing = RoutingFacts()
         self.felix_configurations: dict[str, Obj] = {}
@@ -154,6 +162,8 @@ class Typha:
             yield self._kept(resource, _spec, facts.peering, _name, self.routing_due)
         for resource in self._served("bgppeers"):
             yield self._kept(resource, _spec, facts.peers, _name, self.routing_due)
+        if self._pod_cidrs:
+            yield self._kept("nodes", pod_cidr_facts, facts.blocks, _name, self.routing_due)
         for resource in self._served("ipamblocks"):
             yield self._kept(resource, block_facts, facts.blocks, _cidr, self.routing_due)
 

@@ -8,7 +8,6 @@ they become Ready Unknown and get their taints.
 
 import asyncio
 import hashlib
-import ipaddress
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from hybridlab.api.contract import ApiError, Client, Obj
 from hybridlab.controllers.cache import Caches
 from hybridlab.controllers.times import micro_timestamp, timestamp
-from hybridlab.profiles.machines import Machine
+from hybridlab.profiles.machines import Machine, pod_cidr
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.stalls import KubeletStalls
 
@@ -55,7 +54,7 @@ PRESSURES = (
 def node_object(machine: Machine, profile: Profile, labels: Mapping[str, str]) -> Obj:
     """The whole Node, status included; ``labels``: besides those that every kubelet gives it."""
     spec: dict[str, Any] = {}
-    cidr = _pod_cidr(machine, profile)
+    cidr = pod_cidr(machine, profile)
     if cidr:
         spec |= {"podCIDR": cidr, "podCIDRs": [cidr]}
     if machine.group.provider_id:
@@ -97,15 +96,6 @@ def _labels(machine: Machine) -> dict[str, str]:
     if machine.os == "windows":
         labels["node.kubernetes.io/windows-build"] = machine.group.windows_build.rpartition(".")[0]
     return labels
-
-
-def _pod_cidr(machine: Machine, profile: Profile) -> str:
-    """The /24 that kube-controller-manager sets aside for the node if there is room; Calico does not use it."""
-    pool = ipaddress.IPv4Network(profile.network.pod_cidr)
-    start = int(pool.network_address) + machine.index * 256
-    if pool.prefixlen > 24 or start > int(pool.broadcast_address):
-        return ""
-    return f"{ipaddress.IPv4Address(start)}/24"
 
 
 def _status(machine: Machine, profile: Profile) -> Obj:

@@ -58,7 +58,7 @@ class LabParts:
         return self.calico.nodes[node].address
 
     def blocks(self, node: str) -> list[str]:
-        return [str(block.cidr) for block in self.calico.ipam.blocks_of(node)]
+        return list(self.calico.addresses.networks_of(node))
 
     async def service(self, given: str) -> Obj:
         """The Service ``namespace/name`` with a ClusterIP.  Raises BadFault."""

@@ -194,6 +194,11 @@ def _check_room(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], wh
             f"{where.of(('network', 'block_size'))}: a block of /{network.block_size} has {addresses} addresses, "
             f"a Windows node reserves {POD_ADDRESSES_RESERVED_ON_WINDOWS} of them and needs at least one for a pod"
         )
+    if network.ipam == "host-local" and 256 * count > pool.num_addresses:
+        raise ProfileError(
+            f"{where.of(('network', 'ipam'))}: network.ipam is host-local, "
+            f"and {pool} has no /24 for each of {count} nodes"
+        )
     room = cidrs["node_cidr"].num_addresses - 20
     if count > room:
         raise ProfileError(

@@ -57,6 +57,15 @@ def machines(profile: Profile) -> tuple[Machine, ...]:
     )
 
 
+def pod_cidr(machine: Machine, profile: Profile) -> str:
+    """The /24 that kube-controller-manager sets aside for a node; empty without room.  host-local alone uses it."""
+    pool = ipaddress.IPv4Network(profile.network.pod_cidr)
+    start = int(pool.network_address) + machine.index * 256
+    if pool.prefixlen > 24 or start > int(pool.broadcast_address):
+        return ""
+    return f"{ipaddress.IPv4Address(start)}/24"
+
+
 def told_to_use_dsr(profile: Profile, machine: Machine) -> bool:
     """kube-proxy of this Windows node is told to use direct server return; whether its build can is another thing."""
     own = machine.group.windows_dsr

@@ -89,6 +89,8 @@ class Network:
     """``kind`` first, then what that kind of plane can be told."""
     pod_cidr: str = "192.168.0.0/16"
     block_size: int = 26
+    ipam: Literal["calico-ipam", "host-local"] = "calico-ipam"
+    """Whence pods have their addresses: blocks of Calico's, or their node's podCIDR."""
     pools: tuple[str, ...] = ()
     """Further enabled pools, each a CIDR, from which pods get addresses where they ask for one."""
     service_cidr: str = "10.96.0.0/12"

@@ -25,7 +25,7 @@ from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
 from hybridlab.networks.registry import fault_types, plane_of
 from hybridlab.profiles.load import load
-from hybridlab.profiles.machines import machines
+from hybridlab.profiles.machines import machines, pod_cidr
 
 T = TypeVar("T")
 PORT = 8080
@@ -76,7 +76,8 @@ class CalicoLab:
         for name in ("calico-system", "tigera-operator", "demo", "other"):
             await self.client.create("namespaces", {"metadata": {"name": name}})
         for machine in machines(self.profile):
-            await self.client.create("nodes", {"metadata": {"name": machine.name}})
+            own = {"metadata": {"name": machine.name}, "spec": {"podCIDR": pod_cidr(machine, self.profile)}}
+            await self.client.create("nodes", own)
             spec = NodeSpec(
                 name=machine.name, os=machine.os, address=machine.address, prefix_length=machine.prefix_length
             )

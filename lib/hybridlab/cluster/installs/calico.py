@@ -68,6 +68,7 @@ def _node_environment(profile: Profile, network: dict[str, str]) -> dict[str, st
         "FELIX_DEFAULTENDPOINTTOHOSTACTION": "ACCEPT",
         "FELIX_HEALTHENABLED": "true",
         "IP": "autodetect",
+        **({"USE_POD_CIDR": "true"} if profile.network.ipam == "host-local" else {}),
     }
 
 
@@ -94,12 +95,13 @@ def _nodes(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[str
         initContainers=[container("install-cni", f"quay.io/calico/cni:{version}", command=["/opt/cni/bin/install"])],
         **common,
     )
-    on_windows = plane.environment("windows", declared)
+    on_windows, ipam = plane.environment("windows", declared), profile.network.ipam
+    ipam_type = {} if install.operator and ipam == "host-local" else {"CNI_IPAM_TYPE": ipam}
     windows_environment = {
         **environment,
         **on_windows,
         "KUBE_NETWORK": "Calico.*",
-        "CNI_IPAM_TYPE": "calico-ipam",
+        **ipam_type,
         "SERVICE_CIDR": profile.network.service_cidr,
     }
     on_node = profile.calico.on("windows")

@@ -66,4 +66,6 @@ class Installed:
 
     def windows_status(self, *, strict_affinity: bool) -> Obj | None:
         """The TigeraStatus of Calico on Windows; None without an operator."""
-        return operator.windows_status(strict_affinity=strict_affinity) if self._install.operator else None
+        return (
+            operator.windows_status(self._profile, strict_affinity=strict_affinity) if self._install.operator else None
+        )

@@ -6,7 +6,7 @@ from typing import Any
 
 from hybridlab.api.contract import Obj
 from hybridlab.cluster.installs.axes import provider_of
-from hybridlab.networks.contract.cni_configuration import windows_cni
+from hybridlab.networks.contract.cni_configuration import ipam, windows_cni
 from hybridlab.networks.contract.plane import Declared, Plane
 from hybridlab.profiles.machines import API_PORT, control_plane
 from hybridlab.profiles.model import Profile
@@ -32,9 +32,10 @@ def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
     return [*made, *(("tigerastatuses.operator.tigera.io", obj) for obj in tigera_statuses(profile))]
 
 
-def windows_status(*, strict_affinity: bool) -> Obj:
+def windows_status(profile: Profile, *, strict_affinity: bool) -> Obj:
     """The TigeraStatus ``calico-windows``, degraded where the operator does not render calico-node-windows."""
-    return tigera_status("calico-windows", "" if strict_affinity else NOT_STRICT)
+    fine = strict_affinity or profile.network.ipam != "calico-ipam"
+    return tigera_status("calico-windows", "" if fine else NOT_STRICT)
 
 
 def installation(profile: Profile, plane: Plane) -> Obj:
@@ -43,7 +44,7 @@ def installation(profile: Profile, plane: Plane) -> Obj:
     spec: dict[str, Any] = {
         "variant": "Calico",
         "kubernetesProvider": provider_of(profile).name,
-        "cni": {"type": "Calico", "ipam": {"type": "Calico"}},
+        "cni": {"type": "Calico", "ipam": {"type": "Calico" if network.ipam == "calico-ipam" else "HostLocal"}},
         "calicoNetwork": {
             "bgp": declared.bgp,
             "hostPorts": "Enabled",
@@ -138,7 +139,7 @@ def tigera_statuses(profile: Profile) -> list[Obj]:
     if profile.calico.v3_api:
         statuses.append(tigera_status("apiserver"))
     if has_windows(profile):
-        statuses.append(windows_status(strict_affinity=profile.network.strict_affinity))
+        statuses.append(windows_status(profile, strict_affinity=profile.network.strict_affinity))
     return statuses
 
 
@@ -179,6 +180,7 @@ def _config_map(namespace: str, name: str, data: dict[str, str]) -> Obj:
 
 
 def _linux_cni(profile: Profile) -> dict[str, Any]:
+    by_node = profile.network.ipam == "host-local"
     return {
         "name": "k8s-pod-network",
         "cniVersion": "0.3.1",
@@ -190,7 +192,7 @@ def _linux_cni(profile: Profile) -> dict[str, Any]:
                 "nodename_file_optional": False,
                 "log_level": "Info",
                 "log_file_path": "/var/log/calico/cni/cni.log",
-                "ipam": {"type": "calico-ipam", "assign_ipv4": "true", "assign_ipv6": "false"},
+                "ipam": ipam(profile) | ({} if by_node else {"assign_ipv4": "true", "assign_ipv6": "false"}),
                 "container_settings": {"allow_ip_forwarding": False},
                 "policy": {"type": "k8s"},
                 "policy_setup_timeout_seconds": 0,

@@ -1,4 +1,4 @@
-"""Where pods' addresses come from, as CNI plugins and planes ask for them; Calico's IPAM is ``networks.ipam``."""
+"""Sources of pods' addresses, as CNI plugins and planes ask them; those that are built: ``networks.ipam``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

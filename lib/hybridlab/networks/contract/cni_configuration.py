@@ -7,6 +7,12 @@ from hybridlab.profiles.machines import dns_address
 from hybridlab.profiles.model import Profile
 
 
+def ipam(profile: Profile) -> dict[str, str]:
+    """The part about addresses."""
+    by_node = profile.network.ipam == "host-local"
+    return {"type": profile.network.ipam, **({"subnet": "usePodCidr"} if by_node else {})}
+
+
 def windows_cni(profile: Profile, plane: Mapping[str, Any]) -> dict[str, Any]:
     """The CNI configuration; ``plane``: the fields of the plugin that depend on the network."""
     network = profile.network
@@ -31,7 +37,7 @@ def windows_cni(profile: Profile, plane: Mapping[str, Any]) -> dict[str, Any]:
                         "Value": {"Type": "SDNROUTE", "DestinationPrefix": network.service_cidr, "NeedEncap": True},
                     },
                 ],
-                "ipam": {"type": "calico-ipam"},
+                "ipam": ipam(profile),
                 "policy": {"type": "k8s"},
                 "kubernetes": {"kubeconfig": f"{profile.windows.cni_config_dir}/calico-kubeconfig"},
             }

@@ -92,6 +92,12 @@ def block_facts(obj: Obj) -> BlockFacts | None:
     return BlockFacts(cidr=spec["cidr"], node=node, borrowed=tuple(borrowed))
 
 
+def pod_cidr_facts(node: Obj) -> BlockFacts | None:
+    """A node's podCIDR, which libcalico takes for a block where it is told to (USE_POD_CIDR)."""
+    cidr = node["spec"].get("podCIDR")
+    return BlockFacts(cidr=cidr, node=node["metadata"]["name"]) if cidr else None
+
+
 def pool_facts(obj: Obj) -> PoolFacts:
     """An IPPool."""
     spec = obj["spec"]

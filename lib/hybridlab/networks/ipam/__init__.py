@@ -1,1 +1,1 @@
-"""Calico's IPAM: blocks of addresses that belong to nodes."""
+"""Sources of pods' addresses: Calico's IPAM, with blocks that belong to nodes, and host-local."""

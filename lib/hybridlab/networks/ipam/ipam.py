@@ -1,7 +1,7 @@
 """Calico IPAM: which block a node has, and which address a pod gets; an ``AddressSource``.
 
 Decides as libcalico does, and refuses in its words.  Pure and synchronous; the API objects that say the same are
-written by ``ipam_objects``.  Not here: IPv6, IP reservations, host-local IPAM.
+written by ``ipam_objects``.  Not here: IPv6, IP reservations.
 """
 
 import ipaddress

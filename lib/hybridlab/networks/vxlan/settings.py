@@ -23,4 +23,6 @@ class VxlanSettings(PlaneSettings):
         for name, value, high in (("vni", self.vni, LARGEST_VNI), ("port", self.port, 65535)):
             if not 1 <= value <= high:
                 return name, f"is {value}, expected 1 to {high}"
+        if profile.network.ipam == "host-local":
+            return "", "is vxlan, which Calico has with its own IPAM alone; network.ipam is host-local"
         return None
