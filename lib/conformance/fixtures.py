@@ -5,6 +5,7 @@ The fixtures themselves are in ``conformance.plugin.fixtures``.
 
 from collections.abc import Callable
 
+from conformance.disrupt.ending_policy import EndingPolicy
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.kube_proxy import KubeProxy
 from conformance.disrupt.own_node_status import OwnNodeStatus
@@ -83,6 +84,7 @@ __all__ = [
     "CniTokens",
     "Commands",
     "ConnectionsDuringChange",
+    "EndingPolicy",
     "Expect",
     "Fabric",
     "Felix",

@@ -322,3 +322,16 @@ def test_the_linux_agent_runs_under_the_oldest_python_that_it_promises(converse:
     assert program.hear()["runtime"].startswith("Python 3.8")
     program.say({"type": "quit"})
     assert program.hear()["type"] == "bye"
+
+
+def test_datagrams_leave_from_the_port_that_is_asked_for_time_after_time(any_program: Any, late: int) -> None:
+    """From a port of their own else; a port that somebody else has breaks the attempt."""
+    with loopback.local(socket.SOCK_DGRAM) as free, loopback.local(socket.SOCK_DGRAM) as taken:
+        own, others = free.getsockname()[1], taken.getsockname()[1]
+        free.close()
+        for turn in range(2):
+            any_program.say(batch(f"b{turn}", attempt("udp", late, 0, 5000, send="0", from_port=own)))
+            (seen,) = any_program.whole(f"b{turn}")
+            assert (seen["verdict"], seen["local"].rpartition(":")[2]) == ("CONNECTED", str(own))
+        any_program.say(batch("other", attempt("udp", late, 0, 5000, send="0", from_port=others)))
+        assert any_program.whole("other")[0]["verdict"] == "BROKEN"

@@ -220,6 +220,25 @@ def acl_lists_look_unchanged() -> None:
     AclLists.shown = patched  # type: ignore[method-assign]
 
 
+def rules_once_on_a_node() -> None:
+    """HNS shows each policy's rule at one endpoint of a node, and without the addresses of the endpoints themselves."""
+    from hybridlab.calico.acl_lists import AclLists
+    from hybridlab.policy.acls import shown
+
+    def patched(self: Any) -> Any:
+        seen: set[Any] = set()
+        found: dict[str, list[Any]] = {}
+        for endpoint, acls in self._given.items():
+            for entry in shown(acls):
+                of_a_policy = str(entry.get("Id", "")).startswith("policy-")
+                if not of_a_policy or entry["Id"] not in seen:
+                    found.setdefault(endpoint, []).append({**entry, "LocalAddresses": ""} if of_a_policy else entry)
+                seen.add(entry.get("Id"))
+        return {endpoint: tuple(entries) for endpoint, entries in found.items()}
+
+    AclLists.shown = patched  # type: ignore[method-assign]
+
+
 def negations_are_ignored() -> None:
     """A negation in a selector holds for everybody, on both operating systems."""
     from hybridlab.policy.selectors import In, Not
@@ -386,7 +405,8 @@ PATCHES: dict[str, Callable[[], None]] = {
     "updates namesakes-collide": partial(updates, "set_policy", namesakes_collide),
     "updates edits-ignored": partial(updates, "set_policy", edits_ignored),
     "updates removals-take-all": partial(updates, "remove_policy", removals_take_all),
-    "acl-lists-look-unchanged": acl_lists_look_unchanged,
+    "acl-lists look-unchanged": acl_lists_look_unchanged,
+    "acl-lists rules-once": rules_once_on_a_node,
     "negations-are-ignored": negations_are_ignored,
     "missing-labels-equal-all": missing_labels_equal_all,
     "updates first-labels-stay": policies_keep_to_first_labels,

@@ -40,7 +40,8 @@ CHANGES = {
     "updates namesakes-collide": "policies of a pod when another namespace has one of its name",
     "updates edits-ignored": "rules of an edited policy",
     "updates removals-take-all": "policies of a pod when one of two is removed",
-    "acl-lists-look-unchanged": "entries that HNS shows",
+    "acl-lists look-unchanged": "entries that HNS shows",
+    "acl-lists rules-once": "rules of one policy at two endpoints",
     "negations-are-ignored": "what a negation matches",
     "missing-labels-equal-all": "whether another value matches what has none",
     "updates first-labels-stay": "policies of a pod that got their label",
@@ -195,12 +196,20 @@ def _of_nodes() -> Answers:
     acl = Acl(action="Allow", direction="In", priority=1000, id="a")
     lists.replaced({"endpoint": (acl, replace(acl, id="b"))}, ())
     lists.give({"endpoint": (acl, replace(acl, id="b"))})
+    of_both = AclLists("v3.31.2")
+    both = {name: (Acl(action="Allow", direction="In", priority=1000, id="policy-a-0", local=("192.168.1.7/32",)),)
+            for name in ("one", "two")}  # fmt: skip
+    of_both.replaced(both, ())
+    of_both.give(both)
     block = TunnelRoute(cidr="192.168.1.0/26", node_address="10.0.0.14", tunnel_address="192.168.1.2", tunnel_mac="aa")
     return {
         "what is left of a removed policy": felix.read(()),
         "whom a node knows of a selector's new members": selected,
         "whom a selector has that does not select a new pod": "192.168.0.10" in world.graph.members(name),
         "entries that HNS shows": len(lists.shown()["endpoint"]),
+        "rules of one policy at two endpoints": [
+            (name, entry["LocalAddresses"]) for name, entries in of_both.shown().items() for entry in entries
+        ],
         "the VNI to one node": felix.laid(NodeRoutes(own_blocks=(), remote_blocks=(block,)))
         .remote_blocks[0]
         .identifier,

@@ -309,6 +309,30 @@ class Felix:
         if not settled.converged:
             raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: no process of it")
 
+    def watched(self, node: str) -> Callable[[], str]:
+        """What tells whether Felix of a node has ended since now, and what is there in its place; empty: it has not.
+
+        Raises ProbeBroken, MissingCapability where nothing of it is seen.
+        """
+        before = self._life(node)
+
+        def ended() -> str:
+            try:
+                now = self._life(node)
+            except ProbeBroken:
+                return ""  # its container begins anew, or PowerShell did not start: the next look tells
+            return "" if now == before else f"{now} (it was {before})"
+
+        return ended
+
+    def _life(self, node: str) -> str:
+        """What is another once Felix of a node has ended: felix-service.ps1 starts its process anew in the same pod."""
+        if self._is_service(node):
+            assert self._services is not None
+            return f"process {_listed(self._services.ids(node)) or 'none'}"
+        pod, ids = self.pod(node), self._processes.ids if self._processes and self._os_of(node) == "windows" else None
+        return f"{_told(pod)}, process {_listed(ids(pod)) or 'none'}" if ids else _told(pod)
+
     def pod(self, node: str) -> Obj:
         """The pod that Felix runs in on a node.  Raises MissingCapability when there is none."""
         pods = self._pods(node)

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.errors import Nonconformance, first_line
 from conformance.expect.engine.answered import as_wanted, unexpected_backend
@@ -32,6 +32,8 @@ LARGE = 5000
 NOBODY = frozenset({Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
 """What it looks like that nobody is behind a Service: kube-proxy refuses, or leaves the packet to die.  A connection
 that is reset or closed was one."""
+KEPT_PORT = 40_000
+"""From which datagrams leave as from one socket that is kept: below those that systems choose by themselves."""
 AT_LEAST = 12
 """Connections of one source in a round, however few the backends are: a Service may still lead to one that went."""
 
@@ -93,6 +95,14 @@ class Backends:
         """No source's connection to the target is answered any more: it has no backend.  Raises Nonconformance."""
         attempts = [self._attempt(source, target, Kind.TCP) for source in sources]
         self._polled(attempts, lambda one: one.verdict in NOBODY, "no connection", because)
+
+    def answer_a_kept_socket(self, sources: Iterable[Workload], target: Target, *, because: str) -> None:
+        """Datagrams that each source sends from one port, test after test, are answered by a backend of now.
+
+        Raises Nonconformance.
+        """
+        attempts = [replace(self._attempt(source, target, Kind.UDP), from_port=KEPT_PORT) for source in sources]
+        self._polled(attempts, lambda one: as_wanted(one, True), "an answer of a backend of now", because)
 
     def answer_whole(self, pairs: Iterable[Pair], *, because: str) -> None:
         """What a client sends in :data:`LARGE` bytes comes back from a backend whole.  Raises Nonconformance."""

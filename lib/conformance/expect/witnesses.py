@@ -164,6 +164,45 @@ class AclLists:
                 tally.right(None, pod, told, ClaimVerdict.NOT_OBSERVED)
         tally.end()
 
+    def shorter(self, *, because: str) -> None:
+        """Together the lists of each node have fewer entries than when they were read.
+
+        An entry is a pair of addresses that a rule matches; rules that name none, and those that a list has kept, do
+        not count.  Raises Nonconformance where a node's have as many, ProbeBroken as reading them does.
+        """
+        by_node: dict[str, list[tuple[Workload, Rules, Rules]]] = {}
+        for pod, had in self._had:
+            by_node.setdefault(pod.node, []).append((pod, had, self.acls(pod.node, pod)))
+        shown = [f"{pod.label}\n{_difference(had, now)}" for each in by_node.values() for pod, had, now in each]
+        self.expect.context.attach("ACL lists", "\n\n".join(shown))
+        tally = Tally(self.expect.context, "behaviour")
+        for node, lists in by_node.items():
+            before = sum(_entries(had, now) for _, had, now in lists)
+            after = sum(_entries(now, had) for _, had, now in lists)
+            times = f" ({before / after:.1f} times as many)" if after else ""
+            told = f"{counted(before, 'ACL entry', 'ACL entries')} before and {after} now{times}, on node {node}"
+            if before > after > 0:
+                tally.right(None, lists[0][0], f"{because}: {told}")
+                continue
+            text = (
+                f"{', '.join(self.expect.context.claims) or 'no claim'}  ACL lists of {counted(len(lists), 'pod')} on "
+                f"node {node}  expected fewer entries than before, observed {told}\n  because  {because}\n"
+                f"  do       compare Get-HnsEndpoint under both policies\n  the lists, - before and + after:\n"
+                + "\n\n".join(shown)
+            )
+            error = unless_changed(self.expect, [pod for pod, *_ in lists], Nonconformance(text))
+            tally.wrong(None, lists[0][0], error, ("fewer ACL entries", f"{after} of {before}"))
+        tally.end()
+
+
+def _entries(rules: Rules, others: Rules) -> int:
+    """Pairs of addresses that these rules match, but those that the others have as well."""
+    return sum(
+        max(1, len(rule.local_addresses.split(","))) * max(1, len(rule.remote_addresses.split(",")))
+        for rule in rules
+        if rule not in others and (rule.local_addresses or rule.remote_addresses)
+    )
+
 
 def _difference(had: Rules, now: Rules) -> str:
     """Both lists, a rule a line: ``-`` before only, ``+`` after only."""

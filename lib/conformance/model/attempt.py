@@ -35,6 +35,8 @@ class Attempt:
     dns_over_tcp: bool = False
     whole: bool = False
     """UDP: never fragmented on the way; what is known not to fit is PROHIBITED."""
+    from_port: int = 0
+    """UDP: the source's port, as of a socket that is kept from one attempt to the next; 0: another each time."""
     payload: int = 0
     """Bytes that the source sends and wants back (HTTP POST body or UDP size); 0: none."""
 

@@ -61,6 +61,11 @@ def fill(objects: Sequence[Obj], known: Mapping[str, Value], *, where: str) -> l
     return filled
 
 
+def filled_text(text: str, known: Mapping[str, Value]) -> str:
+    """One text with its placeholders replaced."""
+    return str(_filled(text, known))
+
+
 def unused(objects: Sequence[Obj], names: Sequence[str]) -> list[str]:
     """Those of ``names`` that no placeholder begins with: a test gives something that its manifest ignores."""
     asked = {name.partition(".")[0] for text in _texts(list(objects)) for name in _PLACEHOLDER.findall(text)}

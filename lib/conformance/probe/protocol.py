@@ -108,6 +108,7 @@ def spec(attempt: Attempt) -> dict[str, Any]:
         case Kind.UDP:
             made |= {"send": attempt.request} if attempt.request != "/" else {}
             made |= {"whole": True} if attempt.whole else {}
+            made |= {"from_port": attempt.from_port} if attempt.from_port else {}
         case Kind.DNS:
             if not attempt.query:
                 raise ValueError(f"{attempt.label}: a DNS attempt needs a query")

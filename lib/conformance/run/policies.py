@@ -122,6 +122,13 @@ class Policy:
         if self.change is not None and labels:
             self.change = replace(self.change, what=f"removal of {labels}", at=time.monotonic())
 
+    @property
+    def names(self) -> list[str]:
+        """Of the policies that are applied, or will be, in this namespace; no tiers."""
+        known = placeholders.values(namespace=self._namespace, run=self._changes.run.run)
+        objects = [obj for obj in manifest.load(MANIFESTS / self._path) if obj["kind"] != TIER]
+        return [placeholders.filled_text(obj["metadata"]["name"], known) for obj in objects]
+
     def in_force(self) -> list[str]:
         """What is applied, with its age: ``NetworkPolicy ns/allow-friend (projectcalico.org/v3), applied 31 s ago``."""
         now = time.monotonic()

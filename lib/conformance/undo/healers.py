@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from conformance.disrupt.drain import Drain
+from conformance.disrupt.ending_policy import ENDING_POLICY
 from conformance.disrupt.felix import FELIX_RESTART, Felix, os_of
 from conformance.disrupt.felix_service import FelixService, may_be_service
 from conformance.disrupt.kube_proxy import KubeProxy
@@ -37,6 +38,7 @@ def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
         HNS_NETWORK: functools.partial(_hns_network, changes, facts, settings),
         DAEMONSET_PODS: functools.partial(_daemonset_pods, changes, settings),
         FELIX_RESTART: functools.partial(_felix_restart, changes, facts, settings),
+        ENDING_POLICY: functools.partial(_ending_policy, changes, facts, settings),
     }
 
 
@@ -65,6 +67,17 @@ def _felix_restart(changes: Changes, facts: Facts, settings: Settings, run: str,
             windows_pods=facts.felix_pods,
         )  # fmt: skip
         felix.back(node)
+
+
+def _ending_policy(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
+    """Remove policies that may end Felix on one node, then as :func:`_felix_restart`."""
+    theirs, namespace = Changes(changes.kube, Ownership(run, changes.run.worker)), str(arguments["namespace"])
+    for name in arguments["policies"]:
+        target = ObjectRef(
+            api_version="projectcalico.org/v3", kind="NetworkPolicy", name=str(name), namespace=namespace
+        )
+        theirs.delete(target, "it may end Felix")
+    _felix_restart(changes, facts, settings, run, arguments)
 
 
 def _daemonset_pods(changes: Changes, settings: Settings, run: str, arguments: dict[str, Any]) -> None:

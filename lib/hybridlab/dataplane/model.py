@@ -175,6 +175,8 @@ class ServiceTable:
     address it is the node's); None keeps the pod's."""
     snat_node_ports_to: str | None = None
     """Windows: the source of what comes in by a NodePort, on its way to a pod; None: the node's, by masquerading."""
+    flows_stay: bool = False
+    """Flows of datagrams to endpoints that are gone are left as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,7 +114,7 @@ class Services:
         self._translation: tuple[str | None, str | None] = (None, None)
 
     def set(self, table: ServiceTable) -> None:
-        """Replace all services in one transaction; then forget UDP flows to endpoints that are gone."""
+        """Replace all services in one transaction; then forget UDP flows to endpoints that are gone or were missing."""
         ports = {_chain_name(port): port for port in table.ports}
         change = TableChange()
         change.chains |= {f"svc-{name}": None for name in self._ports if name not in ports}
@@ -137,7 +137,8 @@ class Services:
         change.chains |= _translations(self._pools, self._blocks, *translation)
         self._table.apply(change)
         before, self._ports, self._translation = self._ports, ports, translation
-        self._forget_flows(before)
+        if not table.flows_stay:
+            self._forget_flows(before)
 
     def set_pools(self, pools: tuple[str, ...], own_blocks: tuple[str, ...]) -> None:
         """The pods' networks, and this node's part of them: everyone else who uses a service is masqueraded."""
@@ -154,6 +155,11 @@ class Services:
             (port, {(b.address, b.port) for b in self._ports[name].backends} if name in self._ports else set())
             for name, port in before.items()
             if port.protocol == "udp" and (name not in self._ports or self._ports[name].backends != port.backends)
+        ]
+        lost += [
+            (port, set())  # what came before it had a backend was translated by nobody, and would stay so
+            for name, port in self._ports.items()
+            if port.protocol == "udp" and port.backends and not (name in before and before[name].backends)
         ]
         if not lost:
             return

@@ -17,6 +17,7 @@ WORDS: dict[Way, str] = {
     "own-port": "backends at the Service's own port",
     "unready": "backends with those that are not ready",
     "never-again": "no backends of a Service that once had none left",
+    "flows-stay": "flows of datagrams stay",
 }
 
 
@@ -50,6 +51,7 @@ def _wrong(name: str, way: Way, description: str) -> FaultType:
 TYPES = (
     _wrong("backends-stale", "stale", "Kube-proxy keeps the backends that each Service had first"),
     _wrong("last-backend-stays-away", "never-again", "A Service that has lost its last backend gets none any more"),
+    _wrong("udp-flows-stay", "flows-stay", "Kube-proxy leaves flows of datagrams to backends that went as they are"),
     _wrong("one-backend", "first", "Kube-proxy uses the first backend of each Service alone"),
     _wrong("backends-of-another", "others", "Kube-proxy uses the backends of another Service that serve the same port"),
     _wrong(

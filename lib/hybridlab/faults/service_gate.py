@@ -10,11 +10,14 @@ from typing import Literal
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 
-Way = Literal["stale", "first", "others", "no-node-ports", "no-udp-node-ports", "own-port", "unready", "never-again"]
+Way = Literal[
+    "stale", "first", "others", "no-node-ports", "no-udp-node-ports", "own-port", "unready", "never-again", "flows-stay"
+]
 """``stale``: a Service keeps the backends that it had first; ``first``: it has the first of its backends alone;
 ``others``: it has those of another Service that serve the same port; ``no-node-ports``: it has its ClusterIP alone;
 ``no-udp-node-ports``: it has NodePorts for TCP alone; ``own-port``: backends are asked at the Service's own port;
-``unready``: it has those that are not ready as well; ``never-again``: once it has lost its last one it has none."""
+``unready``: it has those that are not ready as well; ``never-again``: once it has lost its last one it has none;
+``flows-stay``: datagrams of a flow go on to the backend that it began with."""
 
 
 class ServiceGate:
@@ -70,6 +73,8 @@ class ServiceGate:
         for way, nodes in self._wrong.values():
             if node in nodes and way == "never-again":
                 table = self._never_again(node, table, before)
+            elif node in nodes and way == "flows-stay":
+                table = replace(table, flows_stay=True)
             elif node in nodes:
                 table = replace(table, ports=tuple(_wrong(port, way, table, before) for port in table.ports))
         table = replace(table, ports=tuple(replace(port, unready=()) for port in table.ports))  # programmed nowhere

@@ -115,13 +115,17 @@ class Attempt:
         """For one step.  Raises Expired when it makes no progress."""
         return TwoLooks(max(0.0, min(self.give_up, self.last - time.monotonic())))
 
-    async def open(self, kind: socket.SocketKind, host: str, port: int, *, whole: bool = False) -> socket.socket:
-        """A connected socket (UDP: with its peer fixed).  Raises Expired, OSError."""
+    async def open(
+        self, kind: socket.SocketKind, host: str, port: int, *, whole: bool = False, own: int = 0
+    ) -> socket.socket:
+        """A connected socket (UDP: with its peer fixed, and from its ``own`` port).  Raises Expired, OSError."""
         sock = self.net.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
         try:
             if whole:
                 sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)  # Winsock's is IP_DONTFRAGMENT
-            if kind is socket.SOCK_DGRAM:
+            if own:
+                sock.bind(("", own))
+            elif kind is socket.SOCK_DGRAM:
                 self._bind_to_fresh_port(sock)
             if self.began is None:
                 self.began = time.monotonic()
@@ -148,11 +152,12 @@ class Attempt:
         host = str(self.spec["host"])
         if not dns.is_address(host):
             host = (await self.resolve(host, "A", tcp=False, server=None))[0]
-        whole = kind is socket.SOCK_DGRAM and bool(self.spec["whole"])
+        datagrams = kind is socket.SOCK_DGRAM
+        whole, own = datagrams and bool(self.spec["whole"]), int(self.spec["from_port"]) if datagrams else 0
         if whole and ":" in host:
             raise Ended("BROKEN", "whole is for IPv4 alone")
         try:
-            return await self.open(kind, host, int(self.spec["port"]), whole=whole)
+            return await self.open(kind, host, int(self.spec["port"]), whole=whole, own=own)
         except Expired:
             raise Ended("TIMED_OUT", "no answer to the first packet") from None
 

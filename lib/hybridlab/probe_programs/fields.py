@@ -8,7 +8,9 @@ from hybridlab.probe_programs.dns import RECORDS, is_address
 KINDS = ("tcp", "http", "udp", "dns")
 LONGEST_MS = 10_000_000
 PAYLOAD_LIMIT = 1 << 24
-DEFAULTS: Mapping[str, Any] = {"path": "/", "send": "probe", "payload": 0, "whole": False, "record": "A", "over": "udp"}
+DEFAULTS: Mapping[str, Any] = {
+    "path": "/", "send": "probe", "payload": 0, "whole": False, "from_port": 0, "record": "A", "over": "udp",
+}  # fmt: skip
 NO_SERVER: Mapping[str, Any] = {"host": "", "port": 53}
 """What a DNS attempt means that names none: the pod's own."""
 
@@ -38,6 +40,7 @@ FIELDS: Sequence[tuple[str, tuple[str, ...], Callable[[Any], bool], str]] = (
     ("path", ("http",), _text, "text"),
     ("send", ("udp",), _text, "text"),
     ("whole", ("udp",), lambda value: isinstance(value, bool), "true or false"),
+    ("from_port", ("udp",), _whole(0, 65535), "a whole number from 0 to 65535"),
     ("payload", ("http", "udp"), _whole(0, PAYLOAD_LIMIT), f"a whole number from 0 to {PAYLOAD_LIMIT}"),
     ("query", ("dns",), _text, "text"),
     ("record", ("dns",), _among(*RECORDS), f"one of {', '.join(RECORDS)}"),

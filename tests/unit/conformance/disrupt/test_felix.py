@@ -208,3 +208,24 @@ def test_a_node_that_is_not_ready_meanwhile_is_waited_for_and_told(cluster: Any,
     (done,) = felix(cluster, patience, clock, Process(on_look=on_look)).restart_each(["w1"])
     assert done.note == "node w1 was not Ready meanwhile: cni plugin not initialized"
     assert len(looked) > 5
+
+
+def test_that_felix_ended_is_told_by_its_process_or_its_pod(cluster: Any, patience: Any, clock: Any) -> None:
+    found: list[set[int] | ProbeBroken] = [{7}, {7}, ProbeBroken("PowerShell did not start"), {9}]
+
+    class Processes:
+        def ids(self, pod: Any) -> set[int]:
+            one = found.pop(0)
+            if isinstance(one, ProbeBroken):
+                raise one
+            return one
+
+    ended = felix(cluster, patience, clock, Processes()).watched("w1")
+    told = [ended(), ended(), ended()]
+    assert told[:2] == ["", ""]
+    assert "process 9 (it was felix-w" in told[2]
+    of_linux = felix(cluster, patience, clock).watched("l1")
+    assert of_linux() == ""
+    cluster.pods = [pod for pod in cluster.pods if pod["metadata"]["name"] != "felix-w"]
+    cluster.pods[0]["status"]["containerStatuses"] = [{"restartCount": 1, "state": {}}]
+    assert of_linux()

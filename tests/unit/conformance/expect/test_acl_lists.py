@@ -75,6 +75,40 @@ def test_the_same_list_is_a_violation_that_shows_it() -> None:
     assert f"  {END}" in str(caught.value).splitlines()
 
 
+TWO = replace(RULE, local_addresses="192.168.1.7/32,192.168.1.8/32", remote_addresses="192.168.0.7/32,192.168.0.9/32")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ((TWO, END), (RULE, END), "4 ACL entries before and 1 now (4.0 times as many)"),
+        ((RULE, TWO), (RULE, replace(RULE, id="b", priority=1001)), "4 ACL entries before and 1 now (4.0 times"),
+    ],
+)
+def test_entries_are_pairs_of_addresses_of_rules_that_a_list_has_not_kept(
+    before: tuple[AclRule, ...], after: tuple[AclRule, ...], told: str
+) -> None:
+    expected = Expectations(ScriptedStreams(WELL))
+    lists = AclLists(expected.expect, expected.acls)
+    expected.lists = [before, after]
+    lists.remember(WINDOWS)
+    lists.shorter(because="policy changes")
+    assert [seen.verdict for seen in expected.kept] == [ClaimVerdict.CONFIRMED]
+    assert told in expected.kept[0].reason
+
+
+@pytest.mark.parametrize("after", [(TWO, END), (replace(TWO, id="b"), END), (END,)])
+def test_as_many_entries_and_none_at_all_are_no_fewer(after: tuple[AclRule, ...]) -> None:
+    expected = Expectations(ScriptedStreams(WELL))
+    lists = AclLists(expected.expect, expected.acls)
+    expected.lists = [(TWO, END), after]
+    lists.remember(WINDOWS)
+    with pytest.raises(
+        Nonconformance, match=r"ACL lists of 1 pod on node .* expected fewer entries than before, obser"
+    ):
+        lists.shorter(because="policy changes")
+
+
 def test_lists_that_were_not_remembered_are_a_mistake() -> None:
     expected = Expectations(ScriptedStreams(WELL))
     with pytest.raises(UsageProblem):

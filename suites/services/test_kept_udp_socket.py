@@ -1,0 +1,22 @@
+"""Datagrams have no connection that could end: who keeps its socket is led to another backend all the same."""
+
+from conformance.fixtures import OS, Backends, Expect, Services, WorkerPods
+from conformance.marks import about, each_os, needs, verifies
+
+FIRST = "kube-proxy of the client's node leads to the Service's only backend"
+GONE = "kube-proxy forgets flows of datagrams to a backend that goes, and leads them to the one that came"
+
+
+@about("clusterip", "udp")
+@each_os("server_os")
+@needs(linux=2, windows=2)
+@verifies("CONN-4", part="kept UDP socket, {server_os} backends", provisional=True)
+def test_a_kept_udp_socket_gets_to_another_backend_once_its_own_is_gone(
+    pods: WorkerPods, services: Services, backends: Backends, expect: Expect, server_os: OS
+) -> None:
+    clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
+    first, other = servers.at(servers[0].node), servers.at(servers[1].node)
+    front = services.spread(first).by_address_udp
+    expect.reachable(clients, front, because=FIRST)
+    backends.answer_a_kept_socket(clients, front, because=FIRST)
+    backends.answer_a_kept_socket(clients, services.spread(other).by_address_udp, because=GONE)

@@ -1,0 +1,111 @@
+"""A policy that may end Felix is noted before it is made, and removed when Felix ends; what follows is a control."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.disrupt.ending_policy import ENDING_POLICY, EndingPolicy
+from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect.context import Context
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Decision
+from conformance.model.observation import Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import Clock, observation, workload
+
+SERVER, FRIEND, STRANGER = workload("server", "windows"), workload("friend"), workload("stranger", "windows")
+OPEN, CLOSED = [(FRIEND, SERVER.tcp(8080))], [(STRANGER, SERVER.tcp(8080))]
+
+
+@dataclass
+class Story:
+    """Felix, policies, journal and expectations in one; what happens is kept in words."""
+
+    ends: bool = False
+    """Felix ends when the policy is there."""
+    enforced: bool = True
+    wrong: Exception | None = None
+    """What the paths are not as they should be with."""
+    back: bool = True
+    """Another policy takes effect afterwards."""
+    happened: list[str] = field(default_factory=list)
+    kept: list[Decision] = field(default_factory=list)
+
+    def run(self) -> None:
+        context = Context(claims=("XPOL-22",), keep=self.kept.extend)
+        expect: Any = SimpleNamespace(
+            context=context, timings=load_timings(), clock=Clock(), controls=lambda *_, **__: self.say("controls"),
+            matrix=self.matrix, under=self.under, prober=SimpleNamespace(observe=self.observe),
+        )  # fmt: skip
+        felix: Any = SimpleNamespace(
+            watched=lambda node: lambda: "another process" if self.ends and "made" in self.happened else "",
+            back=lambda node: self.say(f"felix of {node} is back"),
+        )  # fmt: skip
+        ending = EndingPolicy(felix, self, expect)  # type: ignore[arg-type]  # of the journal what is asked here
+        policy: Any = SimpleNamespace(names=["a", "b"], remove=lambda: self.say("removed"))
+        made: Any = SimpleNamespace(apply=lambda: self.say("made"))
+        ending.outlived(SERVER, policy, made, made, open=OPEN, closed=CLOSED, because="so it is", back="well again")
+
+    def say(self, word: str) -> None:
+        self.happened.append(word)
+
+    def procedure(self, name: str, arguments: Any, why: str) -> str:
+        assert name == ENDING_POLICY
+        assert arguments == {"node": SERVER.node, "namespace": SERVER.namespace, "policies": ["a", "b"]}
+        self.say("noted")
+        return "entry"
+
+    def close(self, entry: str) -> None:
+        self.say("closed")
+
+    def observe(self, batch: Any) -> Any:
+        return [observation(one, Verdict.TIMED_OUT if self.enforced else Verdict.CONNECTED) for one in batch]
+
+    def matrix(self, **_: Any) -> None:
+        self.say("matrix")
+        if self.wrong:
+            raise self.wrong
+
+    def under(self, *_: Any, **__: Any) -> None:
+        self.say("another")
+        if not self.back:
+            raise ControlBroken("no effect", control="before")
+
+
+def test_a_felix_that_runs_on_is_confirmed_once_another_policy_took_effect() -> None:
+    story = Story()
+    story.run()
+    assert story.happened == [
+        "controls", "noted", "made", "matrix", "removed", f"felix of {SERVER.node} is back", "another", "closed",
+    ]  # fmt: skip
+    assert [seen.verdict for seen in story.kept] == [ClaimVerdict.CONFIRMED]
+
+
+def test_a_felix_that_ends_is_a_violation_with_a_symptom_of_its_own_and_the_policy_goes_at_once() -> None:
+    story = Story(ends=True, enforced=False)
+    with pytest.raises(
+        Nonconformance, match=r"Felix on node .* ended under the policies a, b: expected .*observed ano"
+    ):
+        story.run()
+    assert story.happened == [
+        "controls", "noted", "made", "removed", f"felix of {SERVER.node} is back", "another", "closed",
+    ]  # fmt: skip
+    assert [seen.symptoms for seen in story.kept] == [[("Felix runs", "Felix ended")]]
+
+
+def test_a_policy_that_is_not_in_force_is_told_as_that_and_removed() -> None:
+    story = Story(enforced=False, wrong=Nonconformance("leaks"))
+    with pytest.raises(Nonconformance, match="leaks"):
+        story.run()
+    assert story.happened[-3:] == ["matrix", "removed", f"felix of {SERVER.node} is back"]
+
+
+def test_what_is_not_well_again_is_no_violation_and_stays_noted() -> None:
+    story = Story(ends=True, back=False)
+    with pytest.raises(ControlBroken, match="no effect"):
+        story.run()
+    assert "closed" not in story.happened
