@@ -16,8 +16,8 @@ import pytest
 
 from conformance.catalog import catalog
 from conformance.model.claim import ClaimVerdict
-from conformance.qualify.acceptable import acceptable
 from conformance.qualify.sets import sets
+from conformance.verdicts.acceptable import acceptable
 from hybridlab.networks.registry import fault_types
 from tests.detection import bgp_edits, breaks, cluster_edits, document, policies_of_others, reading_edits, runner
 from tests.detection.patched_lab import PATCHES
