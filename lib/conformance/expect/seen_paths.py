@@ -61,8 +61,9 @@ class SeenPaths:
     ) -> None:
         """Raises ControlBroken where a dead client, or a dead server, would look like a denial.
 
-        Only where a policy may close every path out (``may_be_shut_in``) may the source have no open path of its own; then another source
-        has to get to the same target.  Of ``new`` sources (uids) another one on the node has to, in any case.
+        Only where a policy may close every path out (``may_be_shut_in``) may the source have no open path of its own;
+        then another source has to get to the same target.  Of ``new`` sources (uids) another one on the node has to, in
+        any case.
         """
         sources, goals = {source.uid for source, _ in open}, {target.label for _, target in open}
         shown = {(source.node, target.label) for source, target in open if source.uid in new}
