@@ -109,7 +109,6 @@ DOORS: dict[str, set[str]] = {
         "conformance.settings",
         "conformance.catalog",
         "conformance.kube",
-        "hybridlab.api.http.yaml_bodies",
         "conformance.qualify",
         "hybridlab.profiles",
         "hybridlab.runtime.images",
