@@ -42,6 +42,15 @@ def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     return RuleFault(lab.dataplane, identity, {node: rules})
 
 
+@TYPES.fault("node-datagrams-dropped", "underlay", NODE)
+def node_datagrams_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """The datagrams that a node itself sends to pods are lost, but for questions to DNS; TCP passes."""
+    pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
+    # Of a drop their sender would be told (EPERM), which no wire does.
+    rule = f"ct direction original ip daddr {{ {pools} }} udp dport != 53 ip daddr set {NOWHERE}"
+    return RuleFault(lab.dataplane, identity, {lab.node(parameters["node"]): [("f_out", rule)]})
+
+
 @TYPES.fault("path-slow", "underlay", NODE, Parameter("ms", "added to each round trip, milliseconds", "300"))
 class PathSlow(Fault):
     """What a node sends to other nodes, and hears from them, comes late and complete."""
