@@ -1,4 +1,4 @@
-"""Expectations about traffic: reachable, blocked, matrix, sources, resolves.
+"""Expectations about traffic: reachable, matrix, change, sources, resolves.
 
 Every wait polls to agreement and keeps all observations.  A denial is believed only when it is the named verdict
 (a silent drop), when the same path was seen open before by this test (control before; of a source that came later,
@@ -86,24 +86,6 @@ class Expect(Session):
     def controls(self, pairs: Iterable[Pairs], *, because: str) -> list[Observation]:
         """As :meth:`control`, for several pairs."""
         return self._decide(each(pairs), [], because, None, open_is_control=True)[-1]
-
-    def blocked(
-        self,
-        sources: Workload | Sequence[Workload],
-        target: Target,
-        *,
-        because: str,
-        beside: Pair | Workload | list[Pair | Workload],
-        kind: Kind | None = None,
-    ) -> list[Observation]:
-        """Every source's packets vanish on their way to the target, while ``beside`` passes.
-
-        ``beside`` are pairs, or other sources to the same target; when one fails, ControlBroken is raised.  Each of
-        ``sources`` needs a pair of its own there, or it could as well have lost its network.
-        """
-        named = beside if isinstance(beside, list) else [beside]
-        controls = [(workload, target) if isinstance(workload, Workload) else workload for workload in named]
-        return self._decide(controls, each([(sources, target)]), because, kind, open_is_control=True)[-1]
 
     def matrix(
         self,
