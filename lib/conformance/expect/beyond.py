@@ -8,12 +8,12 @@ only when as many pings in a row as verdicts must agree got no answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 
-from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
+from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError, first_line
 from conformance.expect import others
 from conformance.expect.commands import Commands
 from conformance.expect.engine.answered import PING_UNTOLD
@@ -23,9 +23,11 @@ from conformance.expect.guard import unless_changed
 from conformance.expect.limitation import Case
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
+from conformance.facts.not_on_windows import UNASKED
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.model.endpoint import Addressing, Protocol, Target, Workload
+from conformance.model.facts import Fact
 from conformance.pods.groups import PodPairs
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -41,6 +43,7 @@ REPLIES = {"windows": r"Reply from {address}: bytes=", "linux": r"\d+ bytes from
 SUMMARIES = {"windows": r"Packets: Sent = \d+", "linux": r"\d+ packets transmitted"}
 """What a ping that did its work ends with."""
 
+ECHO = "let manifests/probes/echo_server.py answer there, on the port that --external-target names"
 LOOK_AT_ICMP = "look for policies and firewall rules that drop ICMP"
 
 
@@ -54,10 +57,46 @@ class Beyond:
 
     def control(self, windows: Sequence[Workload], linux: Workload, *, because: str) -> None:
         """TCP from the Windows pods reaches the target, and it answers the Linux pod's ping.  Raises ControlBroken."""
-        address, port = self._target
-        target = Target(host=address, port=port, protocol="tcp", path=Addressing.EXTERNAL, name="beyond the cluster")
-        self.expect.control(windows, target, because=because)
+        self.expect.control(windows, self._there("tcp"), because=because)
         self._answers(linux)
+
+    def sees_nodes(
+        self,
+        clients: Iterable[Workload],
+        protocol: Protocol,
+        node: Workload,
+        pools: Mapping[str, Fact[str]],
+        *,
+        because: str,
+    ) -> None:
+        """The target sees the address of each client's node as its client, as it sees that of ``node``.
+
+        ``pools`` say whether they have natOutgoing.  Raises MissingCapability where one has not, where the target does
+        not tell ``node`` whom it sees, or where something beyond the nodes translates, too; ControlBroken where it does
+        not answer ``node``, Nonconformance as :meth:`Expect.sources`.
+        """
+        for name, natted in pools.items():
+            if natted.value != "True":
+                raise MissingCapability(
+                    f"{UNASKED}: {name} is not true ({natted.source})", "set it for every enabled pool"
+                )
+        own = [(node, self._there(protocol))]
+        try:
+            self.expect.control(own, because="the target answers a node of the cluster")
+            told = self.expect.told(own, because="the target says whom it saw")
+        except ProbeBroken as error:
+            raise MissingCapability(f"the target does not tell whom it saw: {first_line(error)}", ECHO) from None
+        except ControlBroken as error:
+            if protocol == "tcp":
+                raise
+            raise MissingCapability(f"the target answers no datagrams: {first_line(error)}", ECHO) from None
+        seen = {one.seen_client for rounds in told.values() for one in rounds} - {node.node_address}
+        if seen:
+            so = f"{node.node} ({node.node_address}) is seen as {', '.join(sorted(seen))}"
+            do = "name a target that sees nodes' own addresses: --external-target"
+            raise MissingCapability(f"something beyond the nodes translates, too: {so}", do)
+        pairs = [(client, self._there(protocol)) for client in clients]
+        self.expect.sources(pairs, are=lambda client: [client.node_address], because=because)
 
     def ping_passes(self, pod_pairs: PodPairs, *, because: str) -> None:
         """Each Linux pod's ping of the other of its pair is answered.
@@ -219,6 +258,10 @@ class Beyond:
         if self.outside is None:
             raise MissingCapability("no target beyond the cluster was named", "name one by --external-target ADDRESS")
         return self.outside
+
+    def _there(self, protocol: Protocol) -> Target:
+        address, port = self._target
+        return Target(host=address, port=port, protocol=protocol, path=Addressing.EXTERNAL, name="beyond the cluster")
 
     def _ping(self, source: Workload, address: str) -> _Said:
         wait = str(int(REPLY_WITHIN * 1000)) if source.os == "windows" else str(int(REPLY_WITHIN))

@@ -1,10 +1,12 @@
 """A host beyond the cluster: a namespace of its own on the underlay, which knows the nodes and nothing of their pods.
 
-It answers ping (its kernel does) and HTTP on port 80.  What comes with a pod's own address it cannot answer: it has no
-route there, as hosts outside a cluster have none.  Nothing leaves it: it has no other interface and does not forward.
+It answers ping (its kernel does), and on port 80 HTTP and datagrams, and says whom it saw as the echo servers of
+docs/probe-protocol.md do.  What comes with a pod's own address it cannot answer: it has no route there, as hosts
+outside a cluster have none.  Nothing leaves it: it has no other interface and does not forward.
 """
 
 import asyncio
+import json
 import os
 import socket
 from collections.abc import Callable
@@ -14,7 +16,7 @@ from hybridlab.kernel import namespaces, sysctl
 from hybridlab.kernel.rtnetlink import LO_INDEX, RouteSocket
 
 PORT = 80
-"""The port of its HTTP server, which tells each client the address it saw."""
+"""The port of its servers, HTTP and UDP, which tell each client the address they saw."""
 MAC = "02:00:00:02:00:01"
 _ETH0_INDEX = 2
 _HEAD_LIMIT = 8192
@@ -50,21 +52,46 @@ class Outside:
         os.close(self.netns)
 
 
-async def serve(new_socket: Callable[[], socket.socket]) -> asyncio.Server:
-    """Answer HTTP; ``new_socket`` makes a TCP socket on the host."""
-    listener = new_socket()
+class Servers:
+    """What listens there, until it is closed."""
+
+    def __init__(self, http: asyncio.Server, datagrams: asyncio.DatagramTransport) -> None:
+        self._http, self._datagrams = http, datagrams
+
+    def close(self) -> None:
+        self._http.close()
+        self._datagrams.close()
+
+
+async def serve(new_socket: Callable[[socket.SocketKind], socket.socket]) -> Servers:
+    """Answer HTTP and datagrams; ``new_socket`` makes a socket on the host."""
+    listener, datagrams = new_socket(socket.SOCK_STREAM), new_socket(socket.SOCK_DGRAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("0.0.0.0", PORT))
+    for each in (listener, datagrams):
+        each.bind(("0.0.0.0", PORT))
     listener.listen(128)
-    return await asyncio.start_server(_answer, sock=listener, limit=_HEAD_LIMIT)
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(_Datagrams, sock=datagrams)
+    return Servers(await asyncio.start_server(_answer, sock=listener, limit=_HEAD_LIMIT), transport)
+
+
+class _Datagrams(asyncio.DatagramProtocol):
+    """The identity line, and the datagram after it."""
+
+    def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
+        self._transport = transport
+
+    def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
+        line = json.dumps({"client": address[0], "client_port": address[1], "server_port": PORT, "pod": "", "node": ""})
+        self._transport.sendto(line.encode() + b"\n" + data, address)
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         await reader.readuntil(b"\r\n\r\n")
-        body = f"{writer.get_extra_info('peername')[0]}\n".encode()
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n"
-        writer.write(head.encode() + b"Connection: close\r\n\r\n" + body)
+        client = writer.get_extra_info("peername")[0]
+        body = f"{client}\n".encode()
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Probe-Client: {client}\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
         await writer.drain()
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         pass  # the client went away, or speaks something else: its connection was what it wanted

@@ -54,7 +54,7 @@ class DataplaneService:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="programming")
         self._fabric: Fabric | None = None
         self._outside: Outside | None = None
-        self._outside_server: asyncio.Server | None = None
+        self._outside_servers: outside.Servers | None = None
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, pods.Pod] = {}
         self._wires: dict[str, SlowWire] = {}
@@ -69,8 +69,8 @@ class DataplaneService:
         self._thread.shutdown(wait=True, cancel_futures=True)
         for sandbox in self._sandboxes:
             self._sandboxes.remove(sandbox.id)
-        if self._outside_server is not None:
-            self._outside_server.close()
+        if self._outside_servers is not None:
+            self._outside_servers.close()
         if self._outside is not None:
             self._outside.close()
         for node in self._nodes.values():
@@ -103,7 +103,7 @@ class DataplaneService:
         self._outside = await self._program(build)
         self._register(OUTSIDE, self._outside.netns, node="", name=OUTSIDE, address=self._outside.address)
         sandbox = self._sandboxes.get(OUTSIDE)
-        self._outside_server = await outside.serve(lambda: sandbox.socket(socket.AF_INET, socket.SOCK_STREAM))
+        self._outside_servers = await outside.serve(lambda kind: sandbox.socket(socket.AF_INET, kind))
 
     async def set_tunnel(self, node: str, spec: Tunnel | None) -> None:
         changed = self._node(node)

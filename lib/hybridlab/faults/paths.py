@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE, WINDOWS_OR_ALL, Fault, Parameter, Types, count
+from hybridlab.faults.model import NODE, NODE_OR_ALL, WINDOWS_OR_ALL, Fault, Parameter, Types, count
 from hybridlab.faults.rules import NOWHERE, RuleFault
 
 TYPES = Types()
@@ -86,6 +86,19 @@ def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
         own = f"ip saddr {{ {', '.join(blocks)} }} ip daddr != {{ {pools} }} meta l4proto icmp"
         rules[node] = [("f_snat", f"{own} snat to {lab.address(node)}")]
     return RuleFault(lab.dataplane, identity, rules)
+
+
+@TYPES.fault(
+    "outgoing-not-translated", "underlay", NODE_OR_ALL,
+    Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
+)  # fmt: skip
+def outgoing_not_translated(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """What a node's pods send beyond the pools keeps the pods' addresses, of all or of one protocol."""
+    pools, protocol = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools), parameters["protocol"]
+    only = "" if protocol == "all" else f"meta l4proto {protocol} "
+    # A source that is translated to itself is not translated again.
+    rule = f"ip saddr {{ {pools} }} ip daddr != {{ {pools} }} {only}snat to ip saddr"
+    return RuleFault(lab.dataplane, identity, {node: [("f_snat", rule)] for node in lab.nodes(parameters["node"])})
 
 
 @TYPES.fault(
