@@ -109,6 +109,7 @@ DOORS: dict[str, set[str]] = {
         "conformance.settings",
         "conformance.catalog",
         "conformance.kube",
+        "hybridlab.api.http.yaml_bodies",
         "conformance.qualify",
         "hybridlab.profiles",
         "hybridlab.runtime.images",

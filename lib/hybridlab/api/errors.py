@@ -189,7 +189,7 @@ def method_not_allowed(why: str = "the server does not allow this method on the 
     return GenericError(405, "MethodNotAllowed", why)
 
 
-_FORMS = "application/json, application/vnd.kubernetes.protobuf"
+_FORMS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
 
 def unsupported_media_type() -> ApiError:
@@ -205,7 +205,9 @@ def unsupported_patch() -> ApiError:
 
 def not_acceptable() -> ApiError:
     """406: the client takes no form that this server answers in."""
-    return ApiError(406, "NotAcceptable", "only the following media types are accepted: application/json")
+    return ApiError(
+        406, "NotAcceptable", "only the following media types are accepted: application/json, application/yaml"
+    )
 
 
 def options_invalid(kind: str, cause: Cause) -> ApiError:

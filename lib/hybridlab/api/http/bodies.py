@@ -19,6 +19,7 @@ from hybridlab.api.errors import (
 )
 from hybridlab.api.http import protobuf
 from hybridlab.api.http.aio import web
+from hybridlab.api.http.replies import YAML
 from hybridlab.api.operations import PatchKind
 from hybridlab.api.requests import DeleteOptions, WriteOptions
 
@@ -116,17 +117,25 @@ async def body_of(request: web.BaseRequest, accepted: frozenset[str], kind_wante
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip()
     if kind == protobuf.CONTENT_TYPE and "application/json" in accepted:
         return protobuf.decode(await request.read())
-    if kind not in accepted and kind != "*/*":
+    is_yaml = (kind in APPLY and kind in accepted) or (kind == YAML and "application/json" in accepted)
+    if not is_yaml and kind not in accepted and kind != "*/*":
         raise unsupported_media_type()
-    return _parse(await request.read(), kind_wanted)
+    return _parse(await request.read(), kind_wanted, yaml=is_yaml)
 
 
-def _parse(raw: bytes, kind_wanted: str = "") -> Any:
+def _parse(raw: bytes, kind_wanted: str = "", *, yaml: bool = False) -> Any:
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError:
-        problem = _json_problem(raw)
-        raise _unrecognized(raw, kind_wanted, f"couldn't get version/kind; json parse error: {problem}") from None
+        if not yaml:
+            problem = _json_problem(raw)
+            raise _unrecognized(raw, kind_wanted, f"couldn't get version/kind; json parse error: {problem}") from None
+        from hybridlab.api.http.yaml_bodies import YamlProblem, from_yaml  # 30 ms, and most labs never see YAML
+
+        try:
+            body = from_yaml(raw)
+        except YamlProblem as error:
+            raise _unrecognized(raw, kind_wanted, str(error)) from error
     if kind_wanted and not isinstance(body, dict):
         problem = f"json: cannot unmarshal {_JSON_NAMES.get(type(body), 'null')} into Go value of type {_TYPE_META}"
         raise _unrecognized(raw, kind_wanted, f"couldn't get version/kind; json parse error: {problem}")

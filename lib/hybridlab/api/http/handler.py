@@ -35,7 +35,9 @@ from hybridlab.api.http.replies import (
     accepts_json,
     deleted_status,
     error_reply,
+    in_yaml,
     json_reply,
+    prefers_yaml,
     wants,
 )
 from hybridlab.api.http.tables import partial, table
@@ -94,6 +96,8 @@ class Handler:
             loop.call_exception_handler({"message": f"API server: {request.method} {path}", "exception": error})
             reply = self._failed(request, internal(f"{type(error).__name__}: {error}"))
         self._note(note, reply.status)
+        if isinstance(reply, web.Response) and prefers_yaml(request.headers.get("Accept", "")):
+            return in_yaml(reply)
         return reply
 
     @staticmethod

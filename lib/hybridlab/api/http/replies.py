@@ -13,6 +13,7 @@ from hybridlab.api.http.aio import web
 
 STREAMING = web.RequestKey("streaming", bool)
 """Key of a request whose answer has begun: an error can only cut it off then."""
+YAML = "application/yaml"
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes that a request's body may have, as on the real server."""
 
@@ -58,8 +59,28 @@ def wants(accept: str, form: str) -> bool:
 
 
 def accepts_json(accept: str) -> bool:
-    """Say whether a client takes JSON at all."""
-    return not accept or any(kind in accept for kind in ("application/json", "*/*", "application/*"))
+    """Say whether a client takes JSON at all, or YAML, into which answers are translated at the end."""
+    return not accept or any(kind in accept for kind in ("application/json", "*/*", "application/*", YAML))
+
+
+def prefers_yaml(accept: str) -> bool:
+    """Say whether YAML is the first form among those a client takes that this server has."""
+    if YAML not in accept:
+        return False
+    kinds = (part.partition(";")[0].strip() for part in accept.split(","))
+    return next((kind for kind in kinds if kind in {YAML, "application/json", "*/*", "application/*"}), "") == YAML
+
+
+def in_yaml(reply: web.Response) -> web.Response:
+    """Translate an answer in JSON into YAML."""
+    from hybridlab.api.http.yaml_bodies import to_yaml  # 30 ms, and most labs never see YAML
+
+    if reply.content_type != "application/json" or not isinstance(reply.body, bytes):
+        return reply
+    headers = reply.headers.copy()
+    headers["Content-Type"] = YAML
+    headers.pop("Content-Length", None)
+    return web.Response(body=to_yaml(orjson.loads(reply.body)), status=reply.status, headers=headers)
 
 
 def deleted_status(resource_plural: str, group: str, meta: Obj) -> Obj:

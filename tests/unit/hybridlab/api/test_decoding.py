@@ -1,15 +1,17 @@
-"""Bodies that are no object of their kind are 400, in the words of the real server."""
+"""Bodies that are no object of their kind are 400, in the words of the real server; YAML is as good as JSON."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+import yaml
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 CALICO = "/apis/projectcalico.org/v3"
+YAML = {"Content-Type": "application/yaml"}
 
 
 def pod(**spec: Any) -> dict[str, Any]:
@@ -90,6 +92,21 @@ def test_an_apply_of_an_unknown_field_names_it(run: Any) -> None:
         answer = await api.patch(f"{MAPS}/x?fieldManager=me", body, "apply-patch")
         assert answer.code == 500
         assert answer.body["message"].endswith("(/x; v1, Kind=ConfigMap): .dta: field not declared in schema")
+
+    run(scenario)
+
+
+def test_yaml_is_read_and_written(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\ndata: {day: 2026-01-01}\n"
+        assert (await api.call("POST", MAPS, text, headers=YAML)).code == 201
+        shown = await api.call("GET", f"{MAPS}/y", headers={"Accept": "application/yaml"})
+        assert shown.headers["Content-Type"] == "application/yaml"
+        assert yaml.safe_load(shown.body)["data"]["day"] == "2026-01-01"
+        both = await api.call("GET", f"{MAPS}/y", headers={"Accept": "application/json, application/yaml"})
+        assert both.headers["Content-Type"] == "application/json"
+        broken = await api.call("POST", MAPS, b"a: [", headers=YAML)
+        assert (broken.code, broken.body["reason"]) == (400, "BadRequest")
 
     run(scenario)
 
