@@ -23,7 +23,6 @@ from conformance.expect.guard import unless_changed
 from conformance.expect.limitation import Case
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
-from conformance.facts.not_on_windows import UNASKED
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Addressing, Protocol, Target, Workload
@@ -78,19 +77,19 @@ class Beyond:
         for name, natted in pools.items():
             if natted.value != "True":
                 raise MissingCapability(
-                    f"{UNASKED}: {name} is not true ({natted.source})", "set it for every enabled pool"
+                    f"nothing here asks for it: {name} is not true ({natted.source})", "set it for every enabled pool"
                 )
-        own = [(node, self._there(protocol))]
+        own, answers = [(node, self._there(protocol))], "the target answers a node of the cluster"
+        if protocol == "tcp":
+            self.expect.control(own, because=answers)
         try:
-            self.expect.control(own, because="the target answers a node of the cluster")
-            told = self.expect.told(own, because="the target says whom it saw")
-        except ProbeBroken as error:
-            raise MissingCapability(f"the target does not tell whom it saw: {first_line(error)}", ECHO) from None
+            told = self.expect.heard(own, because=f"{answers} and says whom it saw", control=True)
         except ControlBroken as error:
-            if protocol == "tcp":
-                raise
-            raise MissingCapability(f"the target answers no datagrams: {first_line(error)}", ECHO) from None
-        seen = {one.seen_client for rounds in told.values() for one in rounds} - {node.node_address}
+            raise MissingCapability(f"the target does not tell whom it saw: {first_line(error)}", ECHO) from None
+        clients_seen = {one.seen_client for rounds in told.values() for one in rounds}
+        if "" in clients_seen:
+            raise MissingCapability("the target beyond the cluster does not tell whom it saw", ECHO)
+        seen = clients_seen - {node.node_address}
         if seen:
             so = f"{node.node} ({node.node_address}) is seen as {', '.join(sorted(seen))}"
             do = "name a target that sees nodes' own addresses: --external-target"

@@ -207,14 +207,18 @@ class Expect(Session):
             )
 
     def told(self, pairs: Iterable[Pair], *, because: str) -> dict[Pair, list[Observation]]:
-        """As :meth:`reachable`, each agreeing round, with whom the servers saw; ProbeBroken when one does not tell."""
-        single = each([pairs])
-        rounds = self._decide(single, [], because, telling(single[0][1]), open_is_control=False)
-        found = {pair: [round_[index] for round_ in rounds] for index, pair in enumerate(single)}
+        """As :meth:`heard`; ProbeBroken when a server does not tell whom it saw."""
+        found = self.heard(pairs, because=because)
         for seen in found.values():
             if not all(observation.seen_client for observation in seen):
                 raise ProbeBroken(f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen)
         return found
+
+    def heard(self, pairs: Iterable[Pair], *, because: str, control: bool = False) -> dict[Pair, list[Observation]]:
+        """As :meth:`reachable`, or :meth:`control`, each agreeing round, with whom the servers saw where they tell."""
+        single = each([pairs])
+        rounds = self._decide(single, [], because, telling(single[0][1]), open_is_control=control)
+        return {pair: [round_[index] for round_ in rounds] for index, pair in enumerate(single)}
 
     def started(self, pods: Iterable[Workload | Target], *, because: str) -> None:
         """These pods, which were only just started, became ready; what stands in front of pods stands for them."""

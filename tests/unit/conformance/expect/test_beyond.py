@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import pytest
 
@@ -13,13 +14,15 @@ from conformance.expect.beyond import Beyond
 from conformance.expect.commands import Commands
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
-from conformance.model.observation import Verdict
+from conformance.model.facts import Fact
+from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPairs
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, told, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told, workload
 
 OUTSIDE = "198.51.100.10"
 WINDOWS, LINUX = workload("windows", "windows"), workload("linux")
@@ -179,3 +182,58 @@ def test_a_ping_that_did_not_run_is_broken() -> None:
 def test_without_a_target_nothing_is_asked() -> None:
     with pytest.raises(MissingCapability, match="--external-target"):
         Town({}, target=None).beyond().control([WINDOWS], LINUX, because="x")
+
+
+NODE = replace(workload("node"), address="10.0.0.11", host_network=True)
+NATTED = {"IPPool a .spec.natOutgoing": Fact("True", "its .spec.natOutgoing")}
+
+
+def seen_as(address: str) -> Callable[[Attempt, int], Observation]:
+    return lambda attempt, _: replace(observation(attempt, Verdict.CONNECTED), seen_client=address)
+
+
+def ask_beyond(
+    node: Callable[[Attempt, int], Observation] | Verdict,
+    client: Callable[[Attempt, int], Observation] | Verdict = Verdict.CONNECTED,
+    *,
+    protocol: Literal["tcp", "udp"] = "udp",
+    pools: dict[str, Fact[str]] = NATTED,
+) -> list[Decision]:
+    kept: list[Decision] = []
+    timings, context = load_timings(), Context(claims=("NAT-2",), keep=kept.extend)
+    prober = ScriptedProber({"node": [node], "windows": [client]})
+    expect = Expect(prober, timings, context, prober.clock)
+    Beyond(expect, Commands(Town({})._run, timings, context), (OUTSIDE, 80)).sees_nodes(
+        [WINDOWS], protocol, NODE, pools, because="x"
+    )
+    return kept
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+def test_a_target_that_sees_the_node_of_a_pod_confirms(protocol: Literal["tcp", "udp"]) -> None:
+    kept = ask_beyond(seen_as("10.0.0.11"), seen_as(WINDOWS.node_address), protocol=protocol)
+    assert {decision.verdict for decision in kept if "windows" in decision.source} == {ClaimVerdict.CONFIRMED}
+
+
+def test_a_target_that_sees_the_pod_or_gets_nothing_violates() -> None:
+    with pytest.raises(Nonconformance, match=r"expected source 10\.0\.0\.11, observed source 192\.168\.0\.5"):
+        ask_beyond(seen_as("10.0.0.11"), seen_as(WINDOWS.address))
+    with pytest.raises(Nonconformance, match="expected CONNECTED, observed TIMED_OUT"):
+        ask_beyond(seen_as("10.0.0.11"), Verdict.TIMED_OUT)
+
+
+def test_what_does_not_show_whom_it_sees_of_a_node_decides_nothing() -> None:
+    with pytest.raises(MissingCapability, match=r"does not tell whom it saw; let .*echo_server\.py answer there"):
+        ask_beyond(Verdict.CONNECTED)
+    with pytest.raises(MissingCapability, match=r"does not tell whom it saw: .*TIMED_OUT"):
+        ask_beyond(Verdict.TIMED_OUT)
+    with pytest.raises(MissingCapability, match=r"translates, too: linux-1 \(10\.0\.0\.11\) is seen as 203\.0\.113\.7"):
+        ask_beyond(seen_as("203.0.113.7"))
+    with pytest.raises(ControlBroken):
+        ask_beyond(Verdict.TIMED_OUT, protocol="tcp")
+
+
+def test_pools_without_nat_outgoing_ask_for_nothing() -> None:
+    pools = NATTED | {"IPPool b .spec.natOutgoing": Fact("Never", "its .spec.natOutgoing")}
+    with pytest.raises(MissingCapability, match="nothing here asks for it: IPPool b"):
+        ask_beyond(seen_as("10.0.0.11"), seen_as("10.0.0.11"), pools=pools)
