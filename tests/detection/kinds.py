@@ -51,6 +51,13 @@ KINDS = {
     "manifest": Kind("Calico VXLAN by manifest", "", "kubeadm-manifest"),
     "bgp": Kind("Calico BGP by operator", "bgp", "bgp-operator"),
     "bgp-host-local": Kind("Calico BGP with host-local addresses", "", "bgp-host-local"),
+    "dual-subnet": Kind(
+        "Calico BGP by operator, nodes in two subnets with BGP routers between", "dual-subnet", "bgp-operator"
+    ),
+    "vxlan-dual-subnet": Kind(
+        "Calico VXLAN by operator, nodes in two subnets with a router between",
+        "vxlan-dual-subnet", "kubeadm-operator", ((20348, 2762), (17763, 6414)),
+    ),
     "cloud-routes": Kind("routes of the cloud, Calico's plugin with host-local addresses", "", "cloud-routes-operator"),
     "win-bridge": Kind("cloud provider or static routes with win-bridge, Calico for policy", "", "win-bridge"),
     "flannel-host-gw": Kind("flannel host-gw, Calico for policy", "", "canal-host-gw"),
@@ -69,6 +76,8 @@ KINDS = {
     "2025": Kind("Windows Server 2025", "windows-2025", "kubeadm-operator", ((20348, 2762), (26100, 6899))),
     "docker": Kind("Docker in place of containerd"),
 }  # fmt: skip
+LABS = {"vxlan": "the default lab", "bgp": "the lab `bgp`"}
+"""Kinds of which the page tells why each claim is not decided."""
 DECIDED = ("CONFIRMED", "NOT_OBSERVED", "LIFTED", "ADVISED", "UNMET")
 FIRST = Path(__file__).with_name("first_claims.txt").read_text(encoding="ascii").split()
 """The claims that there were before any was split (2026-11-24)."""
@@ -76,6 +85,8 @@ REASONS = {
     "UNSUP-3": "nothing there asks for it: WireGuard is off",
     "XLC-1": "nothing there has run for the 24 h that a token lives",
     "UNSUP-5": "nothing there asks for it: no pod has an address of IPv6",
+    "BGP-2": "nothing there asks for it: no BGPPeer selects a Windows node; it is decided on dual-subnet",
+    "SVC-3": "nothing there asks for it: Calico advertises no service network",
 }
 """Why a claim that has a test is NOT_RUN there."""
 HEAD = """\
@@ -152,15 +163,17 @@ def page(found: dict[str, dict[str, object]]) -> str:
         told = [str(found[name]["claims"][claim]) for name in built]  # type: ignore[index]
         words = [SHORT.get(text.partition(":")[0], text.partition(":")[0]) for text in told]
         lines.append(f"| {claim} | {' | '.join(words)} |")
-    return "\n".join([*lines, *_default_lab(found["vxlan"]["claims"])]) + "\n"
+    for name, lab in LABS.items():
+        lines += _decided(lab, found[name]["claims"])
+    return "\n".join(lines) + "\n"
 
 
-def _default_lab(said: Any) -> Iterator[str]:
-    """How many claims the default lab decides, and why it does not decide each of the others."""
+def _decided(lab: str, said: Any) -> Iterator[str]:
+    """How many claims a lab decides, and why it does not decide each of the others."""
     decided = [claim for claim, text in said.items() if text in DECIDED]
     first = [claim for claim in decided if claim in FIRST]
     yield ""
-    yield "## What the default lab decides"
+    yield f"## What {lab} decides"
     yield (
         f"{len(first)} of the {len(FIRST)} claims that there were before some were split in November 2026, and "
         f"{len(decided) - len(first)} of the {len(said) - len(FIRST)} that came since. Why each of the others is not:"
@@ -172,7 +185,7 @@ def _default_lab(said: Any) -> Iterator[str]:
 
 
 def _reason(claim: str, text: str) -> str:
-    """Why a claim is not decided on the default lab."""
+    """Why a claim is not decided on a lab."""
     word, _, why = text.partition(": ")
     if word == TEST:
         shared = catalog()[claim].isolation.kind is IsolationKind.DISRUPTIVE

@@ -41,6 +41,7 @@ def test_every_profile_of_the_table_is_known_or_is_a_release_as_shipped() -> Non
     assert others == {
         "vxlan-v3.30",
         "ten-nodes",
+        "bgp-host-local-as-shipped",
         "bgp-no-dsr",
         "bgp-v3.31.2-as-shipped",
         "bgp-v3.32-as-shipped",
@@ -66,3 +67,9 @@ def test_the_program_lists_kinds_and_tells_of_one(capsys: pytest.CaptureFixture[
 def test_an_unknown_kind_is_named_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["claims", "--kind", "gce"]) == 4
     assert "--kind gce: there are vxlan, small," in capsys.readouterr().err
+
+
+def test_bgp_decides_most_claims_of_the_first_and_the_page_says_why_not_each_other() -> None:
+    clean = read().clean_of("bgp")
+    assert len([claim for claim in kinds.FIRST if clean.get(claim) in kinds.DECIDED]) >= 60
+    assert all(f"## What {lab} decides" in kinds.PAGE.read_text(encoding="utf-8") for lab in kinds.LABS.values())

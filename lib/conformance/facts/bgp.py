@@ -179,16 +179,16 @@ class BgpFacts:
                     f"BGP session of node {windows} with node {other}": Fact(state, f"Get-BgpPeer on node {windows}")
                 }
         if nodes[node].os == "linux":
-            hops = {route.destination: route.gateway for route in self._hosts.linux(node).routes}
+            hops = [(route.destination, route.gateway) for route in self._hosts.linux(node).routes]
         else:
-            hops = {route.network: route.next_hop for route in self._host(node).routes}
+            hops = [(route.network, route.next_hop) for route in self._host(node).routes]
+        told = {
+            block: _lacks([hop for to, hop in hops if hop and to == block], nodes[node], address) for block in blocks
+        }
         return {
-            f"route of node {node} to block {block} of node {toward}": Fact(
-                f"by {hop}, not by the node's address {address}" if (hop := hops.get(block)) else "no route",
-                f"routes of node {node}",
-            )
-            for block in blocks
-            if hops and hops.get(block) != address
+            f"route of node {node} to block {block} of node {toward}": Fact(lack, f"routes of node {node}")
+            for block, lack in told.items()
+            if hops and lack
         }
 
     # --- how ------------------------------------------------------------------------------------------------------
@@ -222,6 +222,8 @@ class BgpFacts:
         others = [name for name in self._looked_into if name not in {windows, other.name}]
         if others and not any(_state(self._host(name), other) == CONNECTED for name in others):
             return f"the end that is down is node {other.name}: no Windows node has a session with it"
+        if other.name in self._looked_into and any(peer.state == CONNECTED for peer in self._host(other.name).peers):
+            others = [other.name]
         return "between these two nodes alone" if others else f"look at both ends, node {other.name} first"
 
     def _advertised(self) -> list[str]:
@@ -244,6 +246,19 @@ def _state(seen: BgpHost, other: NodeFacts) -> str:
 
 def _address(node: NodeFacts) -> str:
     return node.annotations.get(ADDRESS, "").partition("/")[0]
+
+
+def _lacks(hops: list[str], node: NodeFacts, address: str) -> str:
+    """What is wrong with a node's routes to a block of the node with this address; empty: one of them is right.
+
+    To a node of another subnet it is right by any router of its own subnet.
+    """
+    own = ipaddress.ip_interface(node.annotations.get(ADDRESS) or address).network
+    routed = own.num_addresses > 1 and ipaddress.ip_address(address) not in own
+    if any(ipaddress.ip_address(hop) in own if routed else hop == address for hop in hops):
+        return ""
+    not_this = f"which is beyond its subnet {own}" if routed else f"not by the node's address {address}"
+    return f"by {hops[0]}, {not_this}" if hops else "no route"
 
 
 def _within(network: str, wanted: list[str]) -> bool:

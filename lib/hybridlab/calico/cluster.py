@@ -19,6 +19,7 @@ from hybridlab.calico.policy_definitions import DEFINITIONS, policy_definitions
 from hybridlab.calico.resources import CalicoResources
 from hybridlab.calico.typha import Typha
 from hybridlab.dataplane.contract import Dataplane
+from hybridlab.dataplane.model import FabricTable
 from hybridlab.networks.contract.addresses import AddressError, AddressSource
 from hybridlab.networks.contract.plane import Plane
 from hybridlab.networks.contract.routing import IPV4_ADDRESS
@@ -88,8 +89,11 @@ class Calico:
         """Whence the CNI plugin has pods' addresses."""
         self._writer = IPAMWriter(self._client, self.ipam, self._resources, lambda line: log("", line))
         release = Release(profile.calico.version, profile.calico.defects)
-        self.typha = Typha(self._client, self._resources, release, plane.node_end, self._warn_all, pod_cidrs=by_node)
+        by_cidr = [node.name for node in self.nodes.values() if by_node and not plane.claims_blocks(node)]
+        self.typha = Typha(self._client, self._resources, release, plane.node_end, self._warn_all, pod_cidrs=by_cidr)
         plane.on_change(self.typha.routing_due)
+        self._fabric = FabricTable()
+        self.typha.on_routing(self._tell_fabric)
         self.windows = {
             name: plane.windows_node(node, installed.cni_file)
             for name, node in self.nodes.items()
@@ -204,7 +208,7 @@ class Calico:
         self.felixes[node].start()
 
     def _ensure_network(self, windows: WindowsNode) -> None:
-        blocks = self.addresses.networks_of(windows.machine.name)
+        blocks = self._at_startup(windows.machine).networks_of(windows.machine.name)
         if not blocks:
             return
         try:
@@ -246,12 +250,16 @@ class Calico:
     def _claim(self, node: Machine) -> dict[str, str]:
         """What the node announces besides its address, claimed with its first block; nothing when it cannot have it."""
         try:
-            return self.plane.claim(node, self.addresses)
+            return self.plane.claim(node, self._at_startup(node))
         except AddressError as error:
             if node.os == "linux":
                 raise
             self._node_log(node.name)("ERROR", f"Failed to ensure an IPAM block for the node: {error}")
             return {}
+
+    def _at_startup(self, node: Machine) -> AddressSource:
+        """Whence Calico's startup on a node takes what it claims and makes the HNS network of."""
+        return self.ipam if self.plane.claims_blocks(node) else self.addresses
 
     async def _annotate(self, node: Machine, claimed: dict[str, str]) -> None:
         annotations = {IPV4_ADDRESS: f"{node.address}/{node.prefix_length}", **claimed}
@@ -271,6 +279,13 @@ class Calico:
         for informer in self._informers:
             await informer.start()
         await asyncio.gather(*(informer.wait_synced() for informer in self._informers))
+
+    def _tell_fabric(self) -> None:
+        """The underlay's routers learn, too."""
+        table = self.plane.fabric(self.typha.routing)
+        if table != self._fabric:
+            self._fabric = table
+            self._soon(self._dataplane.set_fabric(table))
 
     def _namespace_annotations(self, name: str) -> Mapping[str, str]:
         annotations: Mapping[str, str] = (self._namespaces.get(name) or {"metadata": {}})["metadata"].get(

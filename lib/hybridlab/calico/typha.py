@@ -4,7 +4,7 @@ What cannot be read is logged and left out, as Felix leaves out what fails its v
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -12,7 +12,14 @@ from hybridlab.api.contract import Client, Obj
 from hybridlab.api.informer import Informer
 from hybridlab.calico.policy_definitions import GROUP, policy_kinds
 from hybridlab.calico.resources import CalicoResources
-from hybridlab.networks.contract.routing import NodeEnd, RoutingFacts, block_facts, pod_cidr_facts, pool_facts
+from hybridlab.networks.contract.routing import (
+    BlockFacts,
+    NodeEnd,
+    RoutingFacts,
+    block_facts,
+    pod_cidr_facts,
+    pool_facts,
+)
 from hybridlab.policy.admin_policy import from_admin, from_cluster
 from hybridlab.policy.kubernetes_policy import from_kubernetes
 from hybridlab.policy.objects import labels_and_name, network_set, pod_facts, slice_members, tier_facts
@@ -58,10 +65,10 @@ class Typha:
         node_end: NodeEndOf,
         log: Log,
         *,
-        pod_cidrs: bool = False,
+        pod_cidrs: Collection[str] = (),
     ) -> None:
-        """``node_end``: how a node announces that its pods are reached, by its name and metadata; ``pod_cidrs``: they
-        have addresses of their node's podCIDR."""
+        """``node_end``: how a node announces that its pods are reached, by its name and metadata; ``pod_cidrs``:
+        those whose podCIDR is announced as their block."""
         self._client, self._resources, self._log = client, resources, log
         self._release, self._node_end, self._pod_cidrs = release, node_end, pod_cidrs
         self.graph = Graph(release)
@@ -163,9 +170,12 @@ class Typha:
         for resource in self._served("bgppeers"):
             yield self._kept(resource, _spec, facts.peers, _name, self.routing_due)
         if self._pod_cidrs:
-            yield self._kept("nodes", pod_cidr_facts, facts.blocks, _name, self.routing_due)
+            yield self._kept("nodes", self._pod_cidr, facts.blocks, _name, self.routing_due)
         for resource in self._served("ipamblocks"):
             yield self._kept(resource, block_facts, facts.blocks, _cidr, self.routing_due)
+
+    def _pod_cidr(self, node: Obj) -> BlockFacts | None:
+        return pod_cidr_facts(node) if _name(node) in self._pod_cidrs else None
 
     def _kept(
         self,

@@ -111,7 +111,7 @@ class Lab:
         on_windows = {name: (node.machine, node.hns) for name, node in calico.windows.items()}
         kube_proxies = WindowsKubeProxies(profile, plane, on_windows, self._control_plane, runtime, service_gate)
         hosts = windows_hosts(calico, self._control_plane, kube_proxies, profile)
-        Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
+        Server(WindowsHosts, channel).answer_with(HostAnswers(hosts, calico))
         self._felixes = FelixPods(calico, self._control_plane, runtime)
         client = server.client("hybridlab")
         lab = LabParts(

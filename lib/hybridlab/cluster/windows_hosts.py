@@ -1,4 +1,5 @@
-"""The Windows hosts of one lab: what PowerShell in a HostProcess container asks, Calico, kube-proxy and HNS answer."""
+"""The hosts of one lab: what PowerShell in a HostProcess container asks, Calico, kube-proxy and HNS answer; on Linux,
+what ``birdcl`` asks, the network of pods."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,14 +28,22 @@ def windows_hosts(
 class HostAnswers:
     """Implements ``runtime.contract.WindowsHosts``."""
 
-    def __init__(self, hosts: Mapping[str, WindowsHost]) -> None:
-        self._hosts = hosts
+    def __init__(self, hosts: Mapping[str, WindowsHost], calico: Calico) -> None:
+        self._hosts, self._calico = hosts, calico
 
     async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer:
         try:
-            return HostAnswer(answer=await self._hosts[node].answer(question, arguments))
+            if node in self._hosts:
+                return HostAnswer(answer=await self._hosts[node].answer(question, arguments))
+            return HostAnswer(answer=self._on_linux(node, question))
         except HostRefused as refused:
             return HostAnswer(kind=refused.kind, problem=str(refused))
+
+    def _on_linux(self, node: str, question: str) -> object:
+        tables = self._calico.plane.host_tables(self._calico.nodes[node], self._calico.typha.routing)
+        if question not in tables:
+            raise HostRefused("unknown", f"not emulated: {question} of a Linux host on this network")
+        return tables[question]()
 
 
 def _state(
@@ -65,5 +74,5 @@ def _state(
         calico_services=install_of(profile).windows_services,
         kube_proxy_service=kube_proxy_service(profile),
         network_services=lambda: calico.plane.host_services(node),
-        network_tables=calico.plane.host_tables(node, calico.typha.routing),
+        network_tables=calico.plane.host_tables(node.machine, calico.typha.routing),
     )

@@ -30,7 +30,7 @@ from hybridlab.controllers.taint_eviction import TaintEviction
 from hybridlab.controllers.volumes import TokenIssuer
 from hybridlab.controllers.workloads import Workloads
 from hybridlab.dataplane.contract import Dataplane
-from hybridlab.dataplane.model import NodeSpec
+from hybridlab.dataplane.model import FabricTable, NodeSpec
 from hybridlab.dataplane.pod_network import PodNetwork
 from hybridlab.profiles.machines import Machine, machines
 from hybridlab.profiles.model import Profile
@@ -157,6 +157,8 @@ class ControlPlane:
         await asyncio.gather(
             *(self._dataplane.add_node(_node_spec(machine, self.profile, self._workloads)) for machine in self.machines)
         )
+        if len({machine.subnet for machine in self.machines}) > 1:
+            await self._dataplane.set_fabric(FabricTable())  # which makes it their router
         network = self.profile.network
         if network.outside_address:
             await self._dataplane.add_outside(network.outside_address, network.underlay_mtu)

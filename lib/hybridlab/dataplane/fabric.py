@@ -1,6 +1,7 @@
 """The underlay: one bridge in a network namespace of its own, to which every node's ``eth0`` is plugged.
 
-It switches frames, and where it is given routes to pods it is the nodes' router as well, as the networks of clouds are.
+It switches frames.  Where nodes stand in several subnets, or it is given routes to pods, it is their router as well, as
+the networks of clouds are.
 """
 
 import ipaddress
@@ -85,12 +86,16 @@ class Fabric:
         return number
 
     def route_to(self, table: FabricTable, nodes: Mapping[str, FabricPort]) -> str | None:
-        """Route these networks to their nodes, and check sources; the router's MAC address, None without routes."""
+        """Route these networks to their nodes, and between the nodes' subnets, and check sources.
+
+        Returns the router's MAC address, None where there is nothing to route.
+        """
+        routes_nodes = len({port.address.network for port in nodes.values()}) > 1
         for cidr in self._routed - {route.cidr for route in table.routes}:
             self.route.delete_route(cidr)
         self._routed = {route.cidr for route in table.routes}
-        for name in {route.node for route in table.routes}:
-            port = nodes[name]
+        led = {route.node for route in table.routes}
+        for port in (port for name, port in nodes.items() if name in led or routes_nodes):
             self.route.add_address(_BRIDGE_INDEX, port.gateway, port.address.network.prefixlen)
             self.route.set_neighbour(_BRIDGE_INDEX, str(port.address.ip), port.mac)
         self.route.flush()
@@ -103,7 +108,7 @@ class Fabric:
             rule = f'iifname "port{nodes[name].number}" ether type ip ip saddr != {{ {", ".join(own)} }} drop'
             commands.append(f"add rule bridge sources checked {rule}")
         self._nft.run("\n".join(commands))
-        return _ROUTER_MAC if table.routes else None
+        return _ROUTER_MAC if table.routes or routes_nodes else None
 
     def unplug_into_wire(self, number: int, mtu: int) -> tuple[str, str]:
         """Put a wire between a port and the bridge, which carries nothing by itself; its ends' names."""

@@ -25,7 +25,9 @@ table ip fault {
 
 FABRIC_TABLE = """
 table bridge fault {
-  chain f_fwd { type filter hook forward priority -200; policy accept; }
+  chain f_fwd { }
+  chain bridged { type filter hook forward priority -200; policy accept; jump f_fwd; }
+  chain routed { type filter hook output priority -200; policy accept; jump f_fwd; }
 }
 """
 

@@ -130,7 +130,10 @@ class FabricRoute:
 
 @dataclass(frozen=True, kw_only=True)
 class FabricTable:
-    """What the underlay knows of pods; replaces what was there before.  Without routes it is no router at all."""
+    """What the underlay knows of pods; replaces what was there before.
+
+    Without routes, and where all nodes stand in one subnet, it is no router at all.
+    """
 
     routes: tuple[FabricRoute, ...] = ()
     source_check: tuple[str, ...] = ()

@@ -50,6 +50,8 @@ def check(profile: Profile, where: Where) -> None:
     cidrs: dict[str, ipaddress.IPv4Network] = {}
     named = {key: getattr(network, key) for key in ("pod_cidr", "service_cidr", "node_cidr")}
     named |= {f"pools[{index}]": text for index, text in enumerate(network.pools)}
+    further = {group.node_cidr for group in profile.nodes} - {"", network.node_cidr}
+    named |= {f"node_cidr of {text}": text for text in sorted(further)}
     for key, text in named.items():
         try:
             cidrs[key] = ipaddress.IPv4Network(text)
@@ -199,12 +201,12 @@ def _check_room(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], wh
             f"{where.of(('network', 'ipam'))}: network.ipam is host-local, "
             f"and {pool} has no /24 for each of {count} nodes"
         )
-    room = cidrs["node_cidr"].num_addresses - 20
-    if count > room:
-        raise ProfileError(
-            f"{where.of(('network', 'node_cidr'))}: {cidrs['node_cidr']} has room for {max(room, 0)} nodes, "
-            f"{count} are wanted"
-        )
+    for subnet in (cidr for key, cidr in cidrs.items() if key.startswith("node_cidr")):
+        room = subnet.num_addresses - 20
+        if count > room:
+            raise ProfileError(
+                f"{where.of(('network', 'node_cidr'))}: {subnet} has room for {max(room, 0)} nodes, {count} are wanted"
+            )
 
 
 def node_names(group: NodeGroup) -> list[str]:

@@ -36,6 +36,11 @@ class Machine:
         return self.group.os
 
     @property
+    def subnet(self) -> ipaddress.IPv4Network:
+        """What it reaches without a router."""
+        return ipaddress.IPv4Interface(f"{self.address}/{self.prefix_length}").network
+
+    @property
     def build(self) -> int | None:
         """Windows build number (``20348``); None on Linux."""
         return int(self.group.windows_build.split(".")[2]) if self.group.windows_build else None
@@ -43,8 +48,11 @@ class Machine:
 
 def machines(profile: Profile) -> tuple[Machine, ...]:
     """All machines in the profile's order."""
-    network = ipaddress.IPv4Network(profile.network.node_cidr)
-    named = [(group, name) for group in profile.nodes for name in node_names(group)]
+    named = [
+        (group, name, ipaddress.IPv4Network(group.node_cidr or profile.network.node_cidr))
+        for group in profile.nodes
+        for name in node_names(group)
+    ]
     return tuple(
         Machine(
             name=name,
@@ -53,7 +61,7 @@ def machines(profile: Profile) -> tuple[Machine, ...]:
             address=str(network[FIRST_HOST + index]),
             prefix_length=network.prefixlen,
         )
-        for index, (group, name) in enumerate(named)
+        for index, (group, name, network) in enumerate(named)
     )
 
 

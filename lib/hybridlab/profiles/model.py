@@ -193,6 +193,8 @@ class NodeGroup:
     provider_id: str = ""
     windows_dsr: bool | None = None
     """kube_proxy.windows_dsr of these Windows nodes; None: as the cluster's."""
+    node_cidr: str = ""
+    """The subnet that they stand in, behind the underlay's router; empty: network.node_cidr."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,7 +57,7 @@ class HostProblem(Exception):
 
 
 class Host(Protocol):
-    """The machine around a HostProcess container."""
+    """The machine around a container."""
 
     async def ask(self, question: str, arguments: Mapping[str, object]) -> object:
         """What the machine says, JSON.  Raises :class:`HostProblem`."""
@@ -79,7 +79,7 @@ class Process:
     settings: Mapping[str, float | str | int]
     """The lab's settings for applets (``powershell_start_ms`` ...), by name."""
     host: Host | None = None
-    """Only in a HostProcess container."""
+    """On Windows only in a HostProcess container."""
 
 
 Applet = Callable[[Process], Awaitable[int]]

@@ -80,6 +80,9 @@ class Runtime(Containers, ContainerStreams, ContainerNews, Protocol):
 
 
 class WindowsHosts(Protocol):
-    """What labd asks of the cluster: the machines around HostProcess containers, by their nodes' names."""
+    """What labd asks of the cluster: the machines around containers, by their nodes' names.
+
+    Windows' answer what HostProcess containers ask, Linux' what ``birdcl`` does.
+    """
 
     async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer: ...

@@ -34,8 +34,8 @@ class RuntimeService:
         windows_applets: Mapping[str, Applet] | None = None,
         host_of: Callable[[str], Host] | None = None,
     ) -> None:
-        """``on_exit`` is told of every container that ends; ``host_of`` gives HostProcess containers the machine around
-        them, by their node's name."""
+        """``on_exit`` is told of every container that ends; ``host_of`` gives HostProcess containers, and all on
+        Linux, the machine around them, by their node's name."""
         self._sandboxes = sandboxes
         self._on_exit = on_exit
         self._settings = dict(applet_settings or {})
@@ -68,7 +68,7 @@ class RuntimeService:
             settings=self._settings,
             hosts=self._hosts,
             volumes=lambda key: self._volumes.setdefault((spec.pod, key), {}),
-            host=self._host_of(sandbox.node) if self._host_of is not None and spec.host_process else None,
+            host=self._host_of(sandbox.node) if self._host_of and (spec.host_process or spec.os == "linux") else None,
         )
         container = Container(spec, found, around, self._on_exit)
         self._containers[spec.id] = container

@@ -16,7 +16,7 @@ from hybridlab.api.interference import Interference
 from hybridlab.calico.cluster import Calico
 from hybridlab.cluster.installs.installed import Installed
 from hybridlab.dataplane.contract import Dataplane, remote_dataplane
-from hybridlab.dataplane.model import NodeSpec
+from hybridlab.dataplane.model import FabricTable, NodeSpec
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.faults.injector import Injector
 from hybridlab.faults.lab_parts import LabParts
@@ -56,10 +56,10 @@ class CountingChannel:
 class CalicoLab:
     """Six nodes, and pods as a test wants them."""
 
-    def __init__(self, runner: asyncio.Runner, channel: Channel, *overrides: str) -> None:
+    def __init__(self, runner: asyncio.Runner, channel: Channel, *overrides: str, profile: str = "default") -> None:
         self.runner, self.channel, self.counting = runner, channel, CountingChannel(channel)
         self.plane = plane = remote_dataplane(self.counting)
-        self.profile = load("default", overrides)
+        self.profile = load(profile, overrides)
         self.core = Core(Settings())
         self.client = self.core.client("admin")
         network = plane_of(self.profile)
@@ -76,12 +76,15 @@ class CalicoLab:
         for name in ("calico-system", "tigera-operator", "demo", "other"):
             await self.client.create("namespaces", {"metadata": {"name": name}})
         for machine in machines(self.profile):
-            own = {"metadata": {"name": machine.name}, "spec": {"podCIDR": pod_cidr(machine, self.profile)}}
+            head = {"name": machine.name, "labels": dict(machine.group.labels)}
+            own = {"metadata": head, "spec": {"podCIDR": pod_cidr(machine, self.profile)}}
             await self.client.create("nodes", own)
             spec = NodeSpec(
                 name=machine.name, os=machine.os, address=machine.address, prefix_length=machine.prefix_length
             )
             await self.plane.add_node(spec)
+        if len({machine.subnet for machine in machines(self.profile)}) > 1:
+            await self.plane.set_fabric(FabricTable())
         await self.calico.start()
         for node in self.calico.nodes:
             self.calico.felix_started(node)
@@ -202,12 +205,12 @@ class CalicoLab:
 
 
 @contextlib.contextmanager
-def calico_lab(*overrides: str) -> Iterator[CalicoLab]:
-    """A lab of the default profile with some of its fields set otherwise."""
+def calico_lab(*overrides: str, profile: str = "default") -> Iterator[CalicoLab]:
+    """A lab of a profile with some of its fields set otherwise."""
     labd = launch(LabdSettings(services=("dataplane",)))
     with asyncio.Runner() as runner:
         try:
-            made = CalicoLab(runner, runner.run(labd.connect()), *overrides)
+            made = CalicoLab(runner, runner.run(labd.connect()), *overrides, profile=profile)
             runner.run(made.build())
             yield made
             runner.run(made.calico.stop())

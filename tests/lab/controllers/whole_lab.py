@@ -71,7 +71,7 @@ class WholeLab:
             self.profile, plane, on_windows, self.control_plane, self.runtime, service_gate
         )
         hosts = windows_hosts(self.calico, self.control_plane, kube_proxies, self.profile)
-        Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
+        Server(WindowsHosts, channel).answer_with(HostAnswers(hosts, self.calico))
         self.control_plane.on_container_started(self._started)
         self.control_plane.on_container_stopped(self._stopped)
         await self.control_plane.register()

@@ -38,3 +38,34 @@ def test_a_windows_pods_gateway_is_in_its_pod_cidr_and_no_block_is_there(lab: Ca
     assert hns.pod_network is not None
     assert (hns.pod_network.spec.subnet, hns.host_endpoint) == (cidr, cidr.replace(".0/24", ".2"))
     assert lab.run(lab.client.list("ipamblocks.crd.projectcalico.org"))[0] == []
+
+
+@pytest.fixture(scope="module")
+def as_shipped() -> Iterator[CalicoLab]:
+    with calico_lab(profile="bgp-host-local-as-shipped") as made:
+        yield six_pods(made)
+
+
+def test_as_shipped_a_windows_node_announces_a_block_in_which_no_pod_is(as_shipped: CalicoLab) -> None:
+    blocks = {str(block.cidr): block.node for block in as_shipped.calico.ipam.blocks()}
+    assert set(blocks.values()) == {"windows-2022", "windows-2019"}
+    facts: Any = as_shipped.run(as_shipped.plane.facts("linux-1"))
+    by_bird = {route["dst"] for route in facts["routes"] if route["protocol"] == BIRD}
+    assert by_bird >= set(blocks)
+    for node in ("windows-2022", "windows-2019"):
+        hns = as_shipped.calico.windows[node].hns
+        assert hns.pod_network is not None
+        assert hns.pod_network.spec.subnet == as_shipped.calico.addresses.own_network(node), (
+            "the plugin's, not startup's"
+        )
+        assert hns.pod_network.spec.subnet not in by_bird
+
+
+@pytest.mark.parametrize(
+    ("pair", "passes"),
+    [(("l1", "l2"), True), (("w1", "w1b"), True), (("l1", "w1"), False), (("w1", "l1"), False), (("w1", "w2"), False)],
+)
+def test_as_shipped_windows_pods_are_reached_on_their_own_node_alone(
+    as_shipped: CalicoLab, pair: tuple[str, str], *, passes: bool
+) -> None:
+    assert as_shipped.attempt(*pair) == (as_shipped.addresses[pair[0]] if passes else "timed out")

@@ -40,6 +40,7 @@ def configuration(profile: Profile, plane: Plane, resources: CalicoResources) ->
             "default",
             {"nodeToNodeMeshEnabled": declared.bgp == "Enabled", "asNumber": 64512, "logSeverityScreen": "Info"},
         ),
+        *(("bgppeers", "BGPPeer", name, dict(spec)) for name, spec in declared.peers.items()),
         ("clusterinformations", "ClusterInformation", "default", _cluster(profile, declared)),
         ("kubecontrollersconfigurations", "KubeControllersConfiguration", "default", _KUBE_CONTROLLERS),
     ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from hybridlab.dataplane.model import NodeRoutes, PodPort, Tunnel
+from hybridlab.dataplane.model import FabricTable, NodeRoutes, PodPort, Tunnel
 from hybridlab.networks.contract.addresses import AddressSource
 from hybridlab.networks.contract.cni_configuration import windows_cni
 from hybridlab.networks.contract.routing import NodeEnd, RoutingFacts
@@ -34,6 +34,8 @@ class Declared:
     """Of the Installation's pool."""
     pool: Mapping[str, str]
     """Fields of the IPPool."""
+    peers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """BGPPeers by name: their specs."""
     felix: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the FelixConfiguration ``default``."""
     windows_nodes: Mapping[str, str] = field(default_factory=dict)
@@ -95,6 +97,10 @@ class Plane(ABC):
         Raises AddressError.
         """
 
+    def claims_blocks(self, machine: Machine) -> bool:
+        """Return whether Calico's startup on a node claims blocks of Calico's even where pods have other addresses."""
+        return False
+
     @abstractmethod
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
         """Return how a node announces, by its object's metadata, that its pods are reached; None while it does not."""
@@ -104,6 +110,10 @@ class Plane(ABC):
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
         """Return what is laid on a node whose Felix read these settings when it started."""
+
+    def fabric(self, facts: RoutingFacts) -> FabricTable:
+        """Return what the underlay makes of what its routers are told, and whose sources it checks."""
+        return FabricTable()
 
     def ran(self, node: str, program: str, *, now: bool) -> None:
         """Take note that a program of Calico's (container of its pod, or service of the host) began or ended."""
@@ -143,10 +153,10 @@ class Plane(ABC):
         """Return the services of a Windows host that the network needs, and whether each runs."""
         return {}
 
-    def host_tables(self, windows: WindowsNode, facts: RoutingFacts) -> Mapping[str, Callable[[], Table]]:
-        """Return what cmdlets about the network list on a Windows host, by their names in lower case.
+    def host_tables(self, machine: Machine, facts: RoutingFacts) -> Mapping[str, Callable[[], Table]]:
+        """Return what commands about the network list on a host: cmdlets by their names in lower case, on Linux birdcl.
 
-        A table raises ``windows.host.HostRefused`` where its cmdlet ends in an error.
+        A table raises ``windows.host.HostRefused`` where its command ends in an error.
         """
         return {}
 

@@ -76,6 +76,8 @@ class Bgp:
         }
         self._left: dict[str, float] = {}
         """Until when (monotonic) others keep the routes of a node whose program ended."""
+        self.since: dict[str, str] = {}
+        """Since when a node's programs run, as BIRD writes the time of a day."""
         self.faults: dict[str, tuple[Wrong, Any]] = {}
         """By the id of the fault that asked for it: what is wrong, and where."""
         self._listeners: list[Callable[[], None]] = []
@@ -97,6 +99,7 @@ class Bgp:
             return
         if now:
             self._running[node] |= names
+            self.since[node] = time.strftime("%H:%M:%S", time.gmtime())
             self._left.pop(node, None)
         else:
             self._running[node] -= names
@@ -148,14 +151,30 @@ class Bgp:
         """Whether a node has a session with a peer, a node or a router beyond them, now."""
         if peer.node:
             return self.established(node, peer.node, facts)
-        router = self._routers.get(peer.address)
-        return router is not None and router.asn == peer.asn and self.speaks(node)
+        return self._reaches(node, peer) and self.speaks(node)
 
     def beyond(self, node: str, facts: RoutingFacts) -> Iterator[tuple[str, Peer]]:
         """(network, peer that it was learned from) of what routers announce to a node."""
         for peer in self.peers(node, facts):
-            if not peer.node and self.connected(node, peer, facts):
-                yield from ((network, peer) for network in self._routers[peer.address].networks)
+            if not self._reaches(node, peer):
+                continue
+            yield from ((network, peer) for network in self._routers[peer.address].networks)
+            if self._routers[peer.address].underlay:
+                near = {owner for _, owner in self._at(peer.address, facts)}
+                yield from ((cidr, peer) for cidr, owner in self.routed(facts) if owner not in {node, *near})
+
+    def routed(self, facts: RoutingFacts) -> list[tuple[str, str]]:
+        """(network, node) of all that the underlay's routers learn."""
+        own = [address for address, router in self._routers.items() if router.underlay]
+        return sorted({learned for address in own for learned in self._at(address, facts)})
+
+    def _at(self, router: str, facts: RoutingFacts) -> Iterator[tuple[str, str]]:
+        """(network, node) of what nodes announce to a router."""
+        silent = {*self.wrong("withheld"), *self.wrong("astray")}
+        peers = {node: {peer.address: peer for peer in self.peers(node, facts)} for node in {*facts.ends} - silent}
+        for cidr, owner in facts.elsewhere(""):
+            if router in peers.get(owner, {}) and self._reaches(owner, peers[owner][router]):
+                yield cidr, owner
 
     def learns(self, node: str, owner: str, facts: RoutingFacts) -> bool:
         """Whether a node has the routes of another one: by a session with it, or with a Linux node that reflects."""
@@ -182,6 +201,11 @@ class Bgp:
         """As :meth:`established`, or not yet forgotten."""
         up = (self.speaks(name) or self._kept(name) for name in (node, other))
         return self._agreed(node, other, facts) and all(up)
+
+    def _reaches(self, node: str, peer: Peer) -> bool:
+        """Whether a peer of a node's is a router that is there and agrees, and knows what the node says, as there."""
+        router = None if peer.node else self._routers.get(peer.address)
+        return router is not None and router.asn == peer.asn and (self.speaks(node) or self._kept(node))
 
     def _kept(self, node: str) -> bool:
         """A program of the node ended by itself, and so lately that others still keep what it said."""

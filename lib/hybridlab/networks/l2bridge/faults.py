@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 
-from hybridlab.dataplane.model import FabricTable
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import NODE, NODE_OR_ALL, WINDOWS, WINDOWS_OR_ALL, Fault, Parameter, Types
@@ -107,14 +106,16 @@ class SourceCheckOn(Told):
     """The fabric takes from a node only what has the node's own address, as clouds do until they are told otherwise."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        nodes = lab.nodes(parameters["node"])
+        nodes, plane = lab.nodes(parameters["node"]), lab.calico.plane
+        if plane.fabric(lab.calico.typha.routing).routes:
+            raise BadFault("the underlay's routers route blocks to nodes, so that pods' addresses belong to these")
         words = [f"the fabric checks the sources of {node}" for node in nodes]
         super().__init__(lab, identity, "checked", tuple(nodes), *words)
 
     async def _follow(self) -> None:
         """The fabric checks those that any such fault names."""
-        nodes = sorted({node for several in self._bgp.wrong("checked") for node in several})
-        await self._lab.dataplane.set_fabric(FabricTable(source_check=tuple(nodes)))
+        calico = self._lab.calico
+        await self._lab.dataplane.set_fabric(calico.plane.fabric(calico.typha.routing))
 
 
 @TYPES.fault("host-endpoint-missing", "underlay", WINDOWS_OR_ALL)

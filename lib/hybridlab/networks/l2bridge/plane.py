@@ -11,12 +11,13 @@ import ipaddress
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hybridlab.dataplane.model import DirectRoute, HostEndpoint, NodeRoutes, PodPort
+from hybridlab.dataplane.model import DirectRoute, FabricRoute, FabricTable, HostEndpoint, NodeRoutes, PodPort
 from hybridlab.networks.contract.addresses import AddressSource
 from hybridlab.networks.contract.plane import Declared, NodeProgram, Plane, Table
 from hybridlab.networks.contract.routing import IPV4_ADDRESS, NodeEnd, RoutingFacts
 from hybridlab.networks.contract.windows_node import WindowsNode
 from hybridlab.networks.l2bridge.bgp import CONFD_SERVICE, Bgp, end_of
+from hybridlab.networks.l2bridge.bird import Bird
 from hybridlab.networks.l2bridge.remote_access import RemoteAccess
 from hybridlab.networks.l2bridge.settings import L2BridgeSettings, broken
 from hybridlab.profiles.machines import Machine, machines
@@ -53,10 +54,13 @@ class L2Bridge(Plane):
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
         version = profile.calico.on("windows")
-        routers = plane.routers if isinstance(plane := profile.network.plane, L2BridgeSettings) else ()
+        plane = profile.network.plane
+        routers = plane.routers if isinstance(plane, L2BridgeSettings) else ()
+        self._as_shipped = isinstance(plane, L2BridgeSettings) and plane.as_shipped
         nodes = {machine.name: machine.os for machine in machines(profile)}
         self.bgp = Bgp(nodes, configures=not broken(version), routers=routers)
-        self._underlay = ipaddress.IPv4Network(profile.network.node_cidr)
+        self._routers = routers
+        self._subnets = {machine.name: machine.subnet for machine in machines(profile)}
 
     @classmethod
     def fault_types(cls) -> tuple[FaultType, ...]:
@@ -83,6 +87,11 @@ class L2Bridge(Plane):
             addresses.own_network(machine.name)
         return {}
 
+    def claims_blocks(self, machine: Machine) -> bool:
+        """On Windows as shipped: its scripts ask CNI_IPAM_TYPE, which the operator does not set, for USE_POD_CIDR
+        (node/windows-packaging/CalicoWindows/node/node-service.ps1)."""
+        return self._as_shipped and machine.os == "windows" and self.profile.network.ipam == "host-local"
+
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
         address = (metadata.get("annotations") or {}).get(IPV4_ADDRESS, "").partition("/")[0]
         return end_of(address, metadata) if address else None
@@ -97,10 +106,13 @@ class L2Bridge(Plane):
         direct = [
             DirectRoute(cidr=cidr, via=facts.ends[owner].address, protocol=BIRD)
             for cidr, owner in facts.elsewhere(node)
-            if owner in facts.ends and self.bgp.learns(node, owner, facts) and self._on_link(owner, facts)
+            if owner in facts.ends and self.bgp.learns(node, owner, facts) and self._on_link(node, owner, facts)
         ]
+        near = {route.cidr for route in direct}
         direct += [
-            DirectRoute(cidr=network, via=peer.address, protocol=BIRD) for network, peer in self.bgp.beyond(node, facts)
+            DirectRoute(cidr=network, via=peer.address, protocol=BIRD)
+            for network, peer in self.bgp.beyond(node, facts)
+            if network not in near
         ]
         routes = NodeRoutes(
             own_blocks=facts.own_blocks(node),
@@ -112,8 +124,14 @@ class L2Bridge(Plane):
         )
         return NodeProgram(tunnel=None, routes=routes)
 
-    def _on_link(self, owner: str, facts: RoutingFacts) -> bool:
-        return ipaddress.IPv4Address(self.bgp.next_hop(owner, facts)) in self._underlay
+    def _on_link(self, node: str, owner: str, facts: RoutingFacts) -> bool:
+        return ipaddress.IPv4Address(self.bgp.next_hop(owner, facts)) in self._subnets[node]
+
+    def fabric(self, facts: RoutingFacts) -> FabricTable:
+        """The underlay's routers lead blocks to the nodes that announce them to one of these."""
+        routes = tuple(FabricRoute(cidr=cidr, node=node) for cidr, node in self.bgp.routed(facts))
+        checked = {node for several in self.bgp.wrong("checked") for node in several}
+        return FabricTable(routes=routes, source_check=tuple(sorted(checked)))
 
     def ran(self, node: str, program: str, *, now: bool) -> None:
         self.bgp.ran(node, program, now=now)
@@ -156,8 +174,9 @@ class L2Bridge(Plane):
         named = {CONFD_SERVICE: "confd"} if self.profile.calico.install == "services" else {}
         return {shown: self.bgp.runs(node, name) for shown, name in (named | {"RemoteAccess": "RemoteAccess"}).items()}
 
-    def host_tables(self, windows: WindowsNode, facts: RoutingFacts) -> Mapping[str, Callable[[], Table]]:
-        return RemoteAccess(self.bgp, windows.machine, facts).tables()
+    def host_tables(self, machine: Machine, facts: RoutingFacts) -> Mapping[str, Callable[[], Table]]:
+        daemon = Bird if machine.os == "linux" else RemoteAccess
+        return daemon(self.bgp, machine, facts).tables()
 
     # -- Services
 
@@ -172,7 +191,15 @@ class L2Bridge(Plane):
     # -- objects and files
 
     def declared(self) -> Declared:
-        return Declared(bgp="Enabled", encapsulation="None", pool={"ipipMode": "Never", "vxlanMode": "Never"})
+        peers = {
+            f"router-{router.address.replace('.', '-')}": {
+                "peerIP": router.address, "asNumber": router.asn, "nodeSelector": router.selects,
+            }
+            for router in self._routers
+            if router.selects
+        }  # fmt: skip
+        pool = {"ipipMode": "Never", "vxlanMode": "Never"}
+        return Declared(bgp="Enabled", encapsulation="None", pool=pool, peers=peers)
 
     def environment(self, os: OS, declared: Declared) -> dict[str, str]:
         """The operator sets VXLAN_VNI for Windows in every mode (pkg/render/windows.go); nothing reads it here."""

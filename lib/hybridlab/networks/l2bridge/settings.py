@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,39 +14,48 @@ BROKEN = (((3, 30, 3), (3, 30, 8)), ((3, 31, 0), (3, 31, 5)), ((3, 32, 0), (3, 3
 
 @dataclass(frozen=True, kw_only=True)
 class Router:
-    """A router beyond the cluster, that peers with every node which is told of it; nothing can be sent through it."""
+    """A router that speaks BGP with every node which is told of it."""
 
     address: str
-    """On the nodes' network, where no node has it."""
+    """On a network of nodes, where no node has it."""
     asn: int
     networks: tuple[str, ...] = ()
-    """CIDRs that it announces."""
+    """CIDRs that it announces; nothing can be sent there."""
+    underlay: bool = False
+    """It is the underlay's own, with the first address of a subnet of nodes: it routes by the blocks that it learns,
+    and passes on those that another such router learns."""
+    selects: str = ""
+    """nodeSelector of a BGPPeer that is there from the beginning; empty: somebody else makes one."""
 
-    def problem(self, node_cidr: str) -> str:
+    def problem(self, subnets: Collection[str]) -> str:
         """Why there cannot be such a router; empty: there can."""
         try:
-            on_link = ipaddress.IPv4Address(self.address) in ipaddress.IPv4Network(node_cidr)
+            address, networks = ipaddress.IPv4Address(self.address), [ipaddress.IPv4Network(cidr) for cidr in subnets]
             for network in self.networks:
                 ipaddress.IPv4Network(network)
         except ValueError as error:
             return str(error)
-        return "" if on_link else f"{self.address} is not on the nodes' network {node_cidr}"
+        if self.underlay and address not in {network[1] for network in networks}:
+            return f"{address} is not the first address of a network of nodes, as the underlay's routers are"
+        return "" if any(address in network for network in networks) else f"{address} is on no network of nodes"
 
 
 @dataclass(frozen=True, kw_only=True)
 class L2BridgeSettings(PlaneSettings):
-    """Calico's BGP without encapsulation, over one subnet."""
+    """Calico's BGP without encapsulation."""
 
     kind: Literal["l2bridge"] = "l2bridge"
     as_shipped: bool = False
-    """Releases that configure no BGP on Windows are taken as they were shipped; otherwise they are refused."""
+    """Releases that configure no BGP on Windows are taken as they were shipped; otherwise they are refused.  With
+    host-local, startup on Windows claims a block and makes the network of it, as in every release so far."""
 
     routers: tuple[Router, ...] = ()
-    """They speak BGP; a BGPPeer makes one of them a node's peer."""
+    """A BGPPeer makes one of them a node's peer."""
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:
+        subnets = {profile.network.node_cidr, *(group.node_cidr for group in profile.nodes if group.node_cidr)}
         for router in self.routers:
-            if why := router.problem(profile.network.node_cidr):
+            if why := router.problem(subnets):
                 return "routers", why
         version = profile.calico.on("windows")
         if broken(version) and not self.as_shipped:

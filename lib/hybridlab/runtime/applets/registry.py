@@ -3,7 +3,18 @@
 from collections.abc import Mapping
 
 from hybridlab.runtime.applet import Applet
-from hybridlab.runtime.applets import agnhost, busybox, coredns, nc, nginx, nslookup, porter, wget, windows_tools
+from hybridlab.runtime.applets import (
+    agnhost,
+    birdcl,
+    busybox,
+    coredns,
+    nc,
+    nginx,
+    nslookup,
+    porter,
+    wget,
+    windows_tools,
+)
 from hybridlab.runtime.applets.coredns import ServeNames
 
 LINUX: Mapping[str, Applet] = {
@@ -21,6 +32,7 @@ LINUX: Mapping[str, Applet] = {
     "pause": busybox.idle,
     "idle": busybox.elsewhere,
     "agnhost": agnhost.agnhost,
+    "birdcl": birdcl.birdcl,
 }
 
 WINDOWS: Mapping[str, Applet] = {

@@ -99,6 +99,7 @@ def test_sessions_that_are_up() -> None:
         ({"w1": host("w1", ("l1",))}, "l1", "Connecting; between these two nodes alone"),
         ({"w1": host("w1", ("w2",)), "w2": BgpHost(service="Running", errors=NOT_CONFIGURED)}, "w2",
          "Connecting; the end that is down is node w2: BGP is not configured"),
+        ({"w1": host("w1", ("w2",)), "w2": host("w2", ("w1",))}, "w2", "Connecting; between these two nodes alone"),
         ({"w1": host("w1", peers=host("w1").peers[1:])}, "l1", "no peer 10.0.0.11; between these two nodes alone"),
         ({"w1": BgpHost(service="Running", errors=UNKNOWN)}, "l1", None),
     ],
@@ -197,6 +198,22 @@ def test_what_a_dead_path_lacks() -> None:
     other = replace(LINUX, routes=(replace(LINUX.routes[0], gateway="10.0.0.99"),))
     (fact,) = facts(linux=other).deviations("l1", "w1").values()
     assert fact.value == "by 10.0.0.99, not by the node's address 10.0.0.14"
+
+
+@pytest.mark.parametrize(
+    ("hop", "lack"),
+    [
+        ("10.0.0.1", None),
+        ("10.0.1.14", "by 10.0.1.14, which is beyond its subnet 10.0.0.0/24"),
+        ("", "no route"),
+    ],
+)
+def test_to_another_subnet_any_router_of_the_own_one_is_right(
+    monkeypatch: pytest.MonkeyPatch, hop: str, lack: str | None
+) -> None:
+    monkeypatch.setitem(ADDRESSES, "w1", "10.0.1.14")
+    routed = replace(LINUX, routes=(replace(LINUX.routes[0], gateway=hop),))
+    assert [fact.value for fact in facts(linux=routed).deviations("l1", "w1").values()] == ([lack] if lack else [])
 
 
 def test_the_program_has_nothing_that_a_command_line_of_windows_changes() -> None:

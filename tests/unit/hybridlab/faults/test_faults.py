@@ -96,7 +96,7 @@ SAMPLES = {
     "fragments-dropped": {"node": "windows-2022"},
     "flows-dropped": {"node": "linux-1", "every": "3"},
     "node-datagrams-dropped": {"node": "linux-1"},
-    "outgoing-not-translated": {"node": "linux-1"},
+    "outgoing-not-translated": {},
     "route-missing": {"node": "windows-2022"},
     "forwarding-missing": {"node": "linux-1", "entry": "neighbour"},
     "forwarding-wrong": {"node": "windows-2022", "to": "linux-1"},

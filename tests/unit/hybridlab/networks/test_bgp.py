@@ -20,8 +20,8 @@ L1, L2, W1, W2 = "linux-1", "linux-2", "windows-2022", "windows-2019"
 class Town:
     """The profile's nodes, each with a block, and everything running."""
 
-    def __init__(self, *settings: str) -> None:
-        self.plane = L2Bridge(load("bgp", settings))
+    def __init__(self, *settings: str, profile: str = "bgp") -> None:
+        self.plane = L2Bridge(load(profile, settings))
         self.bgp, self.facts, self.told = self.plane.bgp, RoutingFacts(), 0
         self.machines = {machine.name: machine for machine in machines(self.plane.profile)}
         for number, (name, machine) in enumerate(self.machines.items()):
@@ -41,7 +41,7 @@ class Town:
 
     def listed(self, node: str, cmdlet: str) -> list[dict[str, object]]:
         windows = self.plane.windows_node(self.machines[node], "10-calico.conflist")
-        return self.plane.host_tables(windows, self.facts)[cmdlet]()
+        return self.plane.host_tables(windows.machine, self.facts)[cmdlet]()
 
     def states(self, node: str) -> dict[object, object]:
         addresses = {machine.address: name for name, machine in self.machines.items()}

@@ -51,7 +51,8 @@ def test_a_profile_that_wants_a_release_as_it_was_shipped_gets_it() -> None:
 @pytest.mark.parametrize(
     ("router", "why"),
     [
-        ("{address: 192.0.2.1, asn: 64600}", r"192\.0\.2\.1 is not on the nodes' network 10\.0\.0\.0/24"),
+        ("{address: 192.0.2.1, asn: 64600}", r"192\.0\.2\.1 is on no network of nodes"),
+        ("{address: 10.0.0.2, asn: 64600, underlay: true}", "is not the first address of a network of nodes"),
         ("{address: router, asn: 64600}", "router"),
         ("{address: 10.0.0.250, asn: 64600, networks: [203.0.113.7/24]}", "has host bits set"),
     ],

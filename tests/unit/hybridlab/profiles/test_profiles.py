@@ -129,7 +129,7 @@ def test_an_impossible_override_is_refused_and_named(override: str, expected: st
 
 
 def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ProfileError, match=r"unknown profile 'defualt': known are bgp, .*, default, eks-no-dsr"):
+    with pytest.raises(ProfileError, match=r"unknown profile 'defualt': known are bgp, .*, default, dual-subnet, eks"):
         load("defualt")
 
 

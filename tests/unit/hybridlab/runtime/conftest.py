@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from hybridlab.runtime.applet import Applet, Process
+from hybridlab.runtime.applet import Applet, Host, Process
 from hybridlab.runtime.applets import dns
 from hybridlab.runtime.files import MemoryFiles
 from hybridlab.runtime.streams import empty_stdin
@@ -69,6 +69,7 @@ class Harness:
     settings: dict[str, float | str | int] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     files: MemoryFiles = field(default_factory=lambda: MemoryFiles("windows"))
+    host: Host | None = None
 
     async def call(self, applet: Applet, *argv: str) -> Ran:
         out, err = BufferOutput(), BufferOutput()
@@ -81,6 +82,7 @@ class Harness:
             stdout=out,
             stderr=err,
             settings=self.settings,
+            host=self.host,
         )
         async with asyncio.timeout(5):
             code = await applet(process)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hybridlab.runtime.applet import HostProblem
 from hybridlab.runtime.applets.agnhost import agnhost
+from hybridlab.runtime.applets.birdcl import birdcl
 from hybridlab.runtime.applets.nc import nc
 from hybridlab.runtime.applets.wget import wget
 
@@ -27,6 +29,37 @@ def against(harness: Harness, serve: Serve, applet: Applet, *argv: str) -> tuple
             return await harness.call(applet, *(word.format(port) for word in argv)), port
 
     return asyncio.run(scenario())
+
+
+PROTOCOLS = """\
+BIRD v0.3.3+birdv1.6.8 ready.
+name     proto    table    state  since       info
+kernel1  Kernel   master   up     05:04:44    \n\
+Mesh_10_0_0_14 BGP      master   start  05:04:44    Passive
+"""
+
+
+def test_birdcl_prints_the_table_of_its_host(harness: Harness) -> None:
+    rows = [
+        ("kernel1", "Kernel", "master", "up", "05:04:44", ""),
+        ("Mesh_10_0_0_14", "BGP", "master", "start", "05:04:44", "Passive"),
+    ]
+    columns = ("name", "proto", "table", "state", "since", "info")
+
+    class Asked:
+        async def ask(self, question: str, arguments: object) -> object:
+            assert question == "show protocols"
+            return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    class Down:
+        async def ask(self, question: str, arguments: object) -> object:
+            raise HostProblem("bird", "Unable to connect")
+
+    harness.host = Asked()
+    assert harness.run(birdcl, "birdcl", "show", "protocols") == Ran(0, PROTOCOLS, "")
+    assert harness.run(birdcl, "birdcl", "show", "route").err == "not emulated: birdcl show route\n"
+    harness.host = Down()
+    assert harness.run(birdcl, "birdcl", "show", "protocols") == Ran(1, "", "Unable to connect\n")
 
 
 def test_nc_names_an_open_port_on_standard_error(harness: Harness) -> None:
