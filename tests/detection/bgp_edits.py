@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.detection.cluster_edits import INSTALLATION, Api, no_operator
+from tests.detection.cluster_edits import INSTALLATION, no_operator
+from tests.detection.lab_api import Api
 
 BGP_CONFIGURATION = "/apis/projectcalico.org/v3/bgpconfigurations/default"
 BGP_PEERS = "/apis/projectcalico.org/v3/bgppeers"

@@ -2,227 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import ipaddress
-import json
-import ssl
 import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.detection.lab_api import ANSWER_WITHIN, Api, on_each
 
-AFFINITIES = "/apis/crd.projectcalico.org/v1/blockaffinities"
-ANSWER_WITHIN = 20.0
-"""Seconds; only a server that hangs is caught."""
-BORROWED = "192.168.0.77"
-"""In the first Linux node's block."""
 FINALIZER = "detection.example/never"
-
-
-class Api:
-    """Plain requests to one lab."""
-
-    def __init__(self, kubeconfig: Path) -> None:
-        self.kubeconfig = kubeconfig
-        plain = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
-        cluster, user = plain["clusters"][0]["cluster"], plain["users"][0]["user"]
-        self._server, self._token = cluster["server"], user["token"]
-        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-        self._tls = ssl.create_default_context(cadata=authority)
-
-    def __call__(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
-        """One request; the decoded answer.  Raises HTTPError."""
-        with self._open(method, path, body, kind) as answer:
-            return json.load(answer)
-
-    def merge(self, path: str, body: Any) -> Any:
-        """A merge patch."""
-        return self("PATCH", path, body, "application/merge-patch+json")
-
-    def watch(self, path: str, stop: threading.Event) -> Iterator[Any]:
-        """Objects as they are added, those that are there included, until ``stop``."""
-        while not stop.is_set():
-            with self._open("GET", f"{path}?watch=true&timeoutSeconds=2") as answer:
-                for line in answer:
-                    event = json.loads(line)
-                    if event["type"] == "ADDED":
-                        yield event["object"]
-
-    def _open(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind, "Accept": "application/json"}
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self._server}{path}", data=data, headers=headers, method=method)
-        return urllib.request.urlopen(request, timeout=ANSWER_WITHIN, context=self._tls)
-
-
-def is_there(api: Api, path: str, uid: str) -> bool:
-    """Whether the object of a path is still the one with this uid.  Raises HTTPError for anything but 404."""
-    try:
-        return bool(api("GET", path)["metadata"]["uid"] == uid)
-    except urllib.error.HTTPError as error:
-        if error.code != 404:
-            raise
-        return False
-
-
-@contextmanager
-def on_each(api: Api, path: str, do: Callable[[Any], object]) -> Iterator[None]:
-    """Do something with every object as soon as it is there, once."""
-    stop, seen, errors = threading.Event(), set(), []
-
-    def work() -> None:
-        try:
-            for obj in api.watch(path, stop):
-                if obj["metadata"]["uid"] not in seen:
-                    seen.add(obj["metadata"]["uid"])
-                    do(obj)
-        except Exception as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=work, name="edits during the run")
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(10)
-    if errors:
-        raise errors[0]
-
-
-def _affinity(api: Api, node: str) -> Any:
-    return next(item for item in api("GET", AFFINITIES)["items"] if item["spec"]["node"] == node)
-
-
-@contextmanager
-def strict_affinity_off(api: Api) -> Iterator[None]:
-    """IPAMConfiguration default: strictAffinity false, after everything was set up well."""
-    path = "/apis/projectcalico.org/v3/ipamconfigurations/default"
-    api.merge(path, {"spec": {"strictAffinity": False}})
-    yield
-    api.merge(path, {"spec": {"strictAffinity": True}})
-
-
-@contextmanager
-def second_block(api: Api) -> Iterator[None]:
-    """A second confirmed block for a Windows node."""
-    one = _affinity(api, "windows-2022")
-    spec = {**one["spec"], "cidr": "192.168.250.0/26"}
-    name = "windows-2022-192-168-250-0-26"
-    api(
-        "POST",
-        AFFINITIES,
-        {"apiVersion": one["apiVersion"], "kind": one["kind"], "metadata": {"name": name}, "spec": spec},
-    )
-    yield
-    api("DELETE", f"{AFFINITIES}/{name}")
-
-
-@contextmanager
-def block_of_two_nodes(api: Api, node: str) -> Iterator[None]:
-    """A Linux node has the block of a Windows node, too."""
-    one = _affinity(api, node)
-    name = f"linux-1-of-{node}"
-    body = {"apiVersion": one["apiVersion"], "kind": one["kind"], "metadata": {"name": name}}
-    api("POST", AFFINITIES, {**body, "spec": {**one["spec"], "node": "linux-1"}})
-    yield
-    api("DELETE", f"{AFFINITIES}/{name}")
-
-
-@contextmanager
-def second_pool(api: Api) -> Iterator[None]:
-    """A second pool, which no node may use."""
-    path = "/apis/projectcalico.org/v3/ippools"
-    spec = {"cidr": "172.30.0.0/16", "vxlanMode": "Always", "ipipMode": "Never", "nodeSelector": "zone == 'b'"}
-    body = {"apiVersion": "projectcalico.org/v3", "kind": "IPPool", "metadata": {"name": "second"}, "spec": spec}
-    api("POST", path, body)
-    yield
-    api("DELETE", f"{path}/second")
-
-
-@contextmanager
-def windows_reservation_on_linux(api: Api) -> Iterator[None]:
-    """A Linux node's block keeps back its first two addresses as only Windows nodes' blocks do."""
-    blocks = "/apis/crd.projectcalico.org/v1/ipamblocks"
-    cidr = _affinity(api, "linux-2")["spec"]["cidr"]
-    before = next(item for item in api("GET", blocks)["items"] if item["spec"]["cidr"] == cidr)
-    path, spec = f"{blocks}/{before['metadata']['name']}", before["spec"]
-    ours = len(spec["attributes"])
-    attributes = [*spec["attributes"], {"handle_id": "windows-reserved-ipam-handle"}]
-    api.merge(path, {"spec": {"attributes": attributes, "allocations": [ours, ours, *spec["allocations"][2:]]}})
-    yield
-    api.merge(path, {"spec": {"attributes": spec["attributes"], "allocations": spec["allocations"]}})
-
-
-@contextmanager
-def borrowed_address(api: Api, node: str) -> Iterator[None]:
-    """A pod on a node has an address of a Linux node's block."""
-    with pod_with_address(api, node, BORROWED):
-        yield
-
-
-@contextmanager
-def reserved_address(api: Api, node: str) -> Iterator[None]:
-    """A pod on a Windows node has the address of its HNS network's gateway, the second of its block."""
-    with pod_with_address(api, node, str(ipaddress.IPv4Network(_affinity(api, node)["spec"]["cidr"])[1])):
-        yield
-
-
-@contextmanager
-def address_in_a_reservation(api: Api, node: str) -> Iterator[None]:
-    """A pod on a node gets an address that an IPReservation keeps back."""
-    path = "/apis/projectcalico.org/v3/ipreservations"
-    address = str(ipaddress.IPv4Network(_affinity(api, node)["spec"]["cidr"])[50])
-    spec = {"reservedCIDRs": [f"{address}/32"]}
-    body = {"apiVersion": "projectcalico.org/v3", "kind": "IPReservation", "metadata": {"name": "ours"}, "spec": spec}
-    api("POST", path, body)
-    time.sleep(1.1)  # times of creation are whole seconds, and the pod has to be younger
-    with pod_with_address(api, node, address):
-        yield
-    api("DELETE", f"{path}/ours")
-
-
-@contextmanager
-def affinity_gone(api: Api, node: str) -> Iterator[None]:
-    """A node's block is nobody's any more: its affinity is deleted, while pods have its addresses."""
-    before = _affinity(api, node)
-    path = f"{AFFINITIES}/{before['metadata']['name']}"
-    api("DELETE", path)
-    yield
-    meta = {"name": before["metadata"]["name"]}
-    api("POST", AFFINITIES, {"apiVersion": before["apiVersion"], "kind": before["kind"], "metadata": meta,
-                             "spec": before["spec"]})  # fmt: skip
-
-
-@contextmanager
-def pod_with_address(api: Api, node: str, address: str) -> Iterator[None]:
-    """A pod on a node says that it has this address."""
-    pods = "/api/v1/namespaces/default/pods"
-    tag = {"windows-2019": "1809", "windows-2022": "ltsc2022"}[node]
-    container = {
-        "name": "borrower",
-        "image": f"mcr.microsoft.com/windows/nanoserver:{tag}",
-        "command": ["ping", "-t", "127.0.0.1"],
-    }
-    spec = {"nodeName": node, "containers": [container]}
-    api("POST", pods, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "borrower"}, "spec": spec})
-    deadline = time.monotonic() + ANSWER_WITHIN
-    while api("GET", f"{pods}/borrower")["status"].get("phase") != "Running":
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"pod borrower does not start: {api('GET', f'{pods}/borrower')['status']}")
-        time.sleep(0.2)
-    api.merge(f"{pods}/borrower/status", {"status": {"podIP": address, "podIPs": [{"ip": address}]}})
-    yield
-    api("DELETE", f"{pods}/borrower", {"gracePeriodSeconds": 0})
 
 
 @contextmanager
@@ -481,17 +272,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
     item.__name__: item
     for item in (
         faults_until_a_policy,
-        strict_affinity_off,
-        second_block,
-        block_of_two_nodes,
-        second_pool,
-        windows_reservation_on_linux,
         calico_node_on_the_control_plane_alone,
-        borrowed_address,
-        pod_with_address,
-        reserved_address,
-        address_in_a_reservation,
-        affinity_gone,
         scheduler_on_windows,
         etcd_under_the_operator,
         pool_says_ipip,

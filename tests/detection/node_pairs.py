@@ -29,6 +29,7 @@ from conformance.pods.tailor import SEAT
 from conformance.probe.prober import Limits, Prober
 from conformance.settings import Settings, load_timings
 from hybridlab.cluster import control, kubeconfig
+from tests.unit.conformance.expect.denial import blocked
 
 SYSTEMS: tuple[OS, OS] = ("linux", "windows")
 FRIEND_NODE = "linux-5"
@@ -76,7 +77,7 @@ class NodePair:
             self.expect.control(sources, server, because="no policy is in force yet")
         for system in SYSTEMS:
             self.close(f"shut-{system}")
-            self.expect.blocked(
+            blocked(self.expect,
                 [self.subject(item) for item in SYSTEMS], self.server(f"shut-{system}"), because="only the friend may",
                 beside=[self.friend, *((self.subject(item), self.bystander) for item in SYSTEMS)],
             )  # fmt: skip

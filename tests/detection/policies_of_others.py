@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.detection.cluster_edits import Api, on_each
+from tests.detection.lab_api import Api, on_each
 
 V3 = "/apis/projectcalico.org/v3"
 OF_RUNS = "kubernetes.io/metadata.name contains 'calico-demo'"

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.detection.cluster_edits import ANSWER_WITHIN, Api, no_operator
+from tests.detection.cluster_edits import no_operator
+from tests.detection.lab_api import ANSWER_WITHIN, Api
 
 ENDPOINT = "/api/v1/namespaces/tigera-operator/configmaps"
 POOLS = "/apis/projectcalico.org/v3/ippools"

@@ -21,7 +21,7 @@ import yaml
 from conformance.catalog import Modality, catalog
 from hybridlab.cluster import control, kubeconfig
 from hybridlab.cluster.exits import Stop
-from tests.detection import cluster_edits
+from tests.detection import lab_api
 from tests.detection.table import OUTSIDE, RED, Row, Table
 
 ROOT = Path(__file__).parents[2]
@@ -257,7 +257,7 @@ def _of_one_node(row: Row, outcome: Outcome) -> list[str]:
 
 
 @contextmanager
-def backends_missing(where: Lab, nodes: tuple[str, ...], api: cluster_edits.Api) -> Iterator[None]:
+def backends_missing(where: Lab, nodes: tuple[str, ...], api: lab_api.Api) -> Iterator[None]:
     """service-backend-missing for each Service of a run, at these nodes, as soon as it exists."""
     if not nodes:
         yield
@@ -279,14 +279,14 @@ def backends_missing(where: Lab, nodes: tuple[str, ...], api: cluster_edits.Api)
             try:
                 control.ask(directory / "control.sock", request)
             except Stop:
-                if cluster_edits.is_there(
+                if lab_api.is_there(
                     api, f"/api/v1/namespaces/{meta['namespace']}/services/{meta['name']}", meta["uid"]
                 ):
                     raise
                 return  # its test was over sooner
 
     try:
-        with cluster_edits.on_each(api, "/api/v1/services", inject):
+        with lab_api.on_each(api, "/api/v1/services", inject):
             yield
     finally:
         where.hybridlab("heal")

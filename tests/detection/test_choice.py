@@ -57,7 +57,7 @@ def test_a_row_that_runs_the_whole_suite_is_left_out_by_name_even_where_it_is_ch
 
 
 def test_what_a_change_concerns_and_has_no_place_is_left_out_by_name() -> None:
-    found = choice.chosen(TABLE, ROWS, changed("lib/hybridlab/faults/zone.py"), 15)
+    found = choice.chosen(TABLE, ROWS, changed("lib/hybridlab/faults/dns.py"), 15)
     dns = {row.name for row in ROWS if row.layer == "dns"}
     assert len(found.rows) == 15
     assert {row.name for row in found.rows + found.left_out} == dns

@@ -16,10 +16,20 @@ import pytest
 
 from conformance.catalog import catalog
 from conformance.model.claim import ClaimVerdict
-from conformance.qualify.acceptable import acceptable
 from conformance.qualify.sets import sets
+from conformance.verdicts.acceptable import acceptable
 from hybridlab.networks.registry import fault_types
-from tests.detection import bgp_edits, breaks, cluster_edits, document, policies_of_others, reading_edits, runner
+from tests.detection import (
+    bgp_edits,
+    breaks,
+    cluster_edits,
+    document,
+    ipam_edits,
+    lab_api,
+    policies_of_others,
+    reading_edits,
+    runner,
+)
 from tests.detection.patched_lab import PATCHES
 from tests.detection.table import RED, Row, read
 from tests.plugin import parts
@@ -27,7 +37,7 @@ from tests.plugin import parts
 ROOT = Path(__file__).parents[2]
 TABLE = read()
 FAULTS = fault_types()
-EDITS = cluster_edits.EDITS | bgp_edits.EDITS | reading_edits.EDITS | policies_of_others.EDITS
+EDITS = cluster_edits.EDITS | ipam_edits.EDITS | bgp_edits.EDITS | reading_edits.EDITS | policies_of_others.EDITS
 
 
 class Labs:
@@ -66,7 +76,7 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labs]:
 @pytest.mark.usefixtures("in_time")
 def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: Path) -> None:
     where = labs.of(row)
-    api = cluster_edits.Api(where.kubeconfig)
+    api = lab_api.Api(where.kubeconfig)
     with contextlib.ExitStack() as wrong:
         wrong.enter_context(where.faults(row.faults))
         wrong.enter_context(runner.backends_missing(where, row.on_service, api))

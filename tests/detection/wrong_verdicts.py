@@ -34,6 +34,7 @@ from conformance.timing import until
 from tests.detection.breaks import BREAKS, Break
 from tests.detection.cases import Answer, Case, Result, cases
 from tests.detection.node_pairs import LIMITS, NodePair, node_pairs, patient
+from tests.unit.conformance.expect.denial import blocked
 
 PAGE = Path(__file__).parents[2] / "docs" / "wrong-verdicts.md"
 TIMINGS = Path(__file__).with_name("wrong_verdicts.yaml")
@@ -112,7 +113,7 @@ class Question:
             expect.reachable(source, target, because="the table expects it")
         else:
             beside: list[Pair | Workload] = [pair.friend, (source, pair.bystander)]
-            expect.blocked(source, target, because="the table expects it", beside=beside)
+            blocked(expect, source, target, because="the table expects it", beside=beside)
 
     def naive(self) -> Result:
         """What the naive method says."""

@@ -16,6 +16,7 @@ from conformance.cli import main
 from conformance.model.claim import ClaimVerdict
 from conformance.report import allure_results, junit
 from tests.golden import left_by_a_run, schema
+from tests.plugin.junit_statuses import statuses
 
 from .conftest import Project, Run
 
@@ -162,7 +163,7 @@ def test_violated_decides_the_exit_code(run: Run) -> None:
 
 def test_junit_says_the_same(run: Run) -> None:
     assert run.folder
-    said = {name(test): status for test, status in junit.statuses(run.folder / "junit.xml").items()}
+    said = {name(test): status for test, status in statuses(run.folder / "junit.xml").items()}
     assert said == {test: JUNIT.get(verdict, "passed") for test, verdict in EXPECTED.items()}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.report import junit
+from tests.plugin.junit_statuses import statuses
 
 from .conftest import Project
 
@@ -97,7 +97,7 @@ def test_junit_counts_no_failure_that_a_waiver_accepts_and_allure_says_who_waive
     (project.path / "waivers.yaml").write_text(WAIVER)
     run = project.run("--waivers=waivers.yaml")
     assert run.folder is not None
-    said = junit.statuses(run.folder / "junit.xml")
+    said = statuses(run.folder / "junit.xml")
     assert said == {"suites/test_it.py::test_bad": "skipped", "suites/test_it.py::test_other": "failure"}
     assert "(waived: DEMO-5 VIOLATED, waived by jane until 2099-12-31" in (run.folder / "junit.xml").read_text()
     results = [json.loads(path.read_text()) for path in (run.folder / "allure").glob("*-result.json")]

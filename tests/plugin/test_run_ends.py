@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.report import allure_results, junit
+from conformance.report import allure_results
+from tests.plugin.junit_statuses import statuses
 
 from .conftest import WITHIN, Project, Run
 
@@ -34,7 +35,7 @@ def verdicts(run: Run) -> dict[str, str]:
 def assert_all_outputs_know(run: Run, count: int) -> None:
     assert run.folder
     assert len(run.report["tests"]) == count
-    assert len(junit.statuses(run.folder / "junit.xml")) == count
+    assert len(statuses(run.folder / "junit.xml")) == count
     assert len(allure_results.written_tests(run.folder / "allure")) == count
 
 
@@ -118,7 +119,7 @@ def test_a_dead_worker_makes_its_test_inconclusive_in_every_output(project: Proj
     assert run.claim("CONN-1")["missing_parts"] == ["3"]
     assert_all_outputs_know(run, 8)
     assert run.folder
-    assert junit.statuses(run.folder / "junit.xml")["suites/test_it.py::test_many[3]"] == "error"
+    assert statuses(run.folder / "junit.xml")["suites/test_it.py::test_many[3]"] == "error"
     assert allure_results.written_tests(run.folder / "allure")["suites/test_it.py::test_many[3]"] == "broken"
 
 

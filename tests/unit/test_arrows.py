@@ -61,7 +61,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
         "catalog",
     } | BASE,
     "plugin.words": {"marks", "catalog"},
-    "plugin.marked": {"run", "catalog"} | BASE,
+    "plugin.marked": {"run", "verdicts", "catalog"} | BASE,
     "plugin.state": {"plugin.options", "run", "report"} | BASE,
     "plugin.qualification": {"qualify", "report", "verdicts", "catalog", "model", "errors"},
     "plugin.rerun": {"qualify", "report", "verdicts", "catalog", "model", "errors"},

@@ -1,4 +1,4 @@
-"""Expectations about traffic: reachable, blocked, matrix, sources, resolves.
+"""Expectations about traffic: reachable, matrix, change, sources, resolves.
 
 Every wait polls to agreement and keeps all observations.  A denial is believed only when it is the named verdict
 (a silent drop), when the same path was seen open before by this test (control before; of a source that came later,
@@ -7,23 +7,24 @@ or where a policy closes the source one to the same target (control beside), whe
 then holds.  A control that fails is ControlBroken, a probe that fails is ProbeBroken; neither is ever a denial.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
+from conformance.errors import Nonconformance, ProbeBroken, UsageProblem
 from conformance.expect import late, limitation, others, resolution, vet, watches
 from conformance.expect.addresses import among
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.ask import ask
-from conformance.expect.engine.decide import Broken, Held, Path, Rule, Standing, link
+from conformance.expect.engine.decide import Held, Path, Rule, Standing, link
 from conformance.expect.engine.pairs import Pairs, each, key, pairs_of
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import LONGER
 from conformance.expect.explain.nearest import Nearest, nearest
 from conformance.expect.limitation import Case, Paths
 from conformance.expect.outcome import Outcome, failure, name_paths, table
+from conformance.expect.seen_paths import SeenPaths, key_of
 from conformance.expect.session import Session
 from conformance.expect.vet import pods_of
 from conformance.model.attempt import Attempt, Kind
@@ -54,12 +55,7 @@ class Removable(Protocol):
 class Expect(Session):
     """The expectations of one test, with what it has seen open and closed."""
 
-    _opened: set[tuple[str, str]] = field(default_factory=set)
-    """Paths that this test has seen open: the controls before."""
-    _addresses_when_open: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Addresses to which names led when those paths were seen open."""
-    _closed: dict[tuple[str, str], Pair] = field(default_factory=dict)
-    """Paths that it has seen closed, and not open since."""
+    _so_far: SeenPaths = field(default_factory=SeenPaths)
 
     # --- what tests say --------------------------------------------------------------------------------------------
 
@@ -91,24 +87,6 @@ class Expect(Session):
         """As :meth:`control`, for several pairs."""
         return self._decide(each(pairs), [], because, None, open_is_control=True)[-1]
 
-    def blocked(
-        self,
-        sources: Workload | Sequence[Workload],
-        target: Target,
-        *,
-        because: str,
-        beside: Pair | Workload | list[Pair | Workload],
-        kind: Kind | None = None,
-    ) -> list[Observation]:
-        """Every source's packets vanish on their way to the target, while ``beside`` passes.
-
-        ``beside`` are pairs, or other sources to the same target; when one fails, ControlBroken is raised.  Each of
-        ``sources`` needs a pair of its own there, or it could as well have lost its network.
-        """
-        named = beside if isinstance(beside, list) else [beside]
-        controls = [(workload, target) if isinstance(workload, Workload) else workload for workload in named]
-        return self._decide(controls, each([(sources, target)]), because, kind, open_is_control=True)[-1]
-
     def matrix(
         self,
         *,
@@ -128,10 +106,7 @@ class Expect(Session):
 
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
-        uids = {pod.uid for pod in gone}
-        for known, (source, target) in list(self._closed.items()):
-            if uids & {source.uid, *(backend.uid for backend in target.backends)}:
-                del self._closed[known]
+        self._so_far.forget(gone)
         return self._decide(each(open), each(closed), because, kind, open_is_control=False, new=new)[-1]
 
     def change(
@@ -194,10 +169,10 @@ class Expect(Session):
         One that wavers then decides nothing (ControlBroken): loss is not what policies are about.  Nor does one of a
         new source that does not open: no one ever saw it open.
         """
-        if not self._closed:
+        if not self._so_far.closed:
             raise UsageProblem("expect.removed(...): this test has seen no path closed that could be open again")
         policies.remove()
-        pairs = list(self._closed.values())
+        pairs = list(self._so_far.closed.values())
         return self._decide(pairs, [], because, None, open_is_control=False, about_denial=True)[-1]
 
     def sources(self, pairs: Iterable[Pair], are: Callable[[Workload], Sequence[str]], *, because: str) -> None:
@@ -273,7 +248,7 @@ class Expect(Session):
 
     def _make(self, policies: Iterable[Policies], pairs: Iterable[Pair]) -> None:
         """Apply policies once all these paths are seen open, but those that an earlier change of this test closed."""
-        before = [pair for pair in dict.fromkeys(pairs) if key(*pair) not in self._closed]
+        before = [pair for pair in dict.fromkeys(pairs) if key(*pair) not in self._so_far.closed]
         if before:
             self.controls([before], because="before the change nothing closes this path")
         for policy in policies:
@@ -292,17 +267,19 @@ class Expect(Session):
         new: Iterable[Workload] = (),
     ) -> list[list[Observation]]:
         """The last observations of each path that agreed, oldest first; each list has one of every path."""
-        self._demand_controls(open, closed, {pod.uid for pod in new})
+        change = self.context.change()
+        may_be_shut_in = change is not None and change.enforced_at != "target"
+        self._so_far.demand_controls(open, closed, {pod.uid for pod in new}, may_be_shut_in=may_be_shut_in)
         paths = self._plan(
             open, closed, kind, pods_may_be_new=open_is_control and not closed,
             steady=not (closed or open_is_control or about_denial),
         )  # fmt: skip
         are_controls = [
             (open_is_control if path.want else closed_is_control)
-            or (about_denial and _key(path.attempt) not in self._opened)
+            or (about_denial and key_of(path.attempt) not in self._so_far.opened)
             for path in paths
         ]
-        change, turns = self.context.change(), None if closed_is_control else self.context.watches
+        turns = None if closed_is_control else self.context.watches
         if change is None and open:
             wanted = [path.attempt for path in paths if path.want]
             others.demand_open(self.context.others, wanted, all_needed=open_is_control)
@@ -385,7 +362,7 @@ class Expect(Session):
         self.context.open_paths.look_at(
             outcomes, self.context.claims, self.clock.monotonic(), changed=self.context.change() is not None
         )
-        self._demand_same_addresses(outcomes)
+        self._so_far.demand_same_addresses(outcomes, self._name_leads_to)
         for outcome in outcomes:
             if not outcome.is_control or outcome.passes_policy:
                 attempt = outcome.path.attempt
@@ -409,19 +386,12 @@ class Expect(Session):
             turned = [
                 (path, row)
                 for path, row in zip(paths, rows, strict=True)
-                if not path.want or _key(path.attempt) in self._closed
+                if not path.want or key_of(path.attempt) in self._so_far.closed
             ]
             figures.took_effect(change, turned, began)
         for path, row in zip(paths, rows, strict=True):
-            known = _key(path.attempt)
-            self._closed.pop(known, None)
-            self.context.since[(*known, path.want)] = began
-            if path.want:
-                self._opened.add(known)
-                last = row[-1].seen
-                self._addresses_when_open[known] = names.reached(last) if last else ""
-            elif path.attempt.target is not None:
-                self._closed[known] = (path.attempt.source, path.attempt.target)
+            self.context.since[(*key_of(path.attempt), path.want)] = began
+            self._so_far.remember(path, row[-1].seen)
 
     def _path(self, source: Workload, target: Target, kind: Kind, *, want: bool) -> Path:
         """A path as the engine takes it: asked as its source's system needs it, judged as the slower end does."""
@@ -433,21 +403,6 @@ class Expect(Session):
             within = max(within, *(timings.service_effect for timings in ends))  # kube-proxy may not know it yet
         rule = Rule.of(own, ends, within=within)
         return Path(attempt, want, rule.for_single_packets(attempt.give_up_after) if kind is Kind.UDP else rule)
-
-    def _demand_same_addresses(self, outcomes: Sequence[Outcome]) -> None:
-        """A denial by a name that no longer leads where it led while the path was open proves nothing."""
-        for outcome in outcomes:
-            attempt = outcome.path.attempt
-            before = self._addresses_when_open.get(_key(attempt), "")
-            if outcome.path.want or not outcome.held or not before or not names.named(attempt):
-                continue
-            now = self._name_leads_to(outcome)
-            if before not in now.split(", "):
-                text = (
-                    f"{attempt.label}: the name led to {before} while the path was open, and leads to "
-                    f"{now or 'nothing'} now: that nothing arrived proves nothing"
-                )
-                outcome.standing = Broken(ControlBroken(text, control="name"))
 
     def _name_leads_to(self, outcome: Outcome) -> str:
         """Its addresses; given time, so that a slow answer is told from none."""
@@ -473,34 +428,3 @@ class Expect(Session):
         patience = self.timings.of(source.os)
         give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
-
-    def _demand_controls(self, open: Sequence[Pair], closed: Sequence[Pair], new: Collection[str]) -> None:
-        """Raises ControlBroken where a dead client, or a dead server, would look like a denial.
-
-        Only where a policy closes every path out may the source have no open path of its own; then another source
-        has to get to the same target.  Of ``new`` sources (uids) another one on the node has to, in any case.
-        """
-        change = self.context.change()
-        may_be_shut_in = change is not None and change.enforced_at != "target"
-        sources, goals = {source.uid for source, _ in open}, {target.label for _, target in open}
-        shown = {(source.node, target.label) for source, target in open if source.uid in new}
-        for source, target in closed:
-            pair = f"{source.label} -> {target.label}"
-            came_later = source.uid in new and (source.node, target.label) in shown
-            came_later |= any(pod.uid in new for pod in target.backends) and target.label in goals
-            if (source.uid, target.label) not in self._opened and not came_later:
-                raise ControlBroken(
-                    f"{pair}: this test never saw the path open, so a denial would prove nothing; "
-                    "see it open, by expect.control, before the policy is applied",
-                    control="before",
-                )
-            if source.uid not in sources and not (may_be_shut_in and target.label in goals):
-                raise ControlBroken(
-                    f"{pair}: no open path beside it is its source's, so that a dead client would look like a "
-                    "denial; name one to a server that no policy selects",
-                    control="beside",
-                )
-
-
-def _key(attempt: Attempt) -> tuple[str, str]:
-    return key(attempt.source, attempt.target)

@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance.errors import EnvironmentBroken, SuiteError
@@ -11,9 +11,8 @@ from conformance.journal.record import Entry
 from conformance.journal.redaction import redacted
 from conformance.journal.retry import retry
 from conformance.journal.store import Journal
-from conformance.journal.stored import stored
 from conformance.kube.changes import Changes
-from conformance.kube.client import Obj
+from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 
@@ -218,3 +217,17 @@ def _short(field: Field, content: Any) -> str:
     shown = redacted({field.path[-1]: content.value})[field.path[-1]]
     text = repr(shown)
     return text if len(text) <= 120 else f"{text[:120]}..."
+
+
+SERVED, STORED = "projectcalico.org/v3", "crd.projectcalico.org/v1"
+KINDS = ("FelixConfiguration",)
+
+
+def stored(kube: Kube, target: ObjectRef, why: object) -> ObjectRef:
+    """Where a target is stored, given why it is not to be reached as Calico's API server serves it.
+
+    Raises EnvironmentBroken when it is not Calico's, or is not stored where this suite could write.
+    """
+    if target.api_version != SERVED or target.kind not in KINDS or not kube.discovery.serves(STORED, target.kind):
+        raise EnvironmentBroken(f"{target.label} is out of reach: {why}")
+    return replace(target, api_version=STORED)

@@ -36,10 +36,11 @@ from conformance.report.run import RunReport, to_json, write_json
 from conformance.run import load, plan
 from conformance.run.estimate import token_line
 from conformance.run.limits import claims_blocked_by_missing_rights, would_not_run
-from conformance.run.plan import PlannedTest, Prospect
+from conformance.run.plan import PlannedTest
 from conformance.run.run import NODE_FACTS
 from conformance.verdicts.attempts import FLAKY, merged
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_missed
+from conformance.verdicts.prospect import Prospect, not_run
 
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},
@@ -355,7 +356,7 @@ class Controller:
             verdict=prospect.verdict or ClaimVerdict.NOT_RUN,
             reason=prospect.reason,
             remedy=prospect.remedy,
-            results=plan.not_run(test, prospect, self.run.evidence),
+            results=not_run(test.test, test.parts, prospect, self.run.evidence),
             needs_windows=test.about_windows,
             ran=bool(crash),
         )

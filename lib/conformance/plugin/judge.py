@@ -32,11 +32,12 @@ from conformance.report import allure_results, junit
 from conformance.report.diagnostics import Failure
 from conformance.run import felix_first, plan
 from conformance.run.builds import builds_of
-from conformance.run.plan import PlannedTest, Prospect
+from conformance.run.plan import PlannedTest
 from conformance.verdicts import statement as verdicts
 from conformance.verdicts.attempts import FLAKY, merged
 from conformance.verdicts.claims import TestOutcome
 from conformance.verdicts.judged import judged, of_test
+from conformance.verdicts.prospect import ClaimPart, Prospect
 from conformance.verdicts.recorder import Recorder
 from conformance.verdicts.statement import Statement
 
@@ -323,7 +324,7 @@ class Judge:
             statement.results = tuple(self._result(item, part, statement) for part in item.stash[PLANNED].parts)
         return statement.results
 
-    def _result(self, item: pytest.Item, part: plan.ClaimPart, statement: Statement) -> ClaimResult:
+    def _result(self, item: pytest.Item, part: ClaimPart, statement: Statement) -> ClaimResult:
         settled = item.stash.get(PROSPECT, Prospect()).of(part)
         claim = self.catalog[part.claim]
         if settled:
@@ -335,7 +336,7 @@ class Judge:
             found = judged(claim, part.part, item.nodeid, statement, self._builds(item, part))
         return replace(found, active=part.active, evidence="lab" if self.run.evidence == "lab" else "field")
 
-    def _builds(self, item: pytest.Item, part: plan.ClaimPart) -> dict[str, str]:
+    def _builds(self, item: pytest.Item, part: ClaimPart) -> dict[str, str]:
         """Windows builds that a part has to reach, with a node of each."""
         if not (self.run.facts and item.stash[PLANNED].needs.windows and part.about_windows):
             return {}

@@ -26,8 +26,9 @@ from conformance.pods.placement import Placement
 from conformance.run import plan
 from conformance.run.estimate import Estimate, estimate, token_line
 from conformance.run.limits import workers_for
-from conformance.run.plan import ClaimPart, PlannedTest
+from conformance.run.plan import PlannedTest
 from conformance.run.run import Run
+from conformance.verdicts.prospect import ClaimPart
 
 
 def claims_list(tests: Sequence[PlannedTest], wanted: Sequence[str], *, whole: bool = False) -> Iterator[str]:

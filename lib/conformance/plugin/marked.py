@@ -13,7 +13,8 @@ from conformance.catalog import (
     Needs,
 )
 from conformance.model.endpoint import OS
-from conformance.run.plan import CHANGING, ClaimPart, PlannedTest, isolation_of
+from conformance.run.plan import CHANGING, PlannedTest, isolation_of
+from conformance.verdicts.prospect import ClaimPart
 
 
 def demanded(areas: Iterable[ModuleType]) -> dict[str, Conditions]:

@@ -20,9 +20,9 @@ from conformance.model.images import RanImage
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimKind
 from conformance.qualify import again
-from conformance.qualify.acceptable import UNDECIDED
 from conformance.qualify.stored import StoredReport, read
 from conformance.report.run import Continued
+from conformance.verdicts.acceptable import UNDECIDED
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome, worst
 
 REMEDY = "name the cluster of that report (--kubeconfig, --context); a run's own lab ends with the run"

@@ -15,8 +15,8 @@ from conformance.model.decision import Decision
 from conformance.model.facts import Facts
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimKind, ClaimVerdict, precedence
-from conformance.qualify.acceptable import UNDECIDED
 from conformance.qualify.stored import StoredReport, versions
+from conformance.verdicts.acceptable import UNDECIDED
 from conformance.verdicts.decisions import BETWEEN_TWO
 
 AGAIN = frozenset({ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.NOT_RUN})

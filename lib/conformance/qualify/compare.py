@@ -11,9 +11,9 @@ from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimVerdict, precedence
-from conformance.qualify.acceptable import UNDECIDED, Turn, turn
 from conformance.qualify.stored import StoredClaim, StoredReport, versions
 from conformance.qualify.waivers import Waiver, waiver_for
+from conformance.verdicts.acceptable import UNDECIDED, Turn, turn
 
 NOISE = 1.25
 """A convergence time has moved when its median changed by more than this factor ..."""

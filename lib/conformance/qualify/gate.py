@@ -10,11 +10,11 @@ from typing import Literal
 
 from conformance.catalog import Catalog, NotApplicable, applicability
 from conformance.model.claim import ClaimResult
-from conformance.model.verdict import ClaimVerdict, precedence
-from conformance.qualify.acceptable import UNDECIDED, acceptable
+from conformance.model.verdict import ClaimVerdict
 from conformance.qualify.sets import Demand, GateSet
 from conformance.qualify.stored import StoredClaim, StoredReport
 from conformance.qualify.waivers import Waiver, waiver_for
+from conformance.verdicts.acceptable import about_the_cluster, acceptable, on_build, unacceptable
 
 Answer = Literal["qualified", "not qualified", "incomplete"]
 WOULD = "would qualify"
@@ -29,8 +29,8 @@ class Obstacle:
 
     claim: str
     part: str
-    verdict: str
-    """A claim verdict, ``not selected`` or ``not decided``."""
+    found: str
+    """A claim verdict by its name, ``not selected`` or ``not decided``."""
     reason: str
     waiver: Waiver | None = None
     decided: bool
@@ -39,7 +39,7 @@ class Obstacle:
     def __str__(self) -> str:
         """``VXLAN-9 (changed) NOT_RUN: it needs --allow-disruptive``."""
         what = f"{self.claim} ({self.part})" if self.part else self.claim
-        return str(self.waiver) if self.waiver else f"{what} {self.verdict}: {self.reason}"
+        return str(self.waiver) if self.waiver else f"{what} {self.found}: {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,7 @@ def _obstacles(
         excused = _excused(report, claim, demand, build, claims)
         for obstacle in _of_claim(claim, demand, build, waivers):
             if obstacle.part in demand.provisional:
-                asked = obstacle.verdict == ClaimVerdict.VIOLATED
+                asked = obstacle.found == ClaimVerdict.VIOLATED
             else:
                 asked = obstacle.decided or obstacle.part not in excused
             if asked:
@@ -179,58 +179,24 @@ def _of_part(
     claim: StoredClaim, part: str, results: Sequence[ClaimResult], build: str, waivers: Sequence[Waiver]
 ) -> Iterator[Obstacle]:
     """One for each sort of verdict that is not acceptable: what is waived hides nothing that is not."""
-    found = _on_build(results, build)
+    found = on_build(results, build)
     if not found:
         yield _open(claim.id, part, "not decided", f"no decision of it is about Windows {build}")
-    for verdict in precedence(claim.kind):
-        reasons = [said.reason for said in found if said.verdict is verdict]
-        places = {said.place for said in found if said.verdict is verdict}
-        if not reasons or acceptable(claim.kind, verdict) or _beside_others(verdict, found):
-            continue
-        accepted = [waiver_for(waivers, claim.id, verdict, part=part, build=place) for place in sorted(places)]
-        yield _said(claim, part, verdict, reasons[0], accepted[0] if all(accepted) else None)
-
-
-@dataclass(frozen=True)
-class _Said:
-    """A verdict that counts for a build."""
-
-    verdict: ClaimVerdict
-    reason: str
-    place: str
-    """The build, or empty: it is about no build, so that no waiver for one accepts it."""
-
-
-def _on_build(results: Sequence[ClaimResult], build: str) -> list[_Said]:
-    """What a part's tests decided for one Windows build; empty: they decided nothing about it.
-
-    A decision between Linux nodes, or about the cluster as a whole, is one about every build.
-    """
-    said = []
-    for result in results:
-        for decision in result.decisions:
-            if not decision.about or build in decision.about:
-                said.append(_Said(decision.verdict, decision.reason, build if decision.about else ""))
-        if not any(decision.verdict is result.verdict for decision in result.decisions):
-            said.append(_Said(result.verdict, result.reason, ""))  # what ended the test belongs to no node
-    return said
-
-
-def _beside_others(verdict: ClaimVerdict, found: Sequence[_Said]) -> bool:
-    """Whether it only says that some nodes are not concerned, where others are."""
-    return verdict is ClaimVerdict.NOT_APPLICABLE and any(said.verdict is not verdict for said in found)
+    for said in unacceptable(claim.kind, found):
+        accepted = [waiver_for(waivers, claim.id, said.verdict, part=part, build=place) for place in said.places]
+        yield _said(claim, part, said.verdict, said.reason, accepted[0] if all(accepted) else None)
 
 
 def _said(claim: StoredClaim, part: str, verdict: ClaimVerdict, reason: str, waiver: Waiver | None) -> Obstacle:
     return Obstacle(
         claim=claim.id,
         part=part,
-        verdict=str(verdict),
+        found=str(verdict),
         reason=reason,
         waiver=waiver,
-        decided=verdict not in UNDECIDED and verdict is not ClaimVerdict.NOT_APPLICABLE,
+        decided=about_the_cluster(verdict),
     )
 
 
-def _open(claim: str, part: str, verdict: str, reason: str) -> Obstacle:
-    return Obstacle(claim=claim, part=part, verdict=verdict, reason=reason, decided=False)
+def _open(claim: str, part: str, found: str, reason: str) -> Obstacle:
+    return Obstacle(claim=claim, part=part, found=found, reason=reason, decided=False)

@@ -5,7 +5,7 @@ violation that is waived is ``<skipped>``, since CI systems count failures by th
 Tests that the plan had and nobody heard of again are added, so that their absence cannot look green.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -145,16 +145,6 @@ def _properties(report: RunReport) -> Xml.Element:
 def _clean(text: str) -> str:
     """Without what XML cannot hold, such as the escape of a terminal's colours."""
     return "".join(item if item in "\t\n\r" or item >= " " else "?" for item in text)
-
-
-def statuses(path: Path) -> Mapping[str, str]:
-    """Test (node id) to ``failure``, ``error``, ``skipped`` or ``passed``; where it has several cases, the worst."""
-    suite = Xml.parse(path).getroot().find("testsuite")
-    found = {}
-    for test, cases in _cases(suite if suite is not None else Xml.Element("testsuite")).items():
-        tags = {child.tag for case in cases for child in case}
-        found[test] = next((tag for tag in ("failure", "error", "skipped") if tag in tags), "passed")
-    return found
 
 
 def _cases(suite: Xml.Element) -> dict[str, list[Xml.Element]]:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from conformance.catalog import Catalog
 from conformance.catalog.claims import IsolationKind
-from conformance.model.claim import ClaimVerdict
 from conformance.model.facts import Facts
 from conformance.run import plan
-from conformance.run.plan import ClaimPart, PlannedTest
+from conformance.run.plan import PlannedTest
 from conformance.settings import Settings
+from conformance.verdicts.prospect import ClaimPart
 
 NAMED = 6
 """Groups of at most so many claims name them; larger ones say how many of which areas."""
@@ -19,7 +19,8 @@ NAMED = 6
 class Group:
     """Claims that cannot be decided for one reason."""
 
-    verdict: ClaimVerdict
+    elsewhere: bool
+    """They are not about this cluster; else something is lacking."""
     reason: str
     remedy: str
     claims: tuple[str, ...]
@@ -34,7 +35,7 @@ class Group:
 
 def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ...]:
     """The largest first.  What a person decides is in none."""
-    found: dict[tuple[ClaimVerdict, str, str], dict[str, str]] = {}
+    found: dict[tuple[bool, str, str], dict[str, str]] = {}
     for claim in claims.values():
         if claim.isolation.kind is IsolationKind.MANUAL:
             continue
@@ -42,16 +43,16 @@ def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ..
         prospect = plan.prospect_of(test, claims, facts, settings)
         if prospect.verdict:
             reason = prospect.reason.removeprefix(f"{claim.id}: ")
-            found.setdefault((prospect.verdict, reason, prospect.remedy), {})[claim.id] = claim.area
+            found.setdefault((prospect.elsewhere, reason, prospect.remedy), {})[claim.id] = claim.area
     made = [
         Group(
-            verdict=verdict,
+            elsewhere=elsewhere,
             reason=reason,
             remedy=remedy,
             claims=tuple(there),
             areas=tuple(dict.fromkeys(there.values())),
         )
-        for (verdict, reason, remedy), there in found.items()
+        for (elsewhere, reason, remedy), there in found.items()
     ]
     return tuple(sorted(made, key=lambda group: (-len(group.claims), group.reason)))
 
@@ -59,7 +60,7 @@ def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ..
 def counted_line(claims: Catalog, facts: Facts, settings: Settings) -> str:
     """How many claims are not about this cluster, and how many cannot be decided here, in one line."""
     found = groups(claims, facts, settings)
-    elsewhere = sum(len(group.claims) for group in found if group.verdict is ClaimVerdict.NOT_APPLICABLE)
+    elsewhere = sum(len(group.claims) for group in found if group.elsewhere)
     lacking = sum(len(group.claims) for group in found) - elsewhere
     return f"claims: {elsewhere} not about this cluster, {lacking} that cannot be decided here; -v says which and why"
 
@@ -67,9 +68,9 @@ def counted_line(claims: Catalog, facts: Facts, settings: Settings) -> str:
 def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:
     """A line for each group of claims about this cluster, and one for all others."""
     found = groups(claims, facts, settings)
-    lacking = [group for group in found if group.verdict is not ClaimVerdict.NOT_APPLICABLE]
+    lacking = [group for group in found if not group.elsewhere]
     yield from (f"not here: {group}" for group in lacking)
-    others = [group for group in found if group.verdict is ClaimVerdict.NOT_APPLICABLE]
+    others = [group for group in found if group.elsewhere]
     if others:
         count = sum(len(group.claims) for group in others)
         about = "; ".join(f"{len(group.claims)} about {_condition(group.reason)}" for group in others)

@@ -1,52 +1,20 @@
 """What a test is about, and whether it can run on this cluster: decided from catalog and facts beforehand."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from conformance.catalog import (
-    ALL,
-    Applies,
-    Catalog,
-    Claim,
-    Conditions,
-    Isolation,
-    IsolationKind,
-    Needs,
-    NotApplicable,
-    Undecided,
-    applicability,
-)
+from conformance.catalog import Catalog, Claim, Isolation, IsolationKind, Needs
 from conformance.facts.rights import RBAC_ROLES
-from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
 from conformance.pods.placement import Placement
 from conformance.run.scheduler_lock import SHARED, Exclusivity, ExclusivityKind
 from conformance.settings import Settings
+from conformance.verdicts.prospect import ClaimPart, Prospect, applying
 
 CALICO_V3 = "projectcalico.org/v3"
 CHANGING = frozenset({IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE})
 """Isolation of tests that change something beyond the run's own namespaces."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClaimPart:
-    """One ``verifies`` mark with its parameters filled in."""
-
-    claim: str
-    part: str = ""
-    active: bool = False
-    alone_on: OS | None = None
-    """Operating system of the nodes that a node-exclusive part has to itself; None: as the catalog says."""
-    applies: Conditions = ALL
-    """On which of the claim's clusters it says anything."""
-    provisional: bool = False
-    """It is new: gates do not ask for it."""
-
-    @property
-    def about_windows(self) -> bool:
-        """Whether it does not speak of Linux alone."""
-        return not ("linux" in self.part and "windows" not in self.part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,31 +45,6 @@ class PlannedTest:
         return tuple(catalog[ident] for ident in dict.fromkeys(part.claim for part in self.parts))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prospect:
-    """Whether a test runs here."""
-
-    verdict: ClaimVerdict | None = None
-    """None: it runs; else NOT_APPLICABLE or NOT_RUN."""
-    reason: str = ""
-    remedy: str = ""
-    inapplicable: Mapping[ClaimPart, str] = field(default_factory=dict)
-    """Part to why it says nothing about this cluster; the others of the test are decided."""
-    undecided: Mapping[ClaimPart, Undecided] = field(default_factory=dict)
-    """Part to why nobody can tell whether it says anything about this cluster."""
-    assumed: tuple[str, ...] = ()
-    look: bool = False
-    """It runs if a look into the Windows nodes, which its set-up takes, tells what is not known of them."""
-
-    def of(self, part: ClaimPart) -> tuple[ClaimVerdict, str, str] | None:
-        """Verdict, reason and remedy of a part that this cluster settles beforehand; None: the test decides it."""
-        if part in self.inapplicable:
-            return ClaimVerdict.NOT_APPLICABLE, self.inapplicable[part], ""
-        if part in self.undecided:
-            return ClaimVerdict.NOT_RUN, str(self.undecided[part]), self.undecided[part].remedy
-        return None
-
-
 def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolation, ...]:
     """What each part of a test asks for."""
     found = []
@@ -120,30 +63,9 @@ def prospect_of(
 
     ``looks``: Windows nodes can still be looked into for what is not known of them.
     """
-    inapplicable: dict[ClaimPart, str] = {}
-    undecided: dict[ClaimPart, Undecided] = {}
-    assumed: list[str] = []
-    for part in test.parts:
-        answer = applicability(catalog[part.claim], facts, part.applies)
-        if isinstance(answer, NotApplicable):
-            inapplicable[part] = str(answer)
-        elif isinstance(answer, Undecided):
-            undecided[part] = answer
-        elif isinstance(answer, Applies):
-            assumed += answer.assumed
-    looks = looks and not settings.dry_run and any(answer.look for answer in undecided.values())
-    if looks:
-        assumed += [
-            f"{answer.condition}, which a look into the Windows nodes has to tell" for answer in undecided.values()
-        ]
-        undecided = {}
-    known = Prospect(inapplicable=inapplicable, undecided=undecided, assumed=tuple(dict.fromkeys(assumed)), look=looks)
-    if test.parts and len(inapplicable) + len(undecided) == len(test.parts):  # no part says anything here
-        part = next(iter(undecided or inapplicable))
-        verdict, why, remedy = known.of(part) or (None, "", "")
-        return replace(known, verdict=verdict, reason=f"{part.claim}: {why}", remedy=remedy)
-    hindered = _hindered(test, catalog, facts, settings)
-    return replace(known, verdict=ClaimVerdict.NOT_RUN, reason=hindered[0], remedy=hindered[1]) if hindered else known
+    known = applying(test.parts, catalog, facts, looks=looks and not settings.dry_run)
+    hindered = None if known.verdict else _hindered(test, catalog, facts, settings)
+    return known.hindered(*hindered) if hindered else known
 
 
 def _hindered(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings) -> tuple[str, str] | None:
@@ -263,19 +185,6 @@ def _lack(needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool) ->
     if needs.calicoctl and not settings.calicoctl:
         return "it needs calicoctl", "name it by --calicoctl=PATH"
     return None
-
-
-def not_run(test: PlannedTest, prospect: Prospect, evidence: str) -> tuple[ClaimResult, ...]:
-    """The results of a test that does not run, or of which nothing was heard."""
-    told = (prospect.verdict or ClaimVerdict.NOT_RUN, prospect.reason, prospect.remedy)
-    return tuple(
-        ClaimResult(
-            claim=part.claim, verdict=verdict, test=test.test, part=part.part, reason=reason, remedy=remedy,
-            active=part.active, evidence="lab" if evidence == "lab" else "field",
-        )
-        for part in test.parts
-        for verdict, reason, remedy in [prospect.of(part) or told]
-    )  # fmt: skip
 
 
 def assign_exclusivity(

@@ -2,14 +2,11 @@
 
 from hybridlab.faults import (
     api,
-    backends,
     cni_token,
     denials,
-    dns_pods,
+    dns,
     exec,
     felix,
-    felix_crash_loop,
-    hairpin,
     hns,
     kubelet,
     paths,
@@ -18,9 +15,7 @@ from hybridlab.faults import (
     policy_lost,
     reprogramming,
     rules,
-    search_list,
-    service_source,
-    zone,
+    services,
 )
 
 _MODULES = (
@@ -31,13 +26,8 @@ _MODULES = (
     policy_lost,
     policy_edits,
     reprogramming,
-    felix_crash_loop,
-    zone,
-    dns_pods,
-    search_list,
-    backends,
-    hairpin,
-    service_source,
+    dns,
+    services,
     hns,
     exec,
     api,

@@ -14,6 +14,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.expect.denial import blocked
 from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation, target, workload
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
@@ -33,7 +34,7 @@ def test_a_denial_is_decided_and_its_controls_decide_nothing() -> None:
     assert kept == []
     assert isinstance(expect.prober, ScriptedProber)
     expect.prober.answers["stranger"] = [DROPPED]
-    expect.blocked(stranger, target(), beside=[friend, (stranger, BYSTANDER)], because="nobody else")
+    blocked(expect, stranger, target(), beside=[friend, (stranger, BYSTANDER)], because="nobody else")
     assert [(seen.source, seen.verdict, seen.halves, seen.reason) for seen in kept] == [
         ("windows-1", ClaimVerdict.CONFIRMED, ("closed",), "nobody else")
     ]

@@ -16,6 +16,7 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.figures import Effect, Tries
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.expect.denial import blocked
 from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation, target, workload
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
@@ -45,7 +46,7 @@ class Story:
         self.prober.answers, self.prober.rounds = answers, 0
 
     def closes(self) -> None:
-        self.expect.blocked(STRANGER, SERVER, because="its label is missing", beside=[FRIEND, (STRANGER, BYSTANDER)])
+        blocked(self.expect, STRANGER, SERVER, because="its label is missing", beside=[FRIEND, (STRANGER, BYSTANDER)])
 
     def opens(self) -> None:
         self.expect.reachable([FRIEND, STRANGER], SERVER, because="the policy is gone")
@@ -134,7 +135,7 @@ def test_egress_is_enforced_at_the_source() -> None:
     story = Story("source")
     story.begins()
     story.changes(friend=[DROPPED], stranger=[UP])
-    story.expect.blocked(FRIEND, SERVER, because="it may not leave", beside=STRANGER)
+    blocked(story.expect, FRIEND, SERVER, because="it may not leave", beside=STRANGER)
     assert [effect.os for effect in story.log.figures().effects] == ["linux"]
 
 

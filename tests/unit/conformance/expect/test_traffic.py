@@ -19,6 +19,7 @@ from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.conftest import Make
+from tests.unit.conformance.expect.denial import blocked
 from tests.unit.conformance.expect.stand_ins import (
     BYSTANDER,
     Answer,
@@ -101,13 +102,13 @@ def test_a_service_is_given_the_time_that_kube_proxy_needs_and_a_pod_is_not(
 
 def test_a_policy_that_takes_effect_late_is_still_a_denial(expect: Make) -> None:
     late = opened(expect(friend=[UP], stranger=[UP, UP, DROPPED]))
-    last = late.blocked(STRANGER, SERVER, because="its label is missing", beside=BESIDE)
+    last = blocked(late, STRANGER, SERVER, because="its label is missing", beside=BESIDE)
     assert [seen.verdict for seen in last] == [UP, UP, DROPPED]
 
 
 def test_an_open_path_is_not_blocked(expect: Make, attached: dict[str, str]) -> None:
     with pytest.raises(Nonconformance) as failed:
-        opened(expect(friend=[UP], stranger=[UP])).blocked(STRANGER, SERVER, because="no label", beside=BESIDE)
+        blocked(opened(expect(friend=[UP], stranger=[UP])), STRANGER, SERVER, because="no label", beside=BESIDE)
     first, *rest = str(failed.value).splitlines()
     assert first.startswith("POL-1: windows-1 does not enforce the policy: expected TIMED_OUT, observed CONNECTED")
     assert rest[0].split() == ["path", "ns/stranger", "(windows,", "node", "windows-1)", "->", "192.168.0.9:80/tcp"]
@@ -122,13 +123,13 @@ NAMELESS = {Verdict.DNS_FAILED, Verdict.NO_SUCH_NAME}
 @pytest.mark.parametrize("verdict", [v for v in Verdict if v not in {UP, DROPPED, Verdict.RESOLVED, *NAMELESS}])
 def test_no_other_verdict_counts_as_a_denial(expect: Make, verdict: Verdict) -> None:
     with pytest.raises(Nonconformance, match=f"expected TIMED_OUT, observed {verdict}"):
-        opened(expect(friend=[UP], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+        blocked(opened(expect(friend=[UP], stranger=[verdict])), STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 @pytest.mark.parametrize("verdict", sorted(NAMELESS))
 def test_an_attempt_that_found_no_address_says_nothing_about_the_path(expect: Make, verdict: Verdict) -> None:
     with pytest.raises(ControlBroken, match=f"expected TIMED_OUT, observed {verdict}"):
-        opened(expect(friend=[UP], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+        blocked(opened(expect(friend=[UP], stranger=[verdict])), STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 def by_name(address: str) -> Callable[[Attempt, int], Observation]:
@@ -152,7 +153,7 @@ def test_a_name_that_leads_elsewhere_than_while_the_path_was_open_is_no_denial(e
     with pytest.raises(
         ControlBroken, match=r"led to 192\.168\.0\.9 while the path was open, and leads to 203\.0\.113\.9"
     ):
-        wrong.blocked(STRANGER, server, because="x", beside=BESIDE)
+        blocked(wrong, STRANGER, server, because="x", beside=BESIDE)
 
 
 def test_a_failure_by_name_says_where_the_name_leads(expect: Make) -> None:
@@ -173,13 +174,13 @@ def test_a_container_whose_end_the_api_learns_late_is_no_violation(expect: Make)
 
     prober.unchanged = unchanged  # type: ignore[method-assign]
     with pytest.raises(EnvironmentBroken, match="restarted 1 time, while this was seen"):
-        expectation.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+        blocked(expectation, STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 def test_a_denial_that_does_not_hold_is_a_violation(expect: Make) -> None:
     leaking = opened(expect(friend=[UP], stranger=[DROPPED, DROPPED, DROPPED, DROPPED, UP]))
     with pytest.raises(Nonconformance, match="last CONNECTED"):
-        leaking.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+        blocked(leaking, STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 def test_one_lost_connection_of_an_open_route_is_no_violation_while_a_denial_is_held(expect: Make) -> None:
@@ -229,18 +230,18 @@ def test_a_path_without_any_network_is_no_violation_where_its_control_failed_too
     with pytest.raises(
         ControlBroken, match=r"control failed: expected CONNECTED, observed UNREACHABLE(?s:.*)path +ns/friend "
     ):
-        cut_off.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+        blocked(cut_off, STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 @pytest.mark.parametrize("verdict", [UP, REFUSED, Verdict.RESET, Verdict.NO_ANSWER])
 def test_a_packet_that_arrived_is_a_violation_whatever_its_control_says(expect: Make, verdict: Verdict) -> None:
     with pytest.raises(Nonconformance, match=rf"expected TIMED_OUT, observed {verdict}(?s:.*)path +ns/stranger "):
-        opened(expect(friend=[DROPPED], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+        blocked(opened(expect(friend=[DROPPED], stranger=[verdict])), STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 def test_a_denial_without_a_control_before_proves_nothing(expect: Make) -> None:
     with pytest.raises(ControlBroken, match="never saw the path open"):
-        expect(friend=[UP], stranger=[DROPPED]).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+        blocked(expect(friend=[UP], stranger=[DROPPED]), STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 @pytest.mark.parametrize("beside", [FRIEND, (FRIEND, target("192.168.0.77"))], ids=["same target", "unrelated"])
@@ -248,7 +249,7 @@ def test_a_denial_without_an_open_route_of_its_source_beside_it_proves_nothing(
     expect: Make, beside: Workload | tuple[Workload, Target]
 ) -> None:
     with pytest.raises(ControlBroken, match="no open path beside it is its source's"):
-        opened(expect(friend=[UP], stranger=[DROPPED])).blocked(STRANGER, SERVER, because="x", beside=beside)
+        blocked(opened(expect(friend=[UP], stranger=[DROPPED])), STRANGER, SERVER, because="x", beside=beside)
 
 
 @pytest.mark.parametrize("side", ["source", "both"])
@@ -258,22 +259,22 @@ def test_a_source_that_a_policy_may_shut_in_is_seen_beside_another_source(
     shut_in = opened(expect(friend=[UP], stranger=[DROPPED]))
     change = PolicyChange(what="a policy", at=0.0, enforced_at=side)
     shut_in = replace(shut_in, context=replace(shut_in.context, change=lambda: change))
-    shut_in.blocked(STRANGER, SERVER, because="it may not leave", beside=FRIEND)
+    blocked(shut_in, STRANGER, SERVER, because="it may not leave", beside=FRIEND)
     with pytest.raises(ControlBroken, match="no open path beside it is its source's"):
-        shut_in.blocked(STRANGER, SERVER, because="it may not leave", beside=(FRIEND, target("192.168.0.77")))
+        blocked(shut_in, STRANGER, SERVER, because="it may not leave", beside=(FRIEND, target("192.168.0.77")))
 
 
 def test_a_client_that_lost_its_network_is_a_broken_control_and_no_denial(expect: Make) -> None:
     elsewhere = target("192.168.0.77")
     dead = opened(expect(friend=[UP], stranger=[DROPPED]))
     with pytest.raises(ControlBroken, match=r"control failed: (?s:.*)path +ns/stranger .* -> 192\.168\.0\.77"):
-        dead.blocked(STRANGER, SERVER, because="x", beside=[FRIEND, (STRANGER, elsewhere)])
+        blocked(dead, STRANGER, SERVER, because="x", beside=[FRIEND, (STRANGER, elsewhere)])
 
 
 def test_a_dead_server_is_a_broken_control_and_no_denial(expect: Make) -> None:
     dead = opened(expect(friend=[DROPPED], stranger=[DROPPED]))
     with pytest.raises(ControlBroken, match=r"control failed: (?s:.*)path +ns/friend") as broken:
-        dead.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+        blocked(dead, STRANGER, SERVER, because="x", beside=BESIDE)
     assert not isinstance(broken.value, AssertionError)
 
 
@@ -290,7 +291,7 @@ def test_a_control_waits_as_long_as_a_new_pod_may_need_for_its_first_policy_and_
 def test_a_broken_probe_is_never_a_denial(expect: Make, when: int) -> None:
     script: list[Answer] = [*([DROPPED] * when), ProbeBroken("exec lost its status")]
     with pytest.raises(ProbeBroken, match="lost its status"):
-        opened(expect(friend=[UP], stranger=script)).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+        blocked(opened(expect(friend=[UP], stranger=script)), STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 def test_a_matrix_names_the_wrong_cell_and_shows_both_sides(expect: Make) -> None:
@@ -359,7 +360,7 @@ def test_a_path_that_was_never_open_is_a_broken_control_and_no_violation(expect:
 def test_a_control_that_was_seen_opens_the_way_for_a_denial(expect: Make) -> None:
     late = expect(friend=[UP], stranger=[UP, UP, UP, DROPPED])
     late.control([FRIEND, STRANGER], SERVER, because="no policy is in force yet")
-    assert late.blocked(STRANGER, SERVER, because="no label", beside=BESIDE)
+    assert blocked(late, STRANGER, SERVER, because="no label", beside=BESIDE)
 
 
 def test_every_source_goes_to_every_target(expect: Make) -> None:
@@ -373,7 +374,7 @@ def test_a_denial_beside_a_pod_that_restarted_is_no_denial(expect: Make) -> None
     closed = opened(expect(friend=[UP], stranger=[DROPPED]))
     closed.prober.restarted = {"stranger"}  # type: ignore[attr-defined]
     with pytest.raises(EnvironmentBroken, match=r"ns/stranger .* restarted"):
-        closed.blocked(STRANGER, SERVER, because="its label is missing", beside=BESIDE)
+        blocked(closed, STRANGER, SERVER, because="its label is missing", beside=BESIDE)
 
 
 def test_a_path_that_is_closed_because_its_pod_restarted_is_no_violation(expect: Make) -> None:

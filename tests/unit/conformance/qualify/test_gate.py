@@ -11,11 +11,11 @@ import pytest
 from conformance.catalog import catalog, conditions
 from conformance.model.verdict import ClaimKind, ClaimVerdict
 from conformance.qualify import sets as packaged
-from conformance.qualify.acceptable import acceptable
 from conformance.qualify.gate import GateResult, exit_code, judge, unused
 from conformance.qualify.sets import Demand, GateSet
 from conformance.qualify.stored import StoredReport, parse
 from conformance.qualify.waivers import Waiver
+from conformance.verdicts.acceptable import acceptable
 from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, report, undecided
 
 TWO = GateSet(
@@ -75,7 +75,7 @@ def test_a_part_that_was_not_in_the_run_leaves_it_incomplete() -> None:
 
 def test_what_is_decided_stands_before_what_is_not() -> None:
     results = gate(report([SVC[0], decided("SVC-2", {NEW: "VIOLATED"}, "server far")]))
-    assert [obstacle.verdict for obstacle in results[0].standing] == ["VIOLATED", "not selected"]
+    assert [obstacle.found for obstacle in results[0].standing] == ["VIOLATED", "not selected"]
 
 
 def test_an_unselected_claim_leaves_it_incomplete() -> None:
@@ -113,7 +113,7 @@ def test_not_applicable_passes_only_for_a_condition_that_the_set_names() -> None
     strict = GateSet(name="s", purpose="", demands=(Demand(claim="SVC-2", parts=("server near",)),))
     result = judge(no_dsr, [strict], (), catalog())[0]
     assert result.answer == "incomplete"
-    assert result.standing[0].verdict == "NOT_APPLICABLE"
+    assert result.standing[0].found == "NOT_APPLICABLE"
 
 
 def test_a_waived_violation_is_shown_as_waived_and_stands_in_nobodys_way() -> None:
@@ -161,7 +161,7 @@ def test_a_waiver_hides_nothing_that_was_decided_beside_what_it_accepts() -> Non
     one["decisions"] += decided("DEMO-7", {NEW: "INCONCLUSIVE"})["decisions"]
     results = gate(report([one, *SVC]), WAIVER)
     assert results[0].answer == "incomplete"
-    assert [each.verdict for each in results[0].obstacles] == ["VIOLATED", "INCONCLUSIVE"]
+    assert [each.found for each in results[0].obstacles] == ["VIOLATED", "INCONCLUSIVE"]
 
 
 def test_a_waiver_for_a_build_accepts_nothing_that_is_about_no_build() -> None:

@@ -55,7 +55,7 @@ def test_a_release_with_a_defect_that_opens_what_policy_closes_does_not_qualify(
     found = rules("v3.32-as-shipped")
     assert {result.answer for result in found.values()} == {"not qualified"}
     (edited,) = [obstacle for obstacle in found["20348"].standing if obstacle.claim == "XPOL-12"]
-    assert (edited.part, edited.verdict) == ("windows server", "VIOLATED")
+    assert (edited.part, edited.found) == ("windows server", "VIOLATED")
     assert "expected TIMED_OUT, observed CONNECTED" in edited.reason
     assert exit_code(list(found.values())) == 1
 

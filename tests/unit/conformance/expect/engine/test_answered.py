@@ -13,6 +13,7 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.expect.denial import blocked
 from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation, workload
 
 FRIEND, STRANGER, BACKEND = workload("friend"), workload("stranger"), workload("backend")
@@ -80,7 +81,7 @@ def test_a_denial_by_service_is_a_bare_connect_that_nothing_answers() -> None:
 
     expect = expecting(friend=[by("ns/backend")], stranger=[*[by("ns/backend")] * 3, dropped])
     expect.control([FRIEND, STRANGER], SERVICE, because="no policy is in force yet")
-    expect.blocked(STRANGER, SERVICE, beside=[FRIEND, (STRANGER, BYSTANDER)], because="its label is missing")
+    blocked(expect, STRANGER, SERVICE, beside=[FRIEND, (STRANGER, BYSTANDER)], because="its label is missing")
     assert set(kinds) == {Kind.TCP}
 
 
@@ -88,8 +89,13 @@ def test_a_closed_way_that_another_pod_answers_is_a_broken_control_and_no_leak()
     expect = expecting(friend=[by("ns/backend")], stranger=[*[by("ns/backend")] * 3, by("ns/another-pod")])
     expect.control([FRIEND, STRANGER], SERVICE, because="no policy is in force yet")
     with pytest.raises(ControlBroken, match="expected TIMED_OUT, observed an answer of ns/another-pod"):
-        expect.blocked(
-            STRANGER, SERVICE, beside=[FRIEND, (STRANGER, BYSTANDER)], because="its label is missing", kind=Kind.HTTP
+        blocked(
+            expect,
+            STRANGER,
+            SERVICE,
+            beside=[FRIEND, (STRANGER, BYSTANDER)],
+            because="its label is missing",
+            kind=Kind.HTTP,
         )
 
 

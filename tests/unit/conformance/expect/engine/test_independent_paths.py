@@ -14,6 +14,7 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.expect.denial import blocked
 from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
@@ -95,7 +96,7 @@ def test_a_pod_that_restarted_makes_its_own_routes_inconclusive_and_no_others() 
 def test_a_server_that_nobody_reaches_makes_every_route_to_it_inconclusive() -> None:
     expect, kept = expecting(friend=[DROPPED])
     with pytest.raises(ControlBroken, match=r"control failed: (?s:.*)path +ns/friend"):
-        expect.blocked(
-            STRANGERS, SERVER, because="x", beside=[FRIEND, *((stranger, BYSTANDER) for stranger in STRANGERS)]
+        blocked(
+            expect, STRANGERS, SERVER, because="x", beside=[FRIEND, *((stranger, BYSTANDER) for stranger in STRANGERS)]
         )
     assert closed(kept) == [ClaimVerdict.INCONCLUSIVE] * 3

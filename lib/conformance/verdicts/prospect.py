@@ -1,0 +1,107 @@
+"""What a test's parts will say before it runs: that they are not about this cluster, or cannot be decided on it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from conformance.catalog import ALL, Applies, Catalog, Conditions, NotApplicable, Undecided, applicability
+from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.model.endpoint import OS
+from conformance.model.facts import Facts
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimPart:
+    """One ``verifies`` mark with its parameters filled in."""
+
+    claim: str
+    part: str = ""
+    active: bool = False
+    alone_on: OS | None = None
+    """Operating system of the nodes that a node-exclusive part has to itself; None: as the catalog says."""
+    applies: Conditions = ALL
+    """On which of the claim's clusters it says anything."""
+    provisional: bool = False
+    """It is new: gates do not ask for it."""
+
+    @property
+    def about_windows(self) -> bool:
+        """Whether it does not speak of Linux alone."""
+        return not ("linux" in self.part and "windows" not in self.part)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prospect:
+    """Whether a test runs here."""
+
+    verdict: ClaimVerdict | None = None
+    """None: it runs; else NOT_APPLICABLE or NOT_RUN."""
+    reason: str = ""
+    remedy: str = ""
+    inapplicable: Mapping[ClaimPart, str] = field(default_factory=dict)
+    """Part to why it says nothing about this cluster; the others of the test are decided."""
+    undecided: Mapping[ClaimPart, Undecided] = field(default_factory=dict)
+    """Part to why nobody can tell whether it says anything about this cluster."""
+    assumed: tuple[str, ...] = ()
+    look: bool = False
+    """It runs if a look into the Windows nodes, which its set-up takes, tells what is not known of them."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Nothing of it is about this cluster."""
+        return self.verdict is ClaimVerdict.NOT_APPLICABLE
+
+    def hindered(self, reason: str, remedy: str) -> Self:
+        """It says something about this cluster, and still cannot run here."""
+        return replace(self, verdict=ClaimVerdict.NOT_RUN, reason=reason, remedy=remedy)
+
+    def of(self, part: ClaimPart) -> tuple[ClaimVerdict, str, str] | None:
+        """Verdict, reason and remedy of a part that this cluster settles beforehand; None: the test decides it."""
+        if part in self.inapplicable:
+            return ClaimVerdict.NOT_APPLICABLE, self.inapplicable[part], ""
+        if part in self.undecided:
+            return ClaimVerdict.NOT_RUN, str(self.undecided[part]), self.undecided[part].remedy
+        return None
+
+
+def applying(parts: Sequence[ClaimPart], catalog: Catalog, facts: Facts, *, looks: bool) -> Prospect:
+    """What follows for a test's parts from what their claims, and they, are about.
+
+    ``looks``: what is not known of Windows nodes can still be looked for.
+    """
+    inapplicable: dict[ClaimPart, str] = {}
+    undecided: dict[ClaimPart, Undecided] = {}
+    assumed: list[str] = []
+    for part in parts:
+        answer = applicability(catalog[part.claim], facts, part.applies)
+        if isinstance(answer, NotApplicable):
+            inapplicable[part] = str(answer)
+        elif isinstance(answer, Undecided):
+            undecided[part] = answer
+        elif isinstance(answer, Applies):
+            assumed += answer.assumed
+    looks = looks and any(answer.look for answer in undecided.values())
+    if looks:
+        assumed += [
+            f"{answer.condition}, which a look into the Windows nodes has to tell" for answer in undecided.values()
+        ]
+        undecided = {}
+    known = Prospect(inapplicable=inapplicable, undecided=undecided, assumed=tuple(dict.fromkeys(assumed)), look=looks)
+    if parts and len(inapplicable) + len(undecided) == len(parts):  # no part says anything here
+        part = next(iter(undecided or inapplicable))
+        verdict, why, remedy = known.of(part) or (None, "", "")
+        return replace(known, verdict=verdict, reason=f"{part.claim}: {why}", remedy=remedy)
+    return known
+
+
+def not_run(test: str, parts: Iterable[ClaimPart], prospect: Prospect, evidence: str) -> tuple[ClaimResult, ...]:
+    """The results of a test that does not run, or of which nothing was heard."""
+    told = (prospect.verdict or ClaimVerdict.NOT_RUN, prospect.reason, prospect.remedy)
+    return tuple(
+        ClaimResult(
+            claim=part.claim, verdict=verdict, test=test, part=part.part, reason=reason, remedy=remedy,
+            active=part.active, evidence="lab" if evidence == "lab" else "field",
+        )
+        for part in parts
+        for verdict, reason, remedy in [prospect.of(part) or told]
+    )  # fmt: skip

@@ -1,0 +1,134 @@
+"""Faults of Services: sources that are translated, backends that are missing or do not reach themselves.
+
+What translates is bound before kube-proxy's rules have their turn: the first that translates decides.  Policy of a pod
+on the same node comes before the translation, and sees what the source will be.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from ipaddress import IPv4Network
+
+from hybridlab.dataplane.services import TRANSLATED
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.model import NODE_OR_ALL, WINDOWS_OR_ALL, Fault, FaultType, Types
+from hybridlab.faults.rules import RuleFault
+from hybridlab.faults.service_gate import Way
+from hybridlab.windows.reserved import source_vip
+
+TYPES = Types()
+
+_OWN = "ip saddr"
+"""The source that a packet comes with."""
+
+
+@TYPES.fault("snat-despite-dsr", "services", WINDOWS_OR_ALL)
+def snat_despite_dsr(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Windows nodes rewrite their pods' source by ClusterIP as without direct server return."""
+    return _fault(lab, identity, parameters, lambda node, block: source_vip(block))
+
+
+@TYPES.fault("wrong-snat-address", "services", WINDOWS_OR_ALL)
+def wrong_snat_address(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Windows nodes rewrite their pods' source by ClusterIP to the node's address."""
+    return _fault(lab, identity, parameters, lambda node, block: lab.address(node))
+
+
+@TYPES.fault("dsr-despite-build", "services", WINDOWS_OR_ALL)
+def dsr_despite_build(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Windows nodes keep their pods' source by ClusterIP, whatever their build and kube-proxy can do."""
+    return _fault(lab, identity, parameters, lambda node, block: _OWN)
+
+
+def _fault(lab: LabParts, identity: str, parameters: Mapping[str, str], source: Callable[[str, str], str]) -> Fault:
+    rules: dict[str, list[tuple[str, str]]] = {}
+    for node in lab.nodes_of("windows", parameters["node"]):
+        blocks = lab.blocks(node)
+        if not blocks:
+            raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
+        own, becomes = f"{{ {', '.join(blocks)} }}", source(node, blocks[0])
+        seen = "ct original ip saddr" if becomes == _OWN else becomes
+        rules[node] = [
+            ("f_snat", f"ip saddr {own} ct status dnat snat to {becomes}"),
+            (
+                "f_policy",
+                f'oifname "{lab.calico.plane.pod_prefix}*" ct original ip saddr {own} ct state new ct status dnat '
+                f"meta mark set meta mark or {TRANSLATED} ip saddr set {seen}",
+            ),
+        ]
+    return RuleFault(lab.dataplane, identity, rules)
+
+
+@TYPES.fault("hairpin-dropped", "services", NODE_OR_ALL)
+def hairpin_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """What a pod sends to itself by way of a Service is lost."""
+    rules: dict[str, list[tuple[str, str]]] = {}
+    for node in lab.nodes(parameters["node"]):
+        own = [str(address) for block in lab.blocks(node) for address in IPv4Network(block)]
+        if own:
+            pairs = ", ".join(f"{address} . {address}" for address in own)
+            rules[node] = [("f_fwd", f"ct status dnat ip saddr . ip daddr {{ {pairs} }} drop")]
+    if not rules:
+        raise BadFault(f"no IPAM block on {parameters['node'] or 'any node'}, so no pod that could have a Service")
+    return RuleFault(lab.dataplane, identity, rules)
+
+
+WORDS: dict[Way, str] = {
+    "stale": "backends stale",
+    "first": "backends first",
+    "others": "backends others",
+    "no-node-ports": "no NodePorts",
+    "no-udp-node-ports": "no NodePorts for UDP",
+    "own-port": "backends at the Service's own port",
+    "unready": "backends with those that are not ready",
+    "never-again": "no backends of a Service that once had none left",
+    "flows-stay": "flows of datagrams stay",
+}
+
+
+class ServicesWrong(Fault):
+    """A node's kube-proxy has other backends of Services than there are, or none of their NodePorts."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str], way: Way) -> None:
+        if lab.service_gate is None:
+            raise BadFault("this lab has no kube-proxies")
+        self._gate, self._identity, self._way = lab.service_gate, identity, way
+        self._nodes = lab.nodes(parameters["node"])
+
+    async def inject(self) -> None:
+        await self._gate.bend(self._identity, self._way, self._nodes)
+
+    async def heal(self) -> None:
+        await self._gate.straighten(self._identity)
+
+    async def evidence(self) -> list[str]:
+        bent = self._gate.bent(self._identity)
+        return [f"kube-proxy of {node}: {WORDS[bent[0]]}" for node in sorted(bent[1])] if bent else []
+
+
+def _wrong(name: str, way: Way, description: str) -> FaultType:
+    return FaultType(
+        name=name, layer="services", scope=NODE_OR_ALL.scope, description=description, parameters=(NODE_OR_ALL,),
+        make=partial(ServicesWrong, way=way),
+    )  # fmt: skip
+
+
+TYPES += (
+    _wrong("backends-stale", "stale", "Kube-proxy keeps the backends that each Service had first"),
+    _wrong("last-backend-stays-away", "never-again", "A Service that has lost its last backend gets none any more"),
+    _wrong("udp-flows-stay", "flows-stay", "Kube-proxy leaves flows of datagrams to backends that went as they are"),
+    _wrong("one-backend", "first", "Kube-proxy uses the first backend of each Service alone"),
+    _wrong("backends-of-another", "others", "Kube-proxy uses the backends of another Service that serve the same port"),
+    _wrong(
+        "node-ports-missing", "no-node-ports",
+        "A node's kube-proxy has no NodePorts: connections to them are refused there",
+    ),
+    _wrong(
+        "udp-node-ports-missing", "no-udp-node-ports",
+        "A node's kube-proxy has NodePorts for TCP alone: datagrams to others are refused there",
+    ),
+    _wrong("target-port-ignored", "own-port", "Kube-proxy asks the backends of Services at the Service's own port"),
+    _wrong(
+        "unready-backends-used", "unready", "Kube-proxy uses the backends of Services that are not ready as well"
+    ),
+)  # fmt: skip

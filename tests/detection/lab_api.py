@@ -1,0 +1,90 @@
+"""The API of a running lab, as detection rows change it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ANSWER_WITHIN = 20.0
+"""Seconds; only a server that hangs is caught."""
+
+
+class Api:
+    """Plain requests to one lab."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
+        plain = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+        cluster, user = plain["clusters"][0]["cluster"], plain["users"][0]["user"]
+        self._server, self._token = cluster["server"], user["token"]
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        self._tls = ssl.create_default_context(cadata=authority)
+
+    def __call__(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        """One request; the decoded answer.  Raises HTTPError."""
+        with self._open(method, path, body, kind) as answer:
+            return json.load(answer)
+
+    def merge(self, path: str, body: Any) -> Any:
+        """A merge patch."""
+        return self("PATCH", path, body, "application/merge-patch+json")
+
+    def watch(self, path: str, stop: threading.Event) -> Iterator[Any]:
+        """Objects as they are added, those that are there included, until ``stop``."""
+        while not stop.is_set():
+            with self._open("GET", f"{path}?watch=true&timeoutSeconds=2") as answer:
+                for line in answer:
+                    event = json.loads(line)
+                    if event["type"] == "ADDED":
+                        yield event["object"]
+
+    def _open(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind, "Accept": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self._server}{path}", data=data, headers=headers, method=method)
+        return urllib.request.urlopen(request, timeout=ANSWER_WITHIN, context=self._tls)
+
+
+def is_there(api: Api, path: str, uid: str) -> bool:
+    """Whether the object of a path is still the one with this uid.  Raises HTTPError for anything but 404."""
+    try:
+        return bool(api("GET", path)["metadata"]["uid"] == uid)
+    except urllib.error.HTTPError as error:
+        if error.code != 404:
+            raise
+        return False
+
+
+@contextmanager
+def on_each(api: Api, path: str, do: Callable[[Any], object]) -> Iterator[None]:
+    """Do something with every object as soon as it is there, once."""
+    stop, seen, errors = threading.Event(), set(), []
+
+    def work() -> None:
+        try:
+            for obj in api.watch(path, stop):
+                if obj["metadata"]["uid"] not in seen:
+                    seen.add(obj["metadata"]["uid"])
+                    do(obj)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="edits during the run")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(10)
+    if errors:
+        raise errors[0]

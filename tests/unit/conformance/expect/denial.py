@@ -1,0 +1,29 @@
+"""A denial without a change of policy, as the rules about denials are tried on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.expect.engine.pairs import each
+from conformance.expect.traffic import Expect
+from conformance.model.attempt import Kind
+from conformance.model.endpoint import Pair, Target, Workload
+from conformance.model.observation import Observation
+
+
+def blocked(
+    expect: Expect,
+    sources: Workload | Sequence[Workload],
+    target: Target,
+    *,
+    because: str,
+    beside: Pair | Workload | list[Pair | Workload],
+    kind: Kind | None = None,
+) -> list[Observation]:
+    """Every source's packets vanish on their way to the target, while ``beside`` passes.
+
+    ``beside`` are pairs, or other sources to the same target; when one fails, ControlBroken is raised.
+    """
+    named = beside if isinstance(beside, list) else [beside]
+    controls = [(workload, target) if isinstance(workload, Workload) else workload for workload in named]
+    return expect._decide(controls, each([(sources, target)]), because, kind, open_is_control=True)[-1]
