@@ -82,8 +82,8 @@ DECIDED = ("CONFIRMED", "NOT_OBSERVED", "LIFTED", "ADVISED", "UNMET")
 FIRST = Path(__file__).with_name("first_claims.txt").read_text(encoding="ascii").split()
 """The claims that there were before any was split (2026-11-24)."""
 REASONS = {
-    "HOST-1": "it waits for a look at a real host: of today's builds the walkthrough (1903) says no and Kubernetes lists node to pod as supported, "
-    "so that a lab's Windows host would only repeat what was chosen for it",
+    "HOST-1": "it waits for a look at a real host: the walkthrough (1903) says no, and Kubernetes lists node to pod as "
+    "supported, so that a lab's Windows host would only repeat what was chosen for it",
     "UNSUP-3": "nothing there asks for it: WireGuard is off",
     "XLC-1": "nothing there has run for the 24 h that a token lives",
     "UNSUP-5": "nothing there asks for it: no pod has an address of IPv6",

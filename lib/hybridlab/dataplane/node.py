@@ -339,13 +339,7 @@ class Node:
     def facts(self) -> dict[str, Any]:
         """What the kernel has now, read back."""
         connections = [
-            {
-                "protocol": c.protocol,
-                "original": c.original,
-                "reply": c.reply,
-                "state": c.state,
-                "mark": c.mark,
-            }
+            {"protocol": c.protocol, "original": c.original, "reply": c.reply, "state": c.state, "mark": c.mark}
             for c in self._conntrack.entries()
         ]
         return {

@@ -35,6 +35,19 @@ class _OfFelix(Fault):
         if not self._felix.running:
             raise BadFault(f"Felix of node {node} does not run")
 
+    async def inject(self) -> None:
+        """Lay the routes wrongly from now on."""
+        self._felix.faults.routes[self._identity] = self._laid
+        await self._programmed()
+
+    async def heal(self) -> None:
+        self._felix.faults.routes.pop(self._identity, None)
+        await self._programmed()
+
+    def _laid(self, routes: NodeRoutes) -> NodeRoutes:
+        """The routes as they are laid for this fault."""
+        return routes
+
     async def _programmed(self) -> None:
         """Felix has done what is due; one that does not run any more never will, and evidence tells."""
         self._felix.routing.due()
@@ -63,15 +76,6 @@ class BlocksAstray(_OfFelix):
         self._addresses = {lab.address(other): other for other in others}
         self._change, self._words = change, words
         self._wrong: dict[str, str] = {}
-
-    async def inject(self) -> None:
-        """Lay the ways wrongly from now on."""
-        self._felix.faults.routes[self._identity] = self._laid
-        await self._programmed()
-
-    async def heal(self) -> None:
-        self._felix.faults.routes.pop(self._identity, None)
-        await self._programmed()
 
     async def evidence(self) -> list[str]:
         """The blocks whose ways were programmed as this fault makes them."""
@@ -124,13 +128,8 @@ class IpipRoutesLeft(_OfFelix):
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         super().__init__(lab, identity, lab.node_of("linux", parameters["node"]))
 
-    async def inject(self) -> None:
-        self._felix.faults.routes[self._identity] = lambda routes: replace(routes, by_ipip=(BLOCK_BEFORE,))
-        await self._programmed()
-
-    async def heal(self) -> None:
-        self._felix.faults.routes.pop(self._identity, None)
-        await self._programmed()
+    def _laid(self, routes: NodeRoutes) -> NodeRoutes:
+        return replace(routes, by_ipip=(BLOCK_BEFORE,))
 
     async def evidence(self) -> list[str]:
         """The route, once Felix has laid its routes with it."""
