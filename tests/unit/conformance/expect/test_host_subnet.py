@@ -64,7 +64,7 @@ def test_a_third_address_violates() -> None:
 
 
 def test_where_linux_pods_are_not_heard_or_nothing_is_to_be_translated_nothing_is_decided() -> None:
-    with pytest.raises(MissingCapability, match=r"no free port of a node takes connections of pods"):
+    with pytest.raises(MissingCapability, match=r"no free port of a node takes connections of Linux pods"):
         Heard(WINDOWS.address, shut_out=["linux"]).ask()
     with pytest.raises(MissingCapability, match="nothing here asks for it"):
         Heard(WINDOWS.address).ask({"IPPool a .spec.natOutgoing": Fact("False", "its .spec.natOutgoing")})
