@@ -19,6 +19,7 @@ from conformance.expect.commands import Commands
 from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.felix_runs import FelixRuns
 from conformance.expect.fragments import Fragments
+from conformance.expect.host_subnet import HostSubnet
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.limits import Limits
 from conformance.expect.node_ports import NodePorts
@@ -91,6 +92,7 @@ __all__ = [
     "FelixRuns",
     "FlannelFabric",
     "Fragments",
+    "HostSubnet",
     "InWorld",
     "IpamFacts",
     "KnownIssue",

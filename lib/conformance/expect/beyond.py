@@ -74,11 +74,7 @@ class Beyond:
         not tell ``node`` whom it sees, or where something beyond the nodes translates, too; ControlBroken where it does
         not answer ``node``, Nonconformance as :meth:`Expect.sources`.
         """
-        for name, natted in pools.items():
-            if natted.value != "True":
-                raise MissingCapability(
-                    f"nothing here asks for it: {name} is not true ({natted.source})", "set it for every enabled pool"
-                )
+        asked_for(pools)
         own, answers = [(node, self._there(protocol))], "the target answers a node of the cluster"
         if protocol == "tcp":
             self.expect.control(own, because=answers)
@@ -294,6 +290,15 @@ class Beyond:
             f"  printed   {said[-1].text[:300]}\n"
             f"  do        {LOOK_AT_ICMP}"
         )
+
+
+def asked_for(pools: Mapping[str, Fact[str]]) -> None:
+    """Raises MissingCapability where a pool has no natOutgoing, of these that say whether they have."""
+    for name, natted in pools.items():
+        if natted.value != "True":
+            raise MissingCapability(
+                f"nothing here asks for it: {name} is not true ({natted.source})", "set it for every enabled pool"
+            )
 
 
 def _named(pod: Workload) -> str:

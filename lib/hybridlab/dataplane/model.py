@@ -84,6 +84,8 @@ class NodeRoutes:
     """Who laid the blackholes that keep what no pod has from leaving."""
     remote_blocks: tuple[TunnelRoute, ...] = ()
     direct: tuple[DirectRoute, ...] = ()
+    by_ipip: tuple[str, ...] = ()
+    """Networks that the device of IPIP is left to lead to, of a cluster that had IPIP before."""
     host_endpoint: HostEndpoint | None = None
     pools: tuple[str, ...] = ()
     """All IP pools: traffic from a pod to an address outside them is source-NATed to the node when ``nat_outgoing``."""

@@ -4,9 +4,11 @@ Holds the node's sockets to the kernel (rtnetlink, nftables, conntrack) and what
 method runs on the programming thread.  Pods' own namespaces: ``dataplane.pod``.
 """
 
+import contextlib
 import errno
 import ipaddress
 import os
+import socket
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +35,8 @@ from hybridlab.kernel.rtnetlink import LO_INDEX, PROTO_BOOT, RouteSocket
 from hybridlab.kernel.wire import Refused
 
 _ETH0_INDEX = 2
+_IPIP = "tunl0"
+_PROTO_BIRD = 12
 _FIRST_FREE_INDEX = 10
 _NOBODY_MAC = "02:00:00:ff:ff:ff"
 _TIMEOUTS = {"time_wait": 2, "syn_sent": 10}
@@ -183,6 +187,8 @@ class Node:
         routes = replace(routes, direct=tuple(route for route in routes.direct if route not in astray))
         self._remove_stale(routes)
         self._set_host_endpoint(routes.host_endpoint)
+        for network in routes.by_ipip:
+            self.route.set_route(network, index=self._ipip_device(), protocol=_PROTO_BIRD)
         for block in routes.own_blocks:
             self.route.set_route(block, blackhole=True, protocol=routes.own_protocol)
         for direct in routes.direct:
@@ -203,6 +209,15 @@ class Node:
         if astray:
             named = ", ".join(f"{route.cidr} via {route.via}" for route in astray)
             raise Refused(f"node {self.spec.name}: no route {named}: the next hop is not on the underlay {underlay}")
+
+    def _ipip_device(self) -> int:
+        """The index of ``tunl0``, which a kernel that knows IPIP has made; else one that takes what it is given."""
+        with namespaces.entered(self.netns), contextlib.suppress(OSError):
+            return socket.if_nametoindex(_IPIP)
+        index = self.new_index()
+        self.route.add_bridge(_IPIP, index=index)
+        self.route.flush()
+        return index
 
     def _set_host_endpoint(self, wanted: HostEndpoint | None) -> None:
         """Make or remove the node's own device among its pods, and have what it sends to them come from there."""
@@ -228,7 +243,13 @@ class Node:
     def _remove_stale(self, routes: NodeRoutes) -> None:
         before = self._routes
         laid = {*routes.own_blocks, *(r.cidr for r in _having(routes, "route")), *(r.cidr for r in routes.direct)}
-        gone = (*before.own_blocks, *(r.cidr for r in before.remote_blocks), *(r.cidr for r in before.direct))
+        laid.update(routes.by_ipip)
+        gone = (
+            *before.own_blocks,
+            *(r.cidr for r in before.remote_blocks),
+            *(r.cidr for r in before.direct),
+            *before.by_ipip,
+        )
         for cidr in gone:
             if cidr not in laid:
                 self.route.delete_route(cidr, tolerated=_GONE)
@@ -318,13 +339,7 @@ class Node:
     def facts(self) -> dict[str, Any]:
         """What the kernel has now, read back."""
         connections = [
-            {
-                "protocol": c.protocol,
-                "original": c.original,
-                "reply": c.reply,
-                "state": c.state,
-                "mark": c.mark,
-            }
+            {"protocol": c.protocol, "original": c.original, "reply": c.reply, "state": c.state, "mark": c.mark}
             for c in self._conntrack.entries()
         ]
         return {

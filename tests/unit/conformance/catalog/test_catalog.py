@@ -243,6 +243,7 @@ def with_builds(*builds: tuple[int, int] | None, dsr: bool | None = True) -> Any
         ("XLC-3", [None], Undecided),
         ("HOST-3", [(17763, 1397)], Applies),
         ("HOST-3", [(20348, 2762)], NotApplicable),
+        ("HOST-4", [(17763, 1397)], NotApplicable),
     ],
 )
 def test_builds_decide_too(ident: str, builds: list[Any], expected: type) -> None:

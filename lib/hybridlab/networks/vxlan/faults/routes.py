@@ -19,6 +19,8 @@ from hybridlab.networks.vxlan.routes import DEVICE
 TYPES = Types()
 LINUX = Parameter("node", "name of a Linux node", scope="Linux node")
 TO = Parameter("to", "name of the other node, or all", "all")
+BLOCK_BEFORE = "192.168.171.64/26"
+"""Of a pool of IPIP that the cluster had once; no pool of the lab has it, so that no packet goes there."""
 
 PATIENCE = 10.0
 """s.  Felix programs its routes in milliseconds."""
@@ -32,6 +34,19 @@ class _OfFelix(Fault):
         self._felix: Felix = lab.calico.felixes[node]
         if not self._felix.running:
             raise BadFault(f"Felix of node {node} does not run")
+
+    async def inject(self) -> None:
+        """Lay the routes wrongly from now on."""
+        self._felix.faults.routes[self._identity] = self._laid
+        await self._programmed()
+
+    async def heal(self) -> None:
+        self._felix.faults.routes.pop(self._identity, None)
+        await self._programmed()
+
+    def _laid(self, routes: NodeRoutes) -> NodeRoutes:
+        """The routes as they are laid for this fault."""
+        return routes
 
     async def _programmed(self) -> None:
         """Felix has done what is due; one that does not run any more never will, and evidence tells."""
@@ -61,15 +76,6 @@ class BlocksAstray(_OfFelix):
         self._addresses = {lab.address(other): other for other in others}
         self._change, self._words = change, words
         self._wrong: dict[str, str] = {}
-
-    async def inject(self) -> None:
-        """Lay the ways wrongly from now on."""
-        self._felix.faults.routes[self._identity] = self._laid
-        await self._programmed()
-
-    async def heal(self) -> None:
-        self._felix.faults.routes.pop(self._identity, None)
-        await self._programmed()
 
     async def evidence(self) -> list[str]:
         """The blocks whose ways were programmed as this fault makes them."""
@@ -113,6 +119,22 @@ def forwarding_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]
     """A node sends what is for other nodes' pods to an address that nobody has."""
     words = f"sends to {NOWHERE} what is for"
     return BlocksAstray(lab, identity, parameters, lambda block: replace(block, node_address=NOWHERE), words)
+
+
+@TYPES.fault("ipip-routes-left", "underlay", LINUX)
+class IpipRoutesLeft(_OfFelix):
+    """A Linux node still routes a block by the device of IPIP, as from before the pools had VXLAN."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        super().__init__(lab, identity, lab.node_of("linux", parameters["node"]))
+
+    def _laid(self, routes: NodeRoutes) -> NodeRoutes:
+        return replace(routes, by_ipip=(BLOCK_BEFORE,))
+
+    async def evidence(self) -> list[str]:
+        """The route, once Felix has laid its routes with it."""
+        routes = self._felix.routing.routes
+        return [f"{self._node} routes {cidr} by tunl0" for cidr in (routes.by_ipip if routes else ())]
 
 
 @TYPES.fault("vxlan-differs", "underlay", LINUX, Parameter("vni", "the VNI", ""), Parameter("port", "the UDP port", ""))

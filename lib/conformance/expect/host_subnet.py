@@ -1,0 +1,50 @@
+"""Whom servers in nodes' own network see of Windows pods, on a port that is free there: the node, or the pod."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from conformance.errors import ControlBroken, MissingCapability, Nonconformance, first_line
+from conformance.expect.beyond import asked_for
+from conformance.expect.streams import StreamExpect
+from conformance.expect.tally import Tally
+from conformance.model.claim import ClaimVerdict
+from conformance.model.facts import Fact
+from conformance.pods.groups import PodPairs
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+
+@dataclass
+class HostSubnet:
+    """Expectations of one test."""
+
+    streams: StreamExpect
+
+    def is_natted(self, ways: PodPairs, pools: Mapping[str, Fact[str]], *, beside: PodPairs, because: str) -> None:
+        """Servers in nodes' network see the nodes of these clients; where one sees the pod, the claim is LIFTED.
+
+        Raises MissingCapability where they do not hear the clients ``beside`` either, as behind a firewall, or one of
+        the ``pools`` has no natOutgoing; Nonconformance where one sees a third address, ControlBroken where a client is
+        not heard.
+        """
+        asked_for(pools)
+        try:
+            self.streams.open(*beside)
+        except ControlBroken as broken:
+            what = f"no free port of a node takes connections of Linux pods: {first_line(broken)}"
+            do = "let nodes' firewalls pass TCP to high ports from pods and nodes"
+            raise MissingCapability(what, do) from broken
+        tally, opened = Tally(self.streams.expect.context, "open"), self.streams.open(*ways)
+        for stream, state in zip(opened, self.streams.streams.look(opened), strict=True):
+            client, target, seen = stream.client, stream.target, state.server.remote.rpartition(":")[0]
+            head = f"{', '.join(tally.context.claims)}  {client.label} -> {target.label}"
+            if seen == client.node_address:
+                tally.right(client, target, because)
+            elif seen == client.address:
+                told = f"{head}: the server saw the pod's own address {seen}, although {because}"
+                tally.right(client, target, told, ClaimVerdict.LIFTED)
+            else:
+                wrong = f"{head}  expected source {client.node_address} (its node), observed source {seen}"
+                do = f"compare the OutBoundNAT policy of the pod's endpoint on node {client.node}, and see NAT-2"
+                tally.wrong(client, target, Nonconformance(f"{wrong}\n  because   {because}\n  do        {do}"))
+        tally.end()
