@@ -101,6 +101,12 @@ def untracked_at_pods(spec: Written, _: str) -> Written:
     return {key: value for key, value in spec.items() if key not in {"doNotTrack", "preDNAT"}}
 
 
+def on_forward_at_no_pods(spec: Written, _: str) -> Written:
+    """A policy on forwarded traffic alone is taken for one for hosts: it selects no pod."""
+    on_forward_alone = spec.get("applyOnForward") and not spec.get("doNotTrack") and not spec.get("preDNAT")
+    return {**spec, "selector": "!all()"} if on_forward_alone else spec
+
+
 def of_namesakes(policy: Any, spec: Written) -> Any:
     """A policy of the run's selects pods of other namespaces too that have the labels that it asks for."""
     from hybridlab.policy.selectors import parse
@@ -399,6 +405,7 @@ PATCHES: dict[str, Callable[[], None]] = {
     "written all-namespaces-the-own": partial(written, all_namespaces_the_own),
     "written all-pods-nobody": partial(written, all_pods_nobody),
     "written untracked-at-pods": partial(written, untracked_at_pods),
+    "written on-forward-at-no-pods": partial(written, on_forward_at_no_pods),
     "written of-namesakes": partial(written, lambda spec, _: spec, of_namesakes),
     **{f"written {name}": partial(written, way) for name, way in WORDS.items()},
     "updates namespace-labels-stay": partial(updates, "set_namespace", namespace_labels_stay),

@@ -34,6 +34,7 @@ CHANGES = {
     "written all-namespaces-the-own": "whom a rule for all namespaces admits",
     "written all-pods-nobody": "whether an empty selector selects a pod",
     "written untracked-at-pods": "whether an untracked policy is for pods",
+    "written on-forward-at-no-pods": "whether a policy on forwarded traffic selects a pod",
     "written of-namesakes": "whether a policy selects a namesake",
     **{f"written {name}": "what a global policy of many words says" for name in WORDS},
     "updates namespace-labels-stay": "whom a namespace's new label makes a member",
@@ -108,8 +109,11 @@ def _of_written() -> Answers:
     twin = {"app": "web", "projectcalico.org/namespace": OTHERS}
     pod = {"projectcalico.org/namespace": OURS, "projectcalico.org/orchestrator": "k8s"}
     spec = {"selector": "all()", "doNotTrack": True, "applyOnForward": True, "ingress": [{"action": "Deny"}]}
+    forwarded = {key: value for key, value in spec.items() if key != "doNotTrack"}
     untracked = from_calico({"kind": "GlobalNetworkPolicy", "metadata": {"name": "p"}, "spec": spec})
+    on_forward = from_calico({"kind": "GlobalNetworkPolicy", "metadata": {"name": "p"}, "spec": forwarded})
     assert untracked is not None
+    assert on_forward is not None
     ready, not_yet = ({"addresses": [address], "conditions": {"ready": address == "a"}} for address in "ab")
     slice_ = {"endpoints": [ready, not_yet]}
     return {
@@ -119,6 +123,7 @@ def _of_written() -> Answers:
         "whether an empty selector selects a pod": kubernetes("p", {}, []).selector.matches(pod),
         "whether a policy selects a namesake": calico("p", "app == 'web'").selector.matches(twin),
         "whether an untracked policy is for pods": untracked.at_workloads,
+        "whether a policy on forwarded traffic selects a pod": on_forward.selector.matches(pod),
         "addresses of a slice of which one is not ready": vars(typha)["slice_members"](slice_)[0],
         "whether another value matches what has none": parse("c not in {'b'}").matches({"a": "b"}),
         "what a negation matches": [parse(text).matches({"a": "b"}) for text in ("a not in {'b'}", "!has(a)")],

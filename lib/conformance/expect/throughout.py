@@ -24,6 +24,9 @@ AGREE = 2
 NAP = 0.05
 """s.  Longest wait for an answer before looking whether it is over."""
 
+_Way = tuple[str, str]
+"""A client (uid) and a protocol: one that gets through by UDP may still be dead by TCP."""
+
 
 @dataclass
 class _Asked:
@@ -64,7 +67,7 @@ class Throughout:
             finally:
                 stop.set()
         asking.result()  # what breaks it is no silence of the paths
-        alive = {one.attempt.source.uid for one in opened if one.seen and as_wanted(_newest(one), True)}
+        alive = {_way(one) for one in opened if one.seen and as_wanted(_newest(one), True)}
         tally = Tally(self.expect.context, "closed")
         for one in shut:
             if problem := self._problem(one, shut, alive, because):
@@ -111,7 +114,7 @@ class Throughout:
         finally:
             asking.cancel()
 
-    def _problem(self, one: _Asked, all_closed: Sequence[_Asked], alive: set[str], because: str) -> Exception | None:
+    def _problem(self, one: _Asked, all_closed: Sequence[_Asked], alive: set[_Way], because: str) -> Exception | None:
         """What is wrong with a path that was to be closed."""
         attempt, all_seen = one.attempt, [seen for _, seen in one.seen]
         reached = [(at, seen) for at, seen in one.seen if seen.verdict in ARRIVED]
@@ -140,7 +143,7 @@ class Throughout:
             why = f"a single connection got through, after {reached[0][0]:.1f} s, which alone shows nothing"
         elif any(seen.verdict not in DENIED_VERDICTS for seen in all_seen):
             why = "which is no denial"
-        elif attempt.source.uid not in alive or not one.seen:
+        elif _way(one) not in alive or not one.seen:
             why = "and its source got through to nobody at the end, so that its silence proves nothing"
         if not why:
             return None
@@ -150,6 +153,10 @@ class Throughout:
     @property
     def _policies(self) -> str:
         return "; ".join(self.expect.context.policies()) or "none of this test"
+
+
+def _way(one: _Asked) -> _Way:
+    return one.attempt.source.uid, one.target.protocol
 
 
 def _newest(one: _Asked) -> Observation:

@@ -34,18 +34,18 @@ class Sides:
 
     @property
     def opened(self) -> list[Pair]:
-        """From friends to servers, and, that strangers have a network, from them to friends."""
-        return [*self.friends.to(self.servers).tcp(ECHO_PORT), *self.beside]
+        """By TCP and UDP: from friends to servers, and, that strangers have a network, from them to friends."""
+        return [*self.friends.to(self.servers).tcp_and_udp(ECHO_PORT), *self.beside]
 
     @property
     def beside(self) -> list[Pair]:
-        """From strangers to friends, which no policy is about."""
-        return self.strangers.to(self.friends).tcp(ECHO_PORT)
+        """By TCP and UDP: from strangers to friends, which no policy is about."""
+        return self.strangers.to(self.friends).tcp_and_udp(ECHO_PORT)
 
     @property
     def closed(self) -> list[Pair]:
-        """From strangers to servers."""
-        return self.strangers.to(self.servers).tcp(ECHO_PORT)
+        """By TCP and UDP: from strangers to servers."""
+        return self.strangers.to(self.servers).tcp_and_udp(ECHO_PORT)
 
     def at(self, os: OS) -> Group:
         """The servers of an operating system."""

@@ -9,6 +9,7 @@ from hybridlab.api.contract import Obj
 from hybridlab.api.informer import Informer
 from hybridlab.calico.felix import Felix
 from hybridlab.calico.felix_faults import Keys
+from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types
 from hybridlab.faults.rules import policy_not_enforced
@@ -45,12 +46,23 @@ OLD = 8.0
 """Seconds.  A pod has had its policies for a while."""
 
 
-@TYPES.fault("policy-lost", "policy", NODE_OR_ALL, Parameter("after", ", ".join(EVENTS), choices=tuple(EVENTS)))
+@TYPES.fault(
+    "policy-lost",
+    "policy",
+    NODE_OR_ALL,
+    Parameter("after", ", ".join(EVENTS), choices=tuple(EVENTS)),
+    Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
+)
 class PolicyLost(Fault):
     """Pods of a node lose their policy after an event that is no policy's business, until other policies apply."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab, self._identity, self._event = lab, identity, parameters["after"]
+        self._protocol = parameters["protocol"]
+        if self._protocol != "all" and self._event in {"member-deleted", "policy-removed"}:
+            raise BadFault(f"what stays after {self._event} stays for all protocols, not for {self._protocol} alone")
+        self._past: dict[str, set[str]] = {}
+        """Node to the addresses of pods that have lost policy for one protocol alone."""
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
         self._graph = lab.calico.typha.graph
         self._lost: dict[str, Keys | None] = {}
@@ -71,7 +83,8 @@ class PolicyLost(Fault):
         self._missing = 3 if self._event.startswith("third-") else 1
         """How often it has to happen yet."""
         self._open = {
-            node: policy_not_enforced(lab, identity, {"node": node, "protocol": "all"}) for node in self._felixes
+            node: policy_not_enforced(lab, identity, {"node": node, "protocol": self._protocol})
+            for node in self._felixes
         }
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -119,15 +132,25 @@ class PolicyLost(Fault):
         if self._event == "policy-removed":
             self._removed(uid, keys)
         self._since.setdefault((uid, keys), asyncio.get_running_loop().time())
-        if uid not in self._lost:
-            return keys
-        if self._lost[uid] is None and keys:
+        if uid in self._lost and self._lost[uid] is None and keys:
             self._lost[uid] = keys
-        if self._lost[uid] == keys:
-            return frozenset()
-        if self._lost[uid] is not None:
+        lost = self._lost.get(uid) == keys
+        if not lost and self._lost.get(uid) is not None:
             del self._lost[uid]
-        return keys
+        if self._protocol != "all":
+            self._passes(uid, lost=lost)
+        return frozenset() if lost and self._protocol == "all" else keys
+
+    def _passes(self, uid: str, *, lost: bool) -> None:
+        """What a pod has lost of one protocol passes its policy, which stays for the others."""
+        pod = self._graph.pod(uid)
+        past = self._past.setdefault(pod.node, set())
+        if not pod.address or (pod.address in past) == lost:
+            return
+        past.symmetric_difference_update({pod.address})
+        ways = [f"ip {side} {address}" for address in sorted(past) for side in ("saddr", "daddr")]
+        rules = [("f_policy", f"{way} meta l4proto {self._protocol} accept") for way in ways]
+        self._do(self._lab.dataplane.set_fault_rules(pod.node, self._identity, rules))
 
     def _removed(self, uid: str, keys: Keys) -> None:
         """When policies go, what they closed stays closed at the last of several pods to which they applied."""

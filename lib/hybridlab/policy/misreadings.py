@@ -172,7 +172,9 @@ _RULES: dict[Misreading, Callable[[PolicyRule, Direction], list[PolicyRule]]] = 
     ],
     "log-denies": lambda rule, _: [replace(rule, action="deny") if rule.action == "log" else rule],
     "ipv6-as-ipv4": lambda rule, _: [_as_ipv4(rule)],
+    "log-allows": lambda rule, _: [replace(rule, action="allow") if rule.action == "log" else rule],
     "http-left-out": lambda rule, _: [] if rule.written.get("http") else [rule],
+    "http-open": lambda rule, _: [replace(rule, source=Peer()) if rule.written.get("http") else rule],
     "allow-denies": lambda rule, _: [replace(rule, action="deny") if rule.action == "allow" else rule],
 }
 """Misreadings of a rule, to what is read in its place."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hybridlab.policy.misreadings import MISREADINGS, misread, one_number
-from hybridlab.policy.policy import Policy, PolicyKey, PolicyRule, Ports, from_spec
+from hybridlab.policy.policy import Peer, Policy, PolicyKey, PolicyRule, Ports, from_spec
 from hybridlab.policy.render import TierPolicies
 
 SPEC = {
@@ -91,7 +91,7 @@ OF_WINDOWS = [
     {"action": "Allow", "protocol": "ICMP", "icmp": {"type": 8}, "source": {"nets": ["10.0.0.1/32"]}},
     {"action": "Log"},
     {"action": "Deny", "ipVersion": 6},
-    {"action": "Allow", "http": {"methods": ["PUT"]}},
+    {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "http": {"methods": ["PUT"]}},
 ]
 """Rules that Windows leaves out, and that the policy above has none of."""
 
@@ -116,7 +116,7 @@ NEGATED = {
         {"action": "Pass", "notProtocol": "UDP"},
         {"action": "Log"},
         {"action": "Deny", "ipVersion": 6, "source": {"nets": ["2001:db8::/32"]}},
-        {"action": "Allow", "http": {"methods": ["PUT"]}},
+        {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "http": {"methods": ["PUT"]}},
         {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "destination": {"ports": ["web", 81]}},
     ]
 }
@@ -140,11 +140,13 @@ def test_rules_that_windows_has_no_words_for_are_misread_one_kind_at_a_time() ->
     plain = misread_rules("namesakes")
     assert all(not rule.source.not_nets and not rule.not_protocol for rule in misread_rules("no-negations"))
     assert misread_rules("log-denies")[3].action == "deny"
+    assert misread_rules("log-allows")[3].action == "allow"
     assert (misread_rules("ipv6-as-ipv4")[4].ip_version, misread_rules("ipv6-as-ipv4")[4].source.nets) == (
         None,
         ("0.0.0.0/0",),
     )
     assert len(misread_rules("http-left-out")) == len(plain) - 1
+    assert [rule.source for rule in misread_rules("http-open") if rule.written.get("http")] == [Peer()]
     opened, told = misread_rules("numbers-beside-names-open"), misread_rules("numbers-beside-names")
     assert (opened[6].source.nets, opened[6].destination.ports) == ((), Ports(ranges=((81, 81),)))
     assert (told[6].source.nets, told[6].destination.ports) == (("10.0.0.1/32",), Ports(ranges=((81, 81),)))
