@@ -21,6 +21,8 @@ from tests.plugin.junit_statuses import statuses
 from .conftest import Project, Run
 
 SUITE = """
+from conformance.model.decision import Decision
+from conformance.model.verdict import ClaimVerdict
 @verifies("VXLAN-1", part="{c}->{s} pod-ip")
 @pytest.mark.parametrize("c,s", [("linux", "windows"), ("windows", "linux"), ("windows", "windows")])
 def test_confirmed(c, s, record):
@@ -62,6 +64,15 @@ def test_failed_by_pytest():
 @verifies("ENC-5")
 def test_lacking():
     raise MissingCapability("there is no calicoctl", "name one")
+
+@verifies("CONN-3")
+@pytest.mark.undecided
+def test_lacking_since_a_node_was_lost(record):
+    record.decided(Decision(
+        source="", target="win-0", builds=("20348",), about=("20348",), verdict=ClaimVerdict.INCONCLUSIVE,
+        reason="node win-0 was lost during the run: Ready Unknown", halves=("behaviour",),
+    ))
+    raise MissingCapability("needs a pair of pods on two nodes", "cover more nodes")
 
 @verifies("BGP-1")
 def test_not_applicable():
@@ -127,6 +138,7 @@ EXPECTED = {
     "test_broken_suite": "INCONCLUSIVE",
     "test_failed_by_pytest": "INCONCLUSIVE",
     "test_lacking": "NOT_RUN",
+    "test_lacking_since_a_node_was_lost": "INCONCLUSIVE",
     "test_not_applicable": "NOT_APPLICABLE",
     "test_too_few_nodes": "NOT_RUN",
     "test_set_up_fails": "INCONCLUSIVE",
@@ -155,6 +167,14 @@ def name(test: str) -> str:
 
 def test_every_test_gets_its_verdict(run: Run) -> None:
     assert {name(test["test"]): test["verdict"] for test in run.report["tests"]} == EXPECTED
+
+
+def test_what_a_lost_node_has_taken_away_names_the_node_and_does_not_ask_for_more(run: Run) -> None:
+    told = next(test for test in run.report["tests"] if name(test["test"]) == "test_lacking_since_a_node_was_lost")
+    said = [told, *run.claim("CONN-3")["results"]]
+    reason = "node win-0 was lost during the run: Ready Unknown"
+    assert {(one["verdict"], one["reason"], one["remedy"]) for one in said} == {("INCONCLUSIVE", reason, "")}
+    assert f"EnvironmentBroken: {reason}" in run.out
 
 
 def test_violated_decides_the_exit_code(run: Run) -> None:

@@ -167,7 +167,7 @@ class Judge:
             self.state.restoration.epoch.catch_up()
             return (yield)
         except MissingCapability as lack:
-            raise _lacking(statement, lack) from None
+            raise self._lacking(item, lack) from None
         except pytest.skip.Exception as skip:
             statement.say(Finding(ClaimVerdict.NOT_RUN, skip.msg or "skipped by its fixture"))
             raise
@@ -209,7 +209,7 @@ class Judge:
             statement.say(Finding(ClaimVerdict.NOT_RUN, skip.msg or "skipped by itself"))
             raise
         except MissingCapability as lack:
-            raise _lacking(statement, lack) from None
+            raise self._lacking(item, lack) from None
         except Unmet as unmet:
             self._blame(item, unmet)
             statement.say(verdicts.from_body(unmet))
@@ -377,6 +377,17 @@ class Judge:
         names = [node.name for node in self.run.facts.nodes] if self.run.facts else []
         item.stash[STATEMENT].cause = felix_first.say_first(error, names, self.state.felix_down)
 
+    def _lacking(self, item: pytest.Item, lack: MissingCapability) -> BaseException:
+        """Note that something is missing: the skip that says so, or the error that says which lost node it had been."""
+        statement, found = item.stash[STATEMENT], verdicts.from_body(lack)
+        statement.say(found)
+        for result in self._results(item, statement):
+            if result.verdict is ClaimVerdict.INCONCLUSIVE:
+                broken = EnvironmentBroken(f"{result.reason}\n  lacking   {lack}")
+                self._inconclusive(item, broken, result.reason)
+                return broken
+        return _skipped(f"{found.verdict}: {lack}")
+
     def _inconclusive(self, item: pytest.Item, error: BaseException, reason: str) -> None:
         item.stash[STATEMENT].say(Finding(ClaimVerdict.INCONCLUSIVE, reason))
         self._fail(item, error)
@@ -408,13 +419,6 @@ class _Undecided(Exception):
 def _from_here(path: Path) -> Path:
     """A path from where the user stands, if it lies below: no file that is handed on names a machine's folders."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def _lacking(statement: Statement, lack: MissingCapability) -> BaseException:
-    """Note that something is missing; the skip that says so."""
-    found = verdicts.from_body(lack)
-    statement.say(found)
-    return _skipped(f"{found.verdict}: {lack}")
 
 
 def _skipped(reason: str) -> BaseException:

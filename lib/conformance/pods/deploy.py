@@ -196,8 +196,15 @@ class Pods:
         return wish.called, self.workload(pods[0], ROLES[wish.role])
 
     def _lost(self, wish: Wish) -> SuiteError | None:
-        """What to raise where its node has gone away or died."""
-        return gone(self.kube, [wish.node.name]) or self.watch.lost([wish.node.name])
+        """What to raise where its node has gone away or died, or its namespace was deleted."""
+        return gone(self.kube, [wish.node.name]) or self.watch.lost([wish.node.name]) or self._deleted(wish)
+
+    def _deleted(self, wish: Wish) -> EnvironmentBroken | None:
+        home = self._home(wish)
+        found = self.kube.find("v1", "Namespace", home)
+        if found is not None and not found["metadata"].get("deletionTimestamp"):
+            return None
+        return EnvironmentBroken(f"namespace {home} of this run was deleted by somebody else while it was in use")
 
     def again(self, wish: Wish, why: str) -> Workload:
         """The pod that a Deployment has now, once it is ready, in place of one that has changed since it was deployed.

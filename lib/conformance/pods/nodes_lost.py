@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from conformance.errors import EnvironmentBroken, SuiteError
 from conformance.kube.client import Kube
 from conformance.kube.node_conditions import boot_id, not_ready
+from conformance.pods.placement import tolerated, tolerations
+from conformance.settings import Toleration
 
 LEASES = "kube-node-lease"
 LEASE = 40.0
@@ -31,6 +33,8 @@ class NodeWatch:
     """Whether this run has done something to a node beyond its own namespaces."""
     windows: tuple[str, ...] = ()
     """Nodes whose Windows builds the run decides on: once all of them are lost, it ends."""
+    tolerated: tuple[Toleration, ...] = ()
+    """What the run's pods tolerate beyond the usual; any other taint with NoExecute takes them from its node."""
 
     def lost(self, names: Iterable[str]) -> EnvironmentBroken | None:
         """What to raise where one of these nodes died, and neither Calico nor this run may be why."""
@@ -67,6 +71,9 @@ class NodeWatch:
             return ""
         if why := not_ready(node):
             return why
+        for taint in (node.get("spec") or {}).get("taints") or []:
+            if taint.get("effect") == "NoExecute" and not tolerated(taint, tolerations(self.tolerated)):
+                return f"taint {taint.get('key')}:NoExecute, which its pods do not tolerate"
         boot = boot_id(node)
         if boot and self.boots.get(name, boot) != boot:
             return f"it was booted anew (boot id {boot}, at the run's beginning {self.boots[name]})"

@@ -91,6 +91,27 @@ def test_a_namespace_of_somebody_else_is_never_removed() -> None:
     assert changes.deleted == []
 
 
+@pytest.mark.parametrize("there", [None, {"metadata": {"name": "x", "deletionTimestamp": "2026-11-26T12:00:00Z"}}])
+def test_a_namespace_that_somebody_deletes_is_named_and_its_pods_are_waited_for_no_longer(there: Any) -> None:
+    def waited(*_: Any, lost: Any, **__: Any) -> None:
+        raise lost() or EnvironmentBroken("its patience is over")
+
+    node = Nodes().find("v1", "Node", "here")
+    changes: Any = SimpleNamespace(run=Ownership("r", "main"), waits=SimpleNamespace(pods_ready=waited))
+    made = pods(changes)
+    made.kube = made.watch.kube = SimpleNamespace(  # type: ignore[assignment]
+        find=lambda api, kind, name: there if kind == "Namespace" else node, objects=lambda *_: []
+    )
+    wish: Any = SimpleNamespace(
+        namespace=None, role="linux-server", node=SimpleNamespace(name="here"), called="linux-server-1"
+    )
+    with pytest.raises(EnvironmentBroken, match=r"^namespace calico-demo-r-main of this run was deleted by somebody"):
+        made.again(wish, "pod a is gone")
+    there = {"metadata": {"name": "x"}}
+    with pytest.raises(EnvironmentBroken, match="no other is ready: its patience is over"):
+        made.again(wish, "pod a is gone")
+
+
 @pytest.mark.parametrize(
     ("answer", "namespace", "ends"),
     [

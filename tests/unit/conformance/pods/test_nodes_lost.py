@@ -10,6 +10,7 @@ import pytest
 
 from conformance.kube.reach import Reach
 from conformance.pods.nodes_lost import NodeWatch
+from conformance.settings import Toleration
 
 NOW = datetime.datetime(2026, 11, 24, 12, tzinfo=datetime.UTC)
 READY = ("True", "KubeletReady", "kubelet is posting ready status")
@@ -33,7 +34,7 @@ class Cluster:
         node = self.nodes[name]
         status, reason, message = node.get("ready", READY)
         condition = {"type": "Ready", "status": status, "reason": reason, "message": message}
-        taints = [{"key": key} for key in node.get("taints", ())]
+        taints = [dict(zip(("key", "effect"), text.split(":"), strict=False)) for text in node.get("taints", ())]
         info = {"bootID": node.get("boot", "b1")}
         return {
             "metadata": {"name": name},
@@ -69,6 +70,7 @@ def lost(node: dict[str, Any], *, changed: bool = False, all_behind: float = 0.0
         ({"taints": ["node.kubernetes.io/unreachable"]}, "taint node.kubernetes.io/unreachable"),
         ({"taints": ["node.kubernetes.io/out-of-service"]}, "taint node.kubernetes.io/out-of-service"),
         ({"taints": ["node.cloudprovider.kubernetes.io/shutdown"]}, "taint node.cloudprovider.kubernetes.io/shutdown"),
+        ({"taints": ["drain:NoExecute"]}, "taint drain:NoExecute, which its pods do not tolerate"),
         ({"boot": "b2"}, "it was booted anew (boot id b2, at the run's beginning b1)"),
         ({"age": 55}, "its kubelet's lease is 55 s behind the newest of the cluster"),
     ],
@@ -77,9 +79,18 @@ def test_a_node_that_died_is_named_with_what_says_so(node: dict[str, Any], says:
     assert lost(node) == f"node one was lost during the run: {says}"
 
 
-@pytest.mark.parametrize("node", [{}, {"age": 30}, {"taints": ["os", "node.kubernetes.io/unschedulable"]}])
+@pytest.mark.parametrize(
+    "node",
+    [{}, {"age": 30}, {"taints": ["os", "node.kubernetes.io/unschedulable"]},
+     {"taints": ["CriticalAddonsOnly:NoExecute", "drain:NoSchedule"]}],
+)  # fmt: skip
 def test_a_node_that_lives_is_not(node: dict[str, Any]) -> None:
     assert lost(node) == ""
+
+
+def test_a_taint_that_the_run_was_told_to_tolerate_takes_nothing_away() -> None:
+    cluster: Any = Cluster(one={"taints": ["drain:NoExecute"]})
+    assert NodeWatch(cluster, tolerated=(Toleration(key="drain"),)).lost(["one"]) is None
 
 
 def test_all_clocks_two_minutes_behind_the_judges_say_nothing() -> None:

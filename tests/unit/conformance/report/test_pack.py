@@ -29,6 +29,8 @@ SECRETS = {
     "basic": "YWRtaW46aHVudGVyMjIy",
     "cloud": "AKIAIOSFODNN7EXAMPLE",
     "url": "jane:hunter2222",
+    "github": "ghp_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
+    "kubeadm": "abcdef.0123456789abcdef",
 }
 LINES = f"""\
 Authorization: Bearer {SECRETS["bearer"]}
@@ -40,6 +42,7 @@ DB_PASSWORD={SECRETS["password"]}
   value: {SECRETS["password"]}
 {{"password": "{SECRETS["password"]}", "cloud": "{SECRETS["cloud"]}"}}
 {SECRETS["openshift"]} https://{SECRETS["url"]}@registry.example/v2
+joined with {SECRETS["kubeadm"]}, cloned with {SECRETS["github"]}
 {KEY}
 {CUT}
 """
@@ -77,6 +80,10 @@ def a_run(folder: Path) -> Path:
     (attached / "link.txt").symlink_to("/etc/hostname")
     (attached / "packets.pcap").write_bytes(b"\xd4\xc3\xb2\xa1 packets")
     (run / ".run" / "plan.json").write_text(TOKEN)
+    (run / "allure.html").write_text(told)
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "private.txt").write_text("of another run")
+    (attached / "linked").symlink_to(folder / "elsewhere")
     return run
 
 
@@ -110,7 +117,10 @@ def test_nothing_that_was_planted_is_in_the_archive_and_what_a_reader_needs_is(
     ]
     assert KEPT.encode() in found["attachments/one/log.txt"]
     assert found["attachments/one/packets.pcap"] == b"\xd4\xc3\xb2\xa1 packets"
-    assert all(name in said for name in ("lab/kubeconfig", "attachments/one/lane.yaml", "notes.swp", "link.txt"))
+    assert all(
+        name in said for name in ("lab/kubeconfig", "attachments/one/lane.yaml", "notes.swp", "link.txt", "one/linked")
+    )
+    assert "allure.html" in said
 
 
 def test_what_was_json_and_xml_still_is(tmp_path: Path) -> None:
@@ -135,6 +145,32 @@ def test_what_is_no_secret_stays(text: str) -> None:
 def test_a_name_that_says_so_hides_its_value_in_any_writing() -> None:
     for text in ("token=abcdef123", "token: 'abcdef123'", '\\"token\\": \\"abcdef123\\"', "token&#34;: &#34;abcdef123"):
         assert scrubbed(text) == text.replace("abcdef123", HIDDEN)
+
+
+def test_names_of_files_and_what_is_under_this_machines_own_folders_are_removed_too(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    (run / "lab" / f"{SECRETS['cloud']}.txt").write_text("read from /opt/suite-of-jane/lib/x.py and /opt/other/y.py")
+    inside, _ = pack(run, tmp_path / "run.zip", (Path("/opt/suite-of-jane"),))
+    found = contents(tmp_path / "run.zip")
+    assert f"lab/{SECRETS['cloud']}.txt" in inside, "who packs is told what it is called here"
+    assert found[f"lab/{HIDDEN}.txt"] == b"read from (here)/suite-of-jane/lib/x.py and /opt/other/y.py"
+
+
+def test_where_it_cannot_be_written_whole_what_was_there_stays_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = a_run(tmp_path)
+    folder = tmp_path / "archives"
+    folder.mkdir()
+    (folder / "run.zip").write_text("of before")
+
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
+    with pytest.raises(OSError, match="no space left"):
+        pack(run, folder / "run.zip", ())
+    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("run.zip", "of before")]
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
