@@ -13,7 +13,9 @@ def test_felix_outlives_a_pass_with_the_highest_port_of_the_next_tier(
     pods: WorkerPods, policy: Policy, sides: Sides, ending_policy: EndingPolicy, own_node: str
 ) -> None:
     here = sides.on([own_node], "windows")
-    server, seat, opened, closed = here.servers.first, pods.seat_of(here.servers.first), here.opened, here.closed
+    server, seat = here.servers.first, pods.seat_of(here.servers.first)
+    opened = [*here.friends.to([server]).tcp(8080), *here.strangers.to(here.friends).tcp(8080)]
+    closed = here.strangers.to([server]).tcp(8080)
     ending = policy.filled(seat=seat, friend=here.friends, highest=8080)
     harmless = policy.filled(seat=seat, friend=here.friends, highest=8089)
     ending_policy.outlived(server, policy, ending, harmless, open=opened, closed=closed, because=BECAUSE, back=BACK)
