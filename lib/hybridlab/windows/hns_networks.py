@@ -154,10 +154,15 @@ class Hns:
 
     # -- endpoints
 
+    def has_host_endpoint(self, fault: str, *, there: bool) -> None:
+        """Fault: the host's own endpoint among the pods is gone until every such fault has it ``there`` again."""
+        (self.faults.bare.discard if there else self.faults.bare.add)(fault)
+        self._changed()
+
     @property
     def endpoints(self) -> tuple[HnsEndpoint, ...]:
         """All endpoints, the oldest first."""
-        return tuple(self._endpoints.values())
+        return tuple(one for one in self._endpoints.values() if one.name != HOST_ENDPOINT or not self.faults.bare)
 
     @property
     def host_endpoint(self) -> str | None:

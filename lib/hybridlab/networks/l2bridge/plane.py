@@ -90,6 +90,14 @@ class L2Bridge(Plane):
     def claims_blocks(self, machine: Machine) -> bool:
         """On Windows as shipped: its scripts ask CNI_IPAM_TYPE, which the operator does not set, for USE_POD_CIDR
         (node/windows-packaging/CalicoWindows/node/node-service.ps1)."""
+        return self._knows_no_pod_cidr(machine) and self.starts(machine)
+
+    def starts(self, machine: Machine) -> bool:
+        """By hand CNI_IPAM_TYPE is set, and with USE_POD_CIDR startup asks for a block of a client that has no IPAM,
+        again and again: "operation not supported" (libcalico-go/lib/backend/k8s/client.go)."""
+        return not self._knows_no_pod_cidr(machine) or self.profile.calico.install != "services"
+
+    def _knows_no_pod_cidr(self, machine: Machine) -> bool:
         return self._as_shipped and machine.os == "windows" and self.profile.network.ipam == "host-local"
 
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
@@ -118,7 +126,7 @@ class L2Bridge(Plane):
             own_blocks=facts.own_blocks(node),
             own_protocol=BIRD,
             direct=tuple(direct),
-            host_endpoint=None if any(node in nodes for nodes in self.bgp.wrong("bare")) else _host_endpoint(windows),
+            host_endpoint=_host_endpoint(windows),
             pools=facts.pool_cidrs(),
             nat_outgoing=facts.nat_outgoing,
         )
