@@ -11,6 +11,6 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if config.getoption("dist", "no") == "loadgroup" and pytest.version_tuple >= (9, 2):
         raise pytest.UsageError(
-            f"with pytest {pytest.__version__} pytest-xdist keeps no group of tests in one worker, and each would start "
+            f"with pytest {pytest.__version__} pytest-xdist keeps no group of tests in one worker, each would start "
             "the lab of each file: make env (installs pytest<9.2)"
         )
