@@ -80,9 +80,8 @@ class BgpFacts:
                 continue
             said = "; ".join(f"{peer.name} {peer.state}" for peer in seen.peers) or seen.errors.get("peer", "no peer")
             where = f"Get-BgpPeer on node {windows}: {said}"
-            state = self._session(windows, other)
-            if state == CONNECTED and (astray := self._astray(seen, other)):
-                state = f"{CONNECTED}, and {astray}"
+            if (state := self._session(windows, other)) == CONNECTED:
+                state += self._astray(seen, other)
             found[f"BGP session of node {windows} with node {other.name}"] = Fact(state, where)
         return found
 
@@ -182,9 +181,8 @@ class BgpFacts:
             other = toward if windows == node else node
             state = self._session(windows, nodes[other])
             if state not in {None, CONNECTED}:
-                return {
-                    f"BGP session of node {windows} with node {other}": Fact(state, f"Get-BgpPeer on node {windows}")
-                }
+                name = f"BGP session of node {windows} with node {other}"
+                return {name: Fact(state, f"Get-BgpPeer on node {windows}")}
         if nodes[node].os == "linux":
             hops = [(route.destination, route.gateway) for route in self._hosts.linux(node).routes]
         else:
@@ -232,7 +230,7 @@ class BgpFacts:
         blocks = self._blocks(other.name)
         for route in seen.routes:
             if route.network in blocks and (third := self._calico.by_another(route.next_hop, other.name)):
-                return f"its block {route.network} by {route.next_hop}, which is node {third}"
+                return f", and its block {route.network} by {route.next_hop}, which is node {third}"
         return ""
 
     def _down(self, windows: str, seen: BgpHost, other: NodeFacts) -> str:

@@ -19,10 +19,7 @@ class LinuxRoutes:
         self._kube, self._calico, self._look = kube, calico, look
 
     def to_blocks(self, linux: str) -> dict[str, Fact[str]]:
-        """How a Linux node routes each block of Windows nodes: ``one route for the whole block``, or otherwise.
-
-        With them routes of the same kind that are left, to a block of the pools that no node has.
-        """
+        """How a Linux node routes each block of Windows nodes, ``one route for the whole block``, and nobody's."""
         seen = {ipaddress.IPv4Network(route.destination): route for route in self._look(linux).routes}
         found, source = dict[str, Fact[str]](), f"ip route on node {linux}"
         for name, blocks in self._calico.blocks().items():
@@ -30,9 +27,8 @@ class LinuxRoutes:
             for cidr in map(ipaddress.IPv4Network, blocks.value or []):
                 inside = [f"{net} dev {one.device}" for net, one in seen.items() if net.subnet_of(cidr) and net != cidr]
                 told = f"routes within it: {', '.join(inside)}" if inside else AGGREGATED
-                hop = seen[cidr].gateway if cidr in seen else ""
-                if other := self._calico.by_another(hop, owner):
-                    told = f"by {hop}, which is node {other}"
+                if other := self._calico.by_another(seen[cidr].gateway, owner) if cidr in seen else "":
+                    told = f"by {seen[cidr].gateway}, which is node {other}"
                 told = told if cidr in seen else "no route for the whole block"
                 found[f"route of node {linux} to {cidr} of node {owner}"] = Fact(told, source)
         taken = [ipaddress.IPv4Network(one["spec"]["cidr"]) for one in self._calico.listed("BlockAffinity")[0]]

@@ -218,10 +218,7 @@ class CalicoObjects:
         return {"DATASTORE_TYPE": Fact(value if linux and windows else None, source)}
 
     def by_another(self, hop: str, owner: str) -> str:
-        """The node whose address a next hop towards ``owner``'s pods is, where that is another node than it.
-
-        Empty also where BGPPeers have nodes pass on what they learn as their own.
-        """
+        """The node that a next hop towards ``owner``'s pods is, where it is a third one that no BGPPeer makes it."""
         other = next((node.name for node in self._facts.nodes if hop and hop == address_of(node)), owner)
         if other == owner or any(one["spec"].get("nextHopMode") == "Self" for one in self.listed("BGPPeer")[0]):
             return ""

@@ -154,11 +154,6 @@ class Hns:
 
     # -- endpoints
 
-    def has_host_endpoint(self, fault: str, *, there: bool) -> None:
-        """Fault: the host's own endpoint among the pods is gone until every such fault has it ``there`` again."""
-        (self.faults.bare.discard if there else self.faults.bare.add)(fault)
-        self._changed()
-
     @property
     def endpoints(self) -> tuple[HnsEndpoint, ...]:
         """All endpoints, the oldest first."""

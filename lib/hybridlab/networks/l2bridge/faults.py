@@ -126,16 +126,18 @@ class HostEndpointMissing(RuleFault):
         nodes, plane = lab.nodes_of("windows", parameters["node"]), lab.calico.plane
         drop = [("f_policy", f'iifname "{plane.pod_prefix}*" oifname "{plane.device}" drop')]
         super().__init__(lab.dataplane, identity, dict.fromkeys(nodes, drop))
-        self._hosts = [lab.calico.windows[node].hns for node in nodes]
+        self._hosts = [(lab.calico.windows[node].hns.faults.bare, lab.calico.felixes[node].routing) for node in nodes]
 
     async def inject(self) -> None:
         """Take the endpoints away, and with them the way out."""
-        for hns in self._hosts:
-            hns.has_host_endpoint(self._identity, there=False)
+        for bare, routing in self._hosts:
+            bare.add(self._identity)
+            routing.due()
         await super().inject()
 
     async def heal(self) -> None:
         """Make them again."""
-        for hns in self._hosts:
-            hns.has_host_endpoint(self._identity, there=True)
+        for bare, routing in self._hosts:
+            bare.discard(self._identity)
+            routing.due()
         await super().heal()
