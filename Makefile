@@ -70,7 +70,7 @@ check-conformance:
 	$(BIN)/pytest -n auto || status=$$?; \
 	for profile in $(OTHER_PROFILES); do \
 	  $(WORDS); \
-	  $(BIN)/pytest -n 2 -k "$$words" --lab-profile=$$profile --report-dir=reports/$$profile -p no:cacheprovider \
+	  $(BIN)/pytest -k "$$words" --lab-profile=$$profile --report-dir=reports/$$profile -p no:cacheprovider \
 	    >reports/$$profile.log 2>&1 </dev/null & pids="$$pids $$!"; \
 	done; \
 	set -- $$pids; \
