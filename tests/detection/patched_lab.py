@@ -302,7 +302,7 @@ def one_peer_has_another_vni() -> None:
         )
         return true(self, replace(routes, remote_blocks=wrong))
 
-    FelixFaults.laid = patched  # type: ignore[method-assign,assignment]
+    FelixFaults.laid = patched  # type: ignore[method-assign]
 
 
 def next_hop(node: str, owner: str, third: str) -> None:
