@@ -83,7 +83,7 @@ def test_the_language_computes_what_powershell_does(harness: Harness, script: st
         ("Get-Date", "cmdlet Get-Date"),
         ("'a b' -split ' '", "operator -split"),
         ("'x' -like 'x*'", "operator -like"),
-        ("-not 1", "the operator -not before an operand"),
+        ("if (-not 1) { 2 }", "the operator -not before an operand"),
         ("$i = 0; $i++", "the operator ++"),
         ("7 / 2", "the operator /"),
         ("7 - 2", "the operator -"),
