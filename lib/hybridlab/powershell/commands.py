@@ -85,16 +85,7 @@ class Commands(Expressions):
             if self.here in ":.[\"'$@?":
                 raise NotEmulated(f"the argument {self.text[start:].split()[0]}")
             self.at = start
-        items = [self._argument_value()]
-        while True:
-            mark = self.at
-            self.space()
-            if not self.take(","):
-                self.at = mark
-                break
-            self.space(lines=True)
-            items.append(self._argument_value())
-        return items[0] if len(items) == 1 else s.Array(start, self.at, tuple(items))
+        return self.listed(self._argument_value)
 
     def _argument_value(self) -> Node:
         if self.here and self.here in "\"'({":

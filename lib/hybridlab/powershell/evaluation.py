@@ -167,6 +167,8 @@ class Evaluation(ABC):
             return len(owner)
         if isinstance(owner, list) and key == "count":
             return len(owner)
+        if isinstance(owner, str) and key not in ("count", "chars") and not key.startswith("ps"):
+            return None
         if isinstance(owner, list) and all(isinstance(item, NetObject) for item in owner):
             found = [self.property(item, name) for item in owner]
             if any(value is None for value in found):

@@ -90,8 +90,12 @@ class Expressions(Scanner):
         return self._named(frozenset("f"), self._comma)
 
     def _comma(self) -> Node:
+        return self.listed(self._operand)
+
+    def listed(self, item: Callable[[], Node]) -> Node:
+        """One item, or an array of them where commas make one."""
         start = self.at
-        items = [self._operand()]
+        items = [item()]
         while self._commas:
             mark = self.at
             self.space()
@@ -99,7 +103,7 @@ class Expressions(Scanner):
                 self.at = mark
                 break
             self.space(lines=True)
-            items.append(self._operand())
+            items.append(item())
         return items[0] if len(items) == 1 else s.Array(start, self.at, tuple(items))
 
     def _operand(self) -> Node:

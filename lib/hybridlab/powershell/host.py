@@ -154,6 +154,8 @@ class _CalicoProgram(Stage):
 
 async def stop_process(shell: Shell, call: Call) -> list[object]:
     """By id."""
+    if not call.has("id"):
+        raise NotEmulated(f"{call.name} without an id")
     for identity in enumerate_value(call.get("id")):
         await ask(shell, call, "stop-process", id=to_int(identity))
     return []
