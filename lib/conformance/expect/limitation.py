@@ -16,6 +16,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, Half, Symptom
 from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.facts import NodeFacts
+from conformance.verdicts.meaning import of_limitation, of_witness
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -118,10 +119,8 @@ def decide(look: Look, context: Context, cases: Sequence[Case], *, because: str)
             verdict, reason, half, symptom = (second if again else first)[source, target]
             if again and verdict is ClaimVerdict.CONFIRMED and (source, target) in case.as_documented:
                 state = "closed" if case.as_documented[source, target] else "open"
-                verdict, reason = (
-                    ClaimVerdict.LIFTED,
-                    f"{source.label} -> {target.label} is {state}, although {because}",
-                )
+                verdict = of_limitation(gone=True)
+                reason = f"{source.label} -> {target.label} is {state}, although {because}"
             told.decided(source, target, verdict, reason, half, symptom=symptom)
             if verdict is not ClaimVerdict.CONFIRMED and verdict is not ClaimVerdict.LIFTED:
                 error = _about((source, target), reason, verdict, still_wrong if again else wrong, context)
@@ -160,8 +159,7 @@ def _of_witness(case: Case, context: Context, seen: Seen, wrong: Exception | Non
     for source, target in _broken(case, seen):
         verdict, reason, half, symptom = seen[source, target]
         lost = case.witness[source, target] or verdict is not ClaimVerdict.VIOLATED
-        said = ClaimVerdict.INCONCLUSIVE if lost else verdict
-        case.keep(context).decided(source, target, said, reason, half, symptom=symptom)
+        case.keep(context).decided(source, target, of_witness(verdict, lost=lost), reason, half, symptom=symptom)
         error = _about((source, target), reason, verdict, wrong, context)
         if lost and isinstance(error, Nonconformance):
             error = ControlBroken(message.of_control(str(error)), control=reason, seen=error.seen)

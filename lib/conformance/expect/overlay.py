@@ -27,6 +27,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
+from conformance.verdicts.meaning import of_demand
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -121,11 +122,10 @@ class Overlay:
         passing = self._passing(polled, between, set(blank.values()))
         found |= {index: passing[nodes] for index, nodes in blank.items() if nodes in passing}
         for index, (source, target) in enumerate(between):
-            verdict, reason = ClaimVerdict.CONFIRMED, with_who(because, polled.seen(index)[-1:])
+            reason, names = with_who(because, polled.seen(index)[-1:]), found[index].wrong if index in dead else ()
             if index in dead:
-                names = found[index].wrong
-                verdict = ClaimVerdict.INCONCLUSIVE if names else ClaimVerdict.UNMET
                 reason = f"{attempts[index].label}  {last[index].verdict}{f': {names[0]}' if names else ''}"
+            verdict = of_demand(met=index not in dead, explained=bool(names))
             expect.context.decided(source, target, verdict, reason)
         beside = (
             f"{len(dead)} of {count} routes between nodes do not connect; routes inside one node connect, and "

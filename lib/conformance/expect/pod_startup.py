@@ -9,7 +9,7 @@ from conformance.expect.engine.answered import UNTOLD, as_wanted, default_kind
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
-from conformance.expect.tally import Tally, meaning
+from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -19,6 +19,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.pods.new_pod import Stage
 from conformance.pods.roles import ECHO_PORT
 from conformance.timing import Settled, until
+from conformance.verdicts.meaning import of_chance, of_failure, of_promise
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -153,9 +154,8 @@ class PodStartup:
                 f"{attempt.label} got no answer to its first attempt ({attempt.give_up_after:g} s), where it may "
                 "connect; whether that was denied or lost is not told"
             )
-            verdict = ClaimVerdict.CONFIRMED if connected else ClaimVerdict.NOT_OBSERVED
             entered = f"{because}; {UNTOLD}: its first action is a bare connection"
-            tally.right(one.pod, target, entered if connected else lost, verdict)
+            tally.right(one.pod, target, entered if connected else lost, of_chance(connected))
         expect.context.attach("first action", "\n".join(told))
         tally.end()
 
@@ -169,8 +169,8 @@ class PodStartup:
                 f"{', '.join(self.expect.context.claims) or 'no claim'}  {attempt.label}  expected TIMED_OUT, observed "
                 f"CONNECTED (1 try, its first action, given up after {attempt.give_up_after:g} s)"
             )
-            verdict = ClaimVerdict.VIOLATED if connected else ClaimVerdict.CONFIRMED
-            self.expect.context.decided(new_pod.pod, target, verdict, line if connected else because, "closed")
+            said = of_promise(not connected)
+            self.expect.context.decided(new_pod.pod, target, said, line if connected else because, "closed")
             wrong += [f"{line}\n  because  {because}\n  do       {LOOK_AT[new_pod.pod.os]}"] if connected else []
         if wrong:
             raise Nonconformance(wrong[0])
@@ -220,9 +220,8 @@ class PodStartup:
                 f"by its readiness probe, observed {'Ready' if ready else 'not Ready'} "
                 f"({counted(len(settled.seen), 'try', 'tries')}, {settled.seconds:.1f} s)"
             )
-            verdict = ClaimVerdict.CONFIRMED if ready else ClaimVerdict.VIOLATED
             told = f"{because}; {UNTOLD}: the kubelet does not say whom it found ready"
-            expect.context.decided(None, one.pod, verdict, told if ready else line, "open")
+            expect.context.decided(None, one.pod, of_promise(ready), told if ready else line, "open")
             do = LOOK_FOR_HOST[one.pod.os].format(node=one.pod.node)
             wrong += [] if ready else [f"{line}\n  because  {because}\n  do       {do}"]
         if wrong:
@@ -251,7 +250,7 @@ class PodStartup:
             return unless_changed(self.expect, pods, broken)
         wrong = unless_changed(self.expect, pods, Nonconformance(text, seen=seen), want=False)
         if client is not None:
-            self.expect.context.decided(client, attempt.target, meaning(wrong), first_line(wrong), "closed")
+            self.expect.context.decided(client, attempt.target, of_failure(wrong), first_line(wrong), "closed")
         return wrong
 
     def _wrong(

@@ -8,6 +8,7 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,8 @@ from conformance.run.estimate import token_line
 from conformance.run.limits import claims_blocked_by_missing_rights, would_not_run
 from conformance.run.plan import PlannedTest
 from conformance.run.run import NODE_FACTS
-from conformance.verdicts.attempts import FLAKY, merged
+from conformance.verdicts.attempts import FLAKY, of_planned, silenced
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_missed
-from conformance.verdicts.prospect import Prospect, not_run
 
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},
@@ -334,33 +334,14 @@ class Controller:
         )
 
     def _outcome(self, test: PlannedTest) -> TestOutcome:
-        heard = self.outcomes.get(test.test)
-        crash = self.crashed.get(test.test)
-        before = self.before_crash.get(test.test)
-        if heard and not crash:
-            return heard
-        if before and not heard and before.verdict is ClaimVerdict.VIOLATED:
-            return before
-        if crash:
-            prospect = Prospect(
-                verdict=ClaimVerdict.INCONCLUSIVE, reason=crash.splitlines()[-1]
-            )  # above it: the worker's Python
-        else:
-            prospect = Prospect(
-                verdict=ClaimVerdict.NOT_RUN,
-                reason=self.unusable or self.run.ended or "the run ended before it",
-                remedy="run it again",
-            )
-        without = TestOutcome(
-            test=test.test,
-            verdict=prospect.verdict or ClaimVerdict.NOT_RUN,
-            reason=prospect.reason,
-            remedy=prospect.remedy,
-            results=not_run(test.test, test.parts, prospect, self.run.evidence),
-            needs_windows=test.about_windows,
-            ran=bool(crash),
+        crash, ended = self.crashed.get(test.test, ""), self.unusable or self.run.ended or "the run ended before it"
+        last_line = crash.rpartition("\n")[2]  # above it: the worker's Python
+        silent = silenced(test.test, test.parts, self.run.evidence, crash=last_line, ended=ended)
+        return of_planned(
+            self.outcomes.get(test.test),
+            replace(silent, needs_windows=test.about_windows),
+            self.before_crash.get(test.test),
         )
-        return merged([*([before] if before else []), without, heard]) if heard else without
 
     def _attachments(self, tests: tuple[TestOutcome, ...]) -> dict[str, list[str]]:
         """Test to the files that it left, below the run's directory."""

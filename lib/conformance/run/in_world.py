@@ -31,6 +31,7 @@ from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.worlds import Cell, World
 from conformance.run.worlds import Ground
 from conformance.timing import hold
+from conformance.verdicts.meaning import of_cell
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -272,17 +273,19 @@ class InWorld(Session):
 
     def _verdict(self, one: Asked, because: str, *, edited: bool) -> tuple[ClaimVerdict, str]:
         """What a cell decides, and why."""
-        outcome, again = one.outcome, one.again
+        outcome, again, cell = one.outcome, one.again, one.cell
+        held_again = again is not None and again.held
+        sure = again is not None and (differs(again) or (held_again and edited))
+        limitation = cell.promised is not cell.expected and catalog()[cell.claim].kind is ClaimKind.LIMITATION
+        verdict = of_cell(held=outcome.held, sure=sure, again=held_again, limitation=limitation)
         if outcome.held:
-            return ClaimVerdict.CONFIRMED, f"{because}: {one.by}"
-        if again is None or not (differs(again) or (again.held and edited)):
-            return ClaimVerdict.INCONCLUSIVE, f"{UNSURE}: {outcome.reason(because)}"
-        kind = catalog()[one.cell.claim].kind
-        if one.cell.promised is not one.cell.expected and kind is ClaimKind.LIMITATION:
-            state = one.cell.promised.value
-            verdict = ClaimVerdict.INCONCLUSIVE if again.held else ClaimVerdict.LIFTED
+            return verdict, f"{because}: {one.by}"
+        if not sure:
+            return verdict, f"{UNSURE}: {outcome.reason(because)}"
+        if limitation:
+            state = cell.promised.value
             return verdict, f"{outcome.label} is {state}, as policies promise, although it is documented not to be"
-        return ClaimVerdict.VIOLATED, f"{outcome.reason(because)}: {NOT_HONOURED if again.held else one.by}"
+        return verdict, f"{outcome.reason(because)}: {NOT_HONOURED if held_again else one.by}"
 
     def _told(self, one: Asked, so: str, because: str, also: Sequence[Asked] = ()) -> Explanation:
         """The whole message about one cell."""
