@@ -52,8 +52,8 @@ JUDGE_ARROWS: dict[str, set[str]] = {
         "verdicts", "pods", "facts", "kube", "marks", "catalog",
     } | BASE,
     "plugin.fixtures": {
-        "plugin.rehearsal", "plugin.judge", "plugin.state", "run", "undo", "journal", "disrupt", "expect",
-        "report", "verdicts", "probe", "pods", "facts", "kube",
+        "plugin.rehearsal", "plugin.judge", "plugin.state", "fixtures", "run", "undo", "journal", "disrupt",
+        "expect", "report", "verdicts", "probe", "pods", "facts", "kube",
     } | BASE,
     "plugin.rehearsal": {"plugin.state", "timing", "errors", "model"},
     "plugin.judge": {
