@@ -80,9 +80,7 @@ class Judge:
         except pytest.UsageError as problem:
             if not self.run.directory:
                 raise
-            self.run.directory.write_problem(
-                str(problem)
-            )  # the controller, of which workers can only tell so, ends the run
+            self.run.directory.problem.write_text(str(problem))  # by which the controller hears of it, and ends the run
             items.clear()
             return
         for item, test in zip(items, tests, strict=True):
@@ -126,7 +124,7 @@ class Judge:
         """Leave the plan for the controller, which has to know of tests that nobody heard of again."""
         if self.run.directory:
             tests = [to_plain(item.stash[PLANNED]) for item in session.items]
-            self.run.directory.write_plan(self.run.settings.worker, tests)
+            self.run.directory.write(self.run.directory.plans, self.run.settings.worker, tests)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:

@@ -152,7 +152,7 @@ class Watch:
         fresh.write_text(json.dumps(to_plain(kept)))
         fresh.replace(self._shared / ANSWER)
         self._prober.close()
-        self._directory.write_probing(WATCH, to_plain(self._prober.used()))
+        self._directory.write(self._directory.probing, WATCH, to_plain(self._prober.used()))
         self._pods.close()
 
     def _look(self) -> list[tuple[Workload, Workload]]:
