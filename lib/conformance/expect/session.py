@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from conformance.expect.context import Context
-from conformance.expect.engine.ask import Asking
 from conformance.expect.engine.names import Observer
 from conformance.model.endpoint import Workload
+from conformance.probe.asking import Asking
 from conformance.settings import Timings
 from conformance.timing import SYSTEM_CLOCK, Clock
 

@@ -38,7 +38,8 @@ from conformance.pods.placement import Placement
 from conformance.pods.roles import ECHO_PORT
 from conformance.pods.services import Services, cluster_domain
 from conformance.pods.worker_pods import WorkerPods
-from conformance.probe.prober import Answered, Limits, Prober
+from conformance.probe.asking import Answered
+from conformance.probe.prober import Limits, Prober
 from conformance.run.directory import BEGUN, RunDirectory
 from conformance.run.plan import writes_calico_policies
 from conformance.run.policies import Policy
