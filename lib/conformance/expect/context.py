@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from conformance.expect.explain.between_nodes import Blamed
-from conformance.expect.explain.dns_servers import Servers
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.others import Nobody, Others
 from conformance.expect.watches import Turns
@@ -15,6 +14,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, Half, Symptom
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import NodeFacts
+from conformance.pods.cluster_dns import ClusterDns
 from conformance.probe.machine import Machine
 
 FELIX_BEFORE = 10.0
@@ -42,7 +42,7 @@ class Context:
     figures: FigureLog = field(default_factory=FigureLog)
     keep: Callable[[Sequence[Decision]], object] = lambda seen: None
     """Keeps what was decided, for the test's claims and parts."""
-    dns: Callable[[], Servers | None] = lambda: None
+    dns: Callable[[], ClusterDns | None] = lambda: None
     """The cluster's DNS, for messages about names; None: not known."""
     policies_there: Callable[[Sequence[Workload]], Sequence[str]] = lambda pods: ()
     """Names of policies that may be in force at some pods, for messages about paths that are closed."""

@@ -77,7 +77,7 @@ class Outcome:
     def verdict(self) -> ClaimVerdict:
         """What it says about a claim that needs it to be so."""
         wrong = isinstance(self.standing, Wrong) and (not self.is_control or self.passes_policy)
-        return of_path(held=self.held, wavered=self.wavered, wrong=wrong)
+        return of_path(held=self.held, wavered=bool(self.wavered), wrong=wrong)
 
     @property
     def passes_policy(self) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, first_line
 from conformance.expect.engine.answered import UNTOLD, as_wanted, default_kind
@@ -16,7 +15,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import OS, Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.pods.new_pod import Stage
+from conformance.pods.new_pod import NewPod, Stage
 from conformance.pods.roles import ECHO_PORT
 from conformance.timing import Settled, until
 from conformance.verdicts.meaning import of_chance, of_failure, of_promise
@@ -50,23 +49,6 @@ class _Look:
         """Whether packets reached the new pod."""
         verdict, up = self.new_pod.verdict, as_wanted(self.beside, True)
         return verdict is Verdict.CONNECTED or (verdict in REFUSALS and up)
-
-
-class NewPod(Protocol):
-    """A pod that has an address, and an action that it does before anything else."""
-
-    @property
-    def pod(self) -> Workload:
-        """As attempts see it."""
-
-    def stage(self) -> Stage:
-        """How far its first action is."""
-
-    def ready(self) -> bool:
-        """Whether the kubelet has found it ready."""
-
-    def connected_first(self) -> bool:
-        """Whether its first action was answered."""
 
 
 @dataclass
