@@ -84,7 +84,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "pods": {"verdicts.meaning", "kube"} | BASE,
     "verdicts.meaning": {"model", "errors"},
     "facts": {"policy.selectors", "kube", "catalog"} | BASE,
-    "kube": BASE,
+    "kube": {"policy.selectors"} | BASE,
     "policy": {"model", "errors"},
     "marks": {"model", "errors", "catalog", "product"},
     "catalog": {"model", "errors"},
