@@ -55,16 +55,7 @@ class Backends:
         patience = [expect.timings.of(workload.os) for workload in clients]
         agree = max(timings.agree for timings in patience)
         at_once = _connections(len(target.backends), agree)
-        attempts = [
-            Attempt(
-                source=workload,
-                target=target,
-                kind=Kind.HTTP,
-                give_up_after=expect.timings.of(workload.os).http_give_up,
-            )
-            for workload in clients
-            for _ in range(at_once)
-        ]
+        attempts = [expect.attempt(workload, target, Kind.HTTP) for workload in clients for _ in range(at_once)]
         row = _Row(target, agree)
         settled = until(
             lambda: _by_source(expect.prober.observe(attempts), at_once),

@@ -13,7 +13,6 @@ from conformance.expect.engine.answered import (
     ARRIVED,
     UNTOLD,
     as_wanted,
-    default_kind,
     plain,
     unexpected_backend,
     with_who,
@@ -22,7 +21,6 @@ from conformance.expect.explain import message
 from conformance.expect.explain.between_nodes import Blamed, Entries, blamed
 from conformance.expect.poll import Polled, poll
 from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.facts import Fact
@@ -92,7 +90,8 @@ class Overlay:
             if address != node.node_address
         ]
         pairs = [*between, *within, *((node, target) for target in nodes)]
-        attempts = [self._attempt(source, goal) for source, goal in pairs]
+        # A pod answers with its name; a node's own port gets a bare connection.
+        attempts = [expect.attempt(source, goal) for source, goal in pairs]
         count, same = len(between), len(within)
         polled = poll(
             expect,
@@ -136,19 +135,13 @@ class Overlay:
             raise self._blocked(polled, unexplained[0], found, beside)
         raise self._explained(polled, dead[0], found, beside)
 
-    def _attempt(self, source: Workload, target: Target) -> Attempt:
-        """One that a pod answers with its name; a node's own port gets a bare connection."""
-        kind, timings = default_kind(target, want=True), self.expect.timings.of(source.os)
-        give_up = timings.http_give_up if kind is Kind.HTTP else timings.tcp_give_up
-        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
-
     def _passing(
         self, polled: Polled, between: Sequence[Pair], blank: set[frozenset[str]]
     ) -> dict[frozenset[str], Blamed]:
         """What passes between pairs of nodes (``blank``) between which paths are dead, and nothing says why."""
         pods = {pod.uid: pod for source, target in between for pod in (source, *target.backends)}.values()
         attempts = [
-            replace(self._attempt(source, goal), kind=plain(goal))
+            replace(self.expect.attempt(source, goal), kind=plain(goal))
             for source in pods
             for server in pods
             if frozenset((source.node, server.node)) in blank

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, first_line
-from conformance.expect.engine.answered import UNTOLD, as_wanted, default_kind
+from conformance.expect.engine.answered import UNTOLD, as_wanted
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import OS, Pair, Target, Workload
@@ -68,8 +68,8 @@ class PodStartup:
         """
         expect, clock = self.expect, self.expect.clock
         patience = expect.timings.of(new_pods[0].pod.os)
-        attempts = [self._attempt(client, new_pod.pod.tcp(port)) for new_pod in new_pods]
-        attempts.append(self._attempt(client, beside, is_open=True))
+        attempts = [self.expect.attempt(client, new_pod.pod.tcp(port), want=False) for new_pod in new_pods]
+        attempts.append(self.expect.attempt(client, beside))
         ran: dict[int, float] = {}
 
         def look() -> list[_Look]:
@@ -114,7 +114,7 @@ class PodStartup:
         Raises ControlBroken when a policy does not take effect at all.
         """
         expect = self.expect
-        attempts = [self._attempt(new_pod.pod, target) for new_pod in new_pods]
+        attempts = [self.expect.attempt(new_pod.pod, target, want=False) for new_pod in new_pods]
         denied = [Verdict.TIMED_OUT] * len(attempts)
         polled = poll(
             expect, attempts, lambda seen: [observation.verdict for observation in seen] == denied, because=because,
@@ -145,7 +145,7 @@ class PodStartup:
         """No pod's first action was answered.  Raises Nonconformance for the first that was."""
         wrong = []
         for new_pod in new_pods:
-            attempt = self._attempt(new_pod.pod, target)
+            attempt = self.expect.attempt(new_pod.pod, target, want=False)
             connected = new_pod.connected_first()
             line = (
                 f"{', '.join(self.expect.context.claims) or 'no claim'}  {attempt.label}  expected TIMED_OUT, observed "
@@ -177,8 +177,8 @@ class PodStartup:
             more=expect.context.machine.more,
         )
         targets = [new_pod.pod.tcp(port) for new_pod in new_pods]
-        attempts = [self._attempt(client, target) for target in targets]
-        *answers, witness = expect.prober.observe([*attempts, self._attempt(client, beside, is_open=True)])
+        attempts = [self.expect.attempt(client, target, want=False) for target in targets]
+        *answers, witness = expect.prober.observe([*attempts, self.expect.attempt(client, beside)])
         if not as_wanted(witness, True):
             line = message.headline(claims, witness.attempt, "CONNECTED", [witness], settled.seconds)
             raise ControlBroken(
@@ -216,12 +216,6 @@ class PodStartup:
         return [*there, *((new_pod.pod, target) for new_pod in new_pods)]
 
     # --- how ----------------------------------------------------------------------------------------------------------
-
-    def _attempt(self, source: Workload, target: Target, *, is_open: bool = False) -> Attempt:
-        """``is_open``: it is to be answered, by a backend of the target."""
-        kind, patience = default_kind(target, want=is_open), self.expect.timings.of(source.os)
-        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
-        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
 
     def _past_policy(self, text: str, client: Workload | None, *seen: Observation) -> Exception:
         """A violation where it connected past the policy (decided here with ``client``), else a broken control."""

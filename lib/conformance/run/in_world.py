@@ -13,17 +13,16 @@ from dataclasses import dataclass, replace
 from conformance.catalog import catalog
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect import late, others, vet
-from conformance.expect.engine.answered import as_wanted, default_kind
+from conformance.expect.engine.answered import as_wanted
 from conformance.expect.engine.ask import ask
 from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Wrong
 from conformance.expect.explain import advice, message
 from conformance.expect.outcome import Outcome, table
 from conformance.expect.session import Session
-from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.decision import Half, Side, decisions_about
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Workload
 from conformance.model.explanation import Explanation
 from conformance.pods.roles import ECHO_PORT
 from conformance.policy import worlds
@@ -210,12 +209,7 @@ class InWorld(Session):
     def _path(self, cell: Cell, rule: Rule, *, want: bool) -> Path:
         source, target = self.ground.seats.pod(cell.source), self.ground.seats.pod(cell.destination)
         at = target.tcp(cell.port) if cell.protocol == "TCP" else target.udp(cell.port)
-        return Path(self._attempt(source, at, default_kind(at, want=want)), want, rule)
-
-    def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
-        patience = self.timings.of(source.os)
-        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
-        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
+        return Path(self.attempt(source, at, want=want), want, rule)
 
     def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:
         """What decides a cell; ``agree``: so many tries alone, with no time between them."""
@@ -238,7 +232,7 @@ class InWorld(Session):
         ring = []
         for pod, following in zip(there, [*there[1:], there[0]], strict=True):
             target = following.tcp(ECHO_PORT)
-            attempt = self._attempt(pod, target, default_kind(target, want=True))
+            attempt = self.attempt(pod, target)
             ring.append(Path(attempt, True, self._between(pod, following)))
         return {pod.node: (ring[number], ring[number - 1]) for number, pod in enumerate(there)}
 
