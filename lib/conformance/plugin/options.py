@@ -32,45 +32,45 @@ from conformance.settings import (
 
 OPTIONS: dict[tuple[str, str], dict[str, str]] = {
     ("cluster", "cluster that the conformance suites run on"): {
-        "--cluster KIND": "lab: start an embedded one for this run (default); kubeconfig: what KUBECONFIG names; "
+        "--cluster=KIND": "lab: start an embedded one for this run (default); kubeconfig: what KUBECONFIG names; "
         "in-cluster: the pod's service account",
-        "--kubeconfig PATH": "run on the cluster that this file names (write --kubeconfig=PATH)",
-        "--context NAME": "context in the kubeconfig, or in KUBECONFIG's files",
-        "--lab-profile NAME": "kind of lab (see `hybridlab profiles`)",
+        "--kubeconfig=PATH": "run on the cluster that this file names (write --kubeconfig=PATH)",
+        "--context=NAME": "context in the kubeconfig, or in KUBECONFIG's files",
+        "--lab-profile=NAME": "kind of lab (see `hybridlab profiles`)",
         "--keep": "leave the run's objects on the cluster, and say how to remove them",
-        "--image-registry [UPSTREAM=]PREFIX": "take images from this registry, or only those of one upstream: "
+        "--image-registry=[UPSTREAM=]PREFIX": "take images from this registry, or only those of one upstream: "
         "mcr.microsoft.com=registry.example/mcr (repeatable)",
-        "--images FILE": "YAML with name, tag, digest or pull secret of single images (docs/images.md)",
+        "--images=FILE": "YAML with name, tag, digest or pull secret of single images (docs/images.md)",
         "--list-images": "list the images that the named cluster needs, or without one those for all Windows builds, "
         "and end",
-        "--pod-limits cpu=N,memory=N": "give every container of the suite's pods these limits",
-        "--image-pull-secret NAME": "pull with this secret (repeatable)",
-        "--tolerate KEY[=VALUE][:EFFECT]": "taint that the suite's pods tolerate, besides the usual Windows and "
+        "--pod-limits=cpu=N,memory=N": "give every container of the suite's pods these limits",
+        "--image-pull-secret=NAME": "pull with this secret (repeatable)",
+        "--tolerate=KEY[=VALUE][:EFFECT]": "taint that the suite's pods tolerate, besides the usual Windows and "
         "control-plane ones (repeatable)",
-        "--calicoctl PATH": "program that writes Calico objects where their v3 API is not served",
-        "--external-target ADDRESS[:PORT]": "a host beyond the cluster that answers ping, and TCP on this port "
+        "--calicoctl=PATH": "program that writes Calico objects where their v3 API is not served",
+        "--external-target=ADDRESS[:PORT]": "a host beyond the cluster that answers ping, and TCP on this port "
         "(default 80); a lab has one of its own",
-        "--calico-version VERSION": "judge by this version instead of the detected one",
-        "--windows-calico-version VERSION": "version of Calico on the Windows nodes, where it is another and cannot be "
+        "--calico-version=VERSION": "judge by this version instead of the detected one",
+        "--windows-calico-version=VERSION": "version of Calico on the Windows nodes, where it is another and cannot be "
         "read (AKS, services by hand)",
-        "--timings FILE": "YAML with timings to use in place of the packaged ones",
+        "--timings=FILE": "YAML with timings to use in place of the packaged ones",
         "--restore": "put the cluster back as it was before runs that died, remove what they left, and end",
         "--janitor": "the same as --restore; with --dry-run only say what there is",
-        "--run ID": "with --restore or --janitor: only of this run, whose machine is known to be gone",
+        "--run=ID": "with --restore or --janitor: only of this run, whose machine is known to be gone",
         "--dry-run": "print every change that the selected tests (or --janitor) would make, and make none",
     },
     ("covered nodes", "nodes that the conformance suites decide on"): {
-        "--max-nodes-per-os N": f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each "
+        "--max-nodes-per-os=N": f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each "
         "Windows build is covered always",
-        "--nodes NAME,...": "cover exactly these, of each operating system of which one is named (repeatable)",
-        "--node-selector KEY[=VALUE],...": "cover exactly the nodes with these labels",
+        "--nodes=NAME,...": "cover exactly these, of each operating system of which one is named (repeatable)",
+        "--node-selector=KEY[=VALUE],...": "cover exactly the nodes with these labels",
         "--every-node": "cover all nodes that take pods",
     },
     ("claims", "claims that the conformance suites decide"): {
-        "--claim ID": "run only tests of this claim (repeatable)",
-        "--world FILE": "run only this world of policies, or those of a folder (docs/policy.md)",
+        "--claim=ID": "run only tests of this claim (repeatable)",
+        "--world=FILE": "run only this world of policies, or those of a folder (docs/policy.md)",
         "--smoke": "run only a quick check of every node: agent, exec, image pull, one path",
-        "--max-minutes N": "begin no test after N minutes: what runs is finished, everything is removed, the rest is "
+        "--max-minutes=N": "begin no test after N minutes: what runs is finished, everything is removed, the rest is "
         "NOT_RUN",
         "--plan": "say for each claim what would run on this cluster and why, and end",
         "--list-claims": "list the catalog and which claims have tests, and end",
@@ -78,23 +78,23 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--allow-disruptive": "also run tests that change a whole node (restart Felix, say)",
         "--allow-cluster-disruptive": "also those that change what the whole cluster shares (VXLAN-9, VXLAN-10), where "
         "its owner has opted in",
-        "--max-disrupted-nodes N": "of so many Windows nodes at most (default: 4)",
+        "--max-disrupted-nodes=N": "of so many Windows nodes at most (default: 4)",
         "--delete-emptydir-data": "evict pods with emptyDir too when nodes are drained",
-        "--disruptive-node NAME": "make changes of a whole node, such as a drain, on this node only",
+        "--disruptive-node=NAME": "make changes of a whole node, such as a drain, on this node only",
         "--no-disruptive": "run no disruptive tests, not even on the run's own lab",
         "--capture-packets": "after a failure capture packets of one failing pair on the nodes of both ends, while it "
         "is tried again",
         "--no-watch": "ask no paths that no test touches all through the run (POL-1)",
-        "--report-dir DIR": "where reports go, one folder per run (default: reports)",
+        "--report-dir=DIR": "where reports go, one folder per run (default: reports)",
     },
     ("qualification", "qualification by the run's report"): {
-        "--require SET[,SET]": "say whether the run qualifies for these sets (core, ...)",
-        "--waivers FILE": "YAML with verdicts that are accepted, by whom and until when",
-        "--attest FILE": "YAML with a person's answers to claims that no program can decide",
-        "--fail-on VERDICT[,VERDICT]": "exit code 1 also when a claim has one of these",
-        "--baseline REPORT": "compare with this report; exit code 1 when it became worse",
-        "--rerun-of REPORT": "run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
-        "--label KEY=VALUE": "say this of the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
+        "--require=SET[,SET]": "say whether the run qualifies for these sets (core, ...)",
+        "--waivers=FILE": "YAML with verdicts that are accepted, by whom and until when",
+        "--attest=FILE": "YAML with a person's answers to claims that no program can decide",
+        "--fail-on=VERDICT[,VERDICT]": "exit code 1 also when a claim has one of these",
+        "--baseline=REPORT": "compare with this report; exit code 1 when it became worse",
+        "--rerun-of=REPORT": "run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
+        "--label=KEY=VALUE": "say this of the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
     },
 }
 """Groups, and each option with what it takes, to their help.  One that takes nothing is a flag."""
@@ -112,7 +112,7 @@ def add_options(parser: pytest.Parser) -> None:
     for (name, about), options in OPTIONS.items():
         group = parser.getgroup(name, about)
         for words, told in options.items():
-            option, _, takes = words.partition(" ")
+            option, _, takes = words.partition("=")
             taken: dict[str, Any] = {"metavar": takes} if takes else {"action": "store_true"}
             taken |= {"action": "append", "default": []} if told.endswith("(repeatable)") else {}
             group.addoption(option, help=told, **{**taken, **OF_TYPE.get(option, {})})
