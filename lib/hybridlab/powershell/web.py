@@ -33,7 +33,8 @@ def _fault(call: Call, message: str) -> Fault:
 
 async def _exchange(shell: Shell, call: Call, url: http.Url, seconds: int) -> http.Response:
     """One request; without ``seconds`` it waits for ever."""
-    headers = {"User-Agent": _AGENT, "Connection": "Keep-Alive"}
+    connection = "close" if call.flag("disablekeepalive") else "Keep-Alive"
+    headers = {"User-Agent": _AGENT, "Connection": connection}
     net, settings = shell.process.net, shell.process.settings
     try:
         addresses = await net.resolve(url.host, timeout=_RESOLVE_SECONDS)
@@ -152,5 +153,5 @@ def _is_text(content_type: str) -> bool:
 
 def add_to(library: Library) -> None:
     """Register it with its aliases."""
-    parameters = "Uri@0 UseBasicParsing? TimeoutSec:int"
+    parameters = "Uri@0 UseBasicParsing? TimeoutSec:int DisableKeepAlive?"
     library.add("Invoke-WebRequest", parameters, once(invoke_web_request), "iwr", "wget", "curl")

@@ -126,6 +126,15 @@ def test_command_words_are_joined_into_a_script(harness: Harness) -> None:
     assert run(harness, "Write-Output", "a,", "b") == Ran(0, "a\nb\n", "")
 
 
+def test_the_command_of_calicos_own_windows_specs_tells_by_its_exit_status(harness: Harness) -> None:
+    """As e2e/pkg/utils/conncheck has it (projectcalico/calico@6ad21471)."""
+    script = (
+        "Invoke-WebRequest 127.0.0.1:PORT -UseBasicParsing -TimeoutSec 1 -DisableKeepAlive -ErrorAction Stop | Out-Null"
+    )
+    assert against(harness, http_answer("a page"), script) == Ran(0, "", "")
+    assert against(harness, silent, script).code == 1
+
+
 def test_a_web_response_is_listed_as_5_1_lists_it(harness: Harness) -> None:
     page = "<html><body><H1>Windows Container Web Server</H1><p>IP 10.1.2.3 callerCount 1 </body></html>"
     ran = against(
