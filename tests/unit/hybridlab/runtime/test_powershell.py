@@ -133,6 +133,7 @@ def test_the_command_of_calicos_own_windows_specs_tells_by_its_exit_status(harne
     )
     assert against(harness, http_answer("a page"), script) == Ran(0, "", "")
     assert against(harness, silent, script).code == 1
+    assert run(harness, "Start-Sleep", "1").code == 0  # what its pods run
 
 
 def test_a_web_response_is_listed_as_5_1_lists_it(harness: Harness) -> None:
