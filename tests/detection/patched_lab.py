@@ -305,6 +305,60 @@ def one_peer_has_another_vni() -> None:
     FelixFaults.laid = patched  # type: ignore[method-assign]
 
 
+def next_hop(node: str, owner: str, third: str) -> None:
+    """BGP brings one node the way to another's blocks by a third node, which forwards."""
+    from hybridlab.networks.l2bridge.plane import L2Bridge
+    from hybridlab.networks.l2bridge.remote_access import RemoteAccess
+
+    true, shown = L2Bridge.program, RemoteAccess._routes
+
+    def program(self: Any, name: str, facts: Any, felix: Any, windows: Any) -> Any:
+        made = true(self, name, facts, felix, windows)
+        if name != node:
+            return made
+        wrong = dict.fromkeys(facts.own_blocks(owner), facts.ends[third].address)
+        direct = tuple(replace(route, via=wrong.get(route.cidr, route.via)) for route in made.routes.direct)
+        return replace(made, routes=replace(made.routes, direct=direct))
+
+    def routes(self: Any) -> Any:
+        wrong = dict.fromkeys(self.facts.own_blocks(owner), self.facts.ends[third].address)
+        rows = shown(self)
+        if self.machine.name != node:
+            return rows
+        return [{**row, "NextHop": wrong.get(str(row["DestinationNetwork"]), row["NextHop"])} for row in rows]
+
+    L2Bridge.program = program  # type: ignore[method-assign,assignment]
+    RemoteAccess._routes = routes  # type: ignore[method-assign]
+
+
+def route_left(node: str, network: str, hop: str) -> None:
+    """A node keeps a route to a block of a node that is gone."""
+    from hybridlab.dataplane.model import DirectRoute
+    from hybridlab.networks.l2bridge.plane import L2Bridge
+
+    true = L2Bridge.program
+
+    def program(self: Any, name: str, facts: Any, felix: Any, windows: Any) -> Any:
+        made = true(self, name, facts, felix, windows)
+        left = (DirectRoute(cidr=network, via=hop, protocol=12),) if name == node else ()
+        return replace(made, routes=replace(made.routes, direct=(*made.routes.direct, *left)))
+
+    L2Bridge.program = program  # type: ignore[method-assign,assignment]
+
+
+def announced_too(node: str, owner: str) -> None:
+    """A Windows node announces another one's blocks as well; without an owner, one of a node that is gone."""
+    from hybridlab.networks.l2bridge.bgp import Bgp
+
+    true = Bgp.announced
+
+    def announced(self: Any, name: str, facts: Any) -> Any:
+        more = [*facts.own_blocks(owner)] if owner else ["192.168.201.0/26"]
+        return true(self, name, facts) + (more if name == node else [])
+
+    Bgp.announced = announced  # type: ignore[method-assign,assignment]
+
+
 def policies_stay_on_one_node() -> None:
     """On linux-2 what a policy closed stays closed once no policy applies any more."""
     from hybridlab.calico.felix_faults import FelixFaults
@@ -420,7 +474,12 @@ PATCHES: dict[str, Callable[[], None]] = {
     "policies-stay-on-one-node": policies_stay_on_one_node,
     "new-pods-are-no-members": new_pods_are_no_members,
     "new-pods-are-members-whatever-their-labels": new_pods_are_members_whatever_their_labels,
-    "one-peer-has-another-vni": one_peer_has_another_vni,
+    "routes another-vni": one_peer_has_another_vni,
+    "routes by-a-third-node": partial(next_hop, "linux-1", "windows-2022", "linux-2"),
+    "routes learned-by-a-third-node": partial(next_hop, "windows-2019", "linux-1", "linux-2"),
+    "routes to-nobody": partial(route_left, "linux-2", "192.168.201.0/26", "10.0.0.99"),
+    "routes announced-of-another": partial(announced_too, "windows-2019", "windows-2022"),
+    "routes announced-of-nobody": partial(announced_too, "windows-2019", ""),
     "ready-backends-alone": ready_backends_alone,
     "clocks-behind": clocks_behind,
     "block-sizes-can-be-changed": block_sizes_can_be_changed,

@@ -19,12 +19,18 @@ from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults
 from hybridlab.controllers import times
 from hybridlab.dataplane.model import Acl, NodeRoutes, TunnelRoute
+from hybridlab.networks.contract.routing import BlockFacts, RoutingFacts
+from hybridlab.networks.l2bridge.bgp import end_of
+from hybridlab.networks.l2bridge.plane import L2Bridge
+from hybridlab.networks.l2bridge.remote_access import RemoteAccess
 from hybridlab.policy.ipsets import SelectorSet
 from hybridlab.policy.kubernetes_policy import from_kubernetes
 from hybridlab.policy.policy import Policy, from_calico
 from hybridlab.policy.release import Release
 from hybridlab.policy.resolve import Graph, PodFacts
 from hybridlab.policy.selectors import parse
+from hybridlab.profiles.load import load
+from hybridlab.profiles.machines import machines
 from tests.detection.patched_lab import PATCHES, WORDS
 
 CHANGES = {
@@ -49,7 +55,12 @@ CHANGES = {
     "policies-stay-on-one-node": "what is left of a removed policy",
     "new-pods-are-no-members": "whom a node knows of a selector's new members",
     "new-pods-are-members-whatever-their-labels": "whom a selector has that does not select a new pod",
-    "one-peer-has-another-vni": "the VNI to one node",
+    "routes another-vni": "the VNI to one node",
+    "routes by-a-third-node": "the way of linux-1 to windows-2022",
+    "routes learned-by-a-third-node": "the way of windows-2019 to linux-1",
+    "routes to-nobody": "networks that linux-2 has routes to",
+    "routes announced-of-another": "networks that windows-2019 announces",
+    "routes announced-of-nobody": "networks that windows-2019 announces",
     "ready-backends-alone": "addresses of a slice of which one is not ready",
     "clocks-behind": "minutes by which timestamps are behind",
     "block-sizes-can-be-changed": "what speaks against another blockSize",
@@ -84,7 +95,32 @@ def _answers_with(patch: str) -> Answers:
 
 def answers() -> Answers:
     """What the lab's own code makes of a small world."""
-    return _of_written() | _of_words() | _of_updates() | _of_nodes() | _of_clocks() | _of_pools()
+    return _of_written() | _of_words() | _of_updates() | _of_nodes() | _of_clocks() | _of_pools() | _of_bgp()
+
+
+def _of_bgp() -> Answers:
+    """What nodes of a BGP cluster learn and announce; the third octet of a block is the last of its node's address."""
+    plane = L2Bridge(load("bgp"))
+    addresses = {machine.name: machine.address for machine in machines(plane.profile)}
+    facts = RoutingFacts(ends={name: end_of(address, {}) for name, address in addresses.items()})
+    for name, address in addresses.items():
+        cidr = f"192.168.{address.rpartition('.')[2]}.0/26"
+        facts.blocks[cidr] = BlockFacts(cidr=cidr, node=name)
+        for program in ("calico-node", "confd"):
+            plane.ran(name, program, now=True)
+    windows = next(machine for machine in machines(plane.profile) if machine.name == "windows-2019")
+    (own,), (other,) = facts.own_blocks("linux-1"), facts.own_blocks("windows-2022")
+    learned = RemoteAccess(plane.bgp, windows, facts).tables()["get-bgprouteinformation"]()
+    laid = {name: plane.program(name, facts, {}, None).routes.direct for name in ("linux-1", "linux-2", "windows-2019")}
+    return {
+        "the way of linux-1 to windows-2022": [route.via for route in laid["linux-1"] if route.cidr == other],
+        "the way of windows-2019 to linux-1": [
+            *(route.via for route in laid["windows-2019"] if route.cidr == own),
+            *(row["NextHop"] for row in learned if row["DestinationNetwork"] == own),
+        ],
+        "networks that linux-2 has routes to": [route.cidr for route in laid["linux-2"]],
+        "networks that windows-2019 announces": plane.bgp.announced("windows-2019", facts),
+    }
 
 
 def _of_pools() -> Answers:
