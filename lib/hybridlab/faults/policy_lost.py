@@ -51,7 +51,7 @@ OLD = 8.0
     "policy",
     NODE_OR_ALL,
     Parameter("after", ", ".join(EVENTS), choices=tuple(EVENTS)),
-    Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
+    Parameter("protocol", "all, tcp, udp or icmp", "all", ("all", "tcp", "udp", "icmp")),
 )
 class PolicyLost(Fault):
     """Pods of a node lose their policy after an event that is no policy's business, until other policies apply."""

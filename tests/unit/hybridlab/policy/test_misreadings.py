@@ -91,7 +91,7 @@ OF_WINDOWS = [
     {"action": "Allow", "protocol": "ICMP", "icmp": {"type": 8}, "source": {"nets": ["10.0.0.1/32"]}},
     {"action": "Log"},
     {"action": "Deny", "ipVersion": 6},
-    {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "http": {"methods": ["PUT"]}},
+    {"action": "Allow", "http": {"methods": ["PUT"]}},
 ]
 """Rules that Windows leaves out, and that the policy above has none of."""
 
@@ -116,7 +116,7 @@ NEGATED = {
         {"action": "Pass", "notProtocol": "UDP"},
         {"action": "Log"},
         {"action": "Deny", "ipVersion": 6, "source": {"nets": ["2001:db8::/32"]}},
-        {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "http": {"methods": ["PUT"]}},
+        {"action": "Allow", "http": {"methods": ["PUT"]}},
         {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "destination": {"ports": ["web", 81]}},
     ]
 }
@@ -145,6 +145,9 @@ def test_rules_that_windows_has_no_words_for_are_misread_one_kind_at_a_time() ->
         None,
         ("0.0.0.0/0",),
     )
+    opened = misread_rules("ipv6-open")
+    assert (opened[4].action, opened[4].ip_version, opened[4].source) == ("allow", None, Peer())
+    assert opened[:4] + opened[5:] == plain[:4] + plain[5:]
     assert len(misread_rules("http-left-out")) == len(plain) - 1
     assert [rule.source for rule in misread_rules("http-open") if rule.written.get("http")] == [Peer()]
     opened, told = misread_rules("numbers-beside-names-open"), misread_rules("numbers-beside-names")
