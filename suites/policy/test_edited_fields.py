@@ -109,6 +109,18 @@ def test_a_policy_is_asked_where_for_what_and_about_whom_it_says_now(
     expect.change(nobody, open=[*enter, *out], because="it selects no pod any more")
 
 
+@manifest("policy/over-time/edited_tier.yaml")
+@needs(v3_api=True)
+@verifies("POL-1", part="calico: edited end of a tier", provisional=True, applies={"calico": ">=3.29"})
+def test_what_no_rule_of_a_tier_matches_is_passed_or_denied_as_its_end_says_now(
+    policy: Policy, sides: Sides, expect: Expect
+) -> None:
+    denies, passes = policy.filled(friend=sides.friends, end="Deny"), policy.filled(friend=sides.friends, end="Pass")
+    both = [*sides.opened, *sides.closed]
+    expect.change(passes, open=both, because="the tier passes what its rule does not allow, and nothing denies it")
+    expect.change(denies, open=sides.opened, closed=sides.closed, because="the tier denies now what it passed")
+
+
 @manifest("policy/over-time/edited_network_set.yaml")
 @needs(v3_api=True)
 @verifies("POL-1", part="calico: edited networks of a NetworkSet", provisional=True)

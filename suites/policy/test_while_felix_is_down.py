@@ -23,8 +23,9 @@ def test_who_is_kept_out_stays_out_while_felix_restarts_and_of_pods_that_come_th
 ) -> None:
     here, restart = sides.on(own_nodes, os), lambda: felix.restart_together(own_nodes)
     one_rule = policy.filled(server=here.servers, friend=here.friends)
-    expect.change(one_rule, open=here.opened, closed=here.closed, because="the one rule lets the friend in")
-    throughout.closed_while(restart, closed=[here.closed], beside=[here.beside], because=STAYS)
+    opened, closed = [*here.opened, *here.let_out], [*here.closed, *here.kept_in]
+    expect.change(one_rule, open=opened, closed=closed, because="its rules let the friend in, and the servers to it")
+    throughout.closed_while(restart, closed=[closed], beside=[here.beside, here.let_out], because=STAYS)
     new = newcomers.twins(here.servers)
     both = here.joined_by(new)
     expect.matrix(open=both.opened, closed=both.closed, new=new, because=NEW)

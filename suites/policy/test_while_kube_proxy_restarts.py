@@ -26,6 +26,9 @@ def test_who_is_kept_out_stays_out_while_kube_proxy_restarts(
     named = clients.to(sides.friends + sides.strangers).through(services.by_name)
     back, restart = lambda: expect.control(named, because=BACK), lambda: kube_proxy.renew(own_node, back)
     one_rule = policy.filled(server=here.servers, friend=here.friends)
-    expect.change(one_rule, open=[*here.opened, named], closed=here.closed, because="the one rule lets the friend in")
-    throughout.closed_while(restart, closed=[here.closed], beside=[here.beside], because=STAYS)
-    expect.matrix(open=here.opened, closed=here.closed, because=STAYS)
+    opened, closed = [*here.opened, *here.let_out], [*here.closed, *here.kept_in]
+    expect.change(
+        one_rule, open=[*opened, named], closed=closed, because="its rules let the friend in, and the server to it"
+    )
+    throughout.closed_while(restart, closed=[closed], beside=[here.beside, here.let_out], because=STAYS)
+    expect.matrix(open=opened, closed=closed, because=STAYS)

@@ -47,6 +47,16 @@ class Sides:
         """By TCP and UDP: from strangers to servers."""
         return self.strangers.to(self.servers).tcp_and_udp(ECHO_PORT)
 
+    @property
+    def let_out(self) -> list[Pair]:
+        """By TCP and UDP: from servers to friends."""
+        return self.servers.to(self.friends).tcp_and_udp(ECHO_PORT)
+
+    @property
+    def kept_in(self) -> list[Pair]:
+        """By TCP and UDP: from servers to strangers."""
+        return self.servers.to(self.strangers).tcp_and_udp(ECHO_PORT)
+
     def at(self, os: OS) -> Group:
         """The servers of an operating system."""
         return Group(server for server in self.servers if server.os == os)

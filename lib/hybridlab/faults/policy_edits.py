@@ -42,9 +42,9 @@ _RULES: Mapping[str, Callable[[PolicyRule, PolicyRule], PolicyRule]] = {
     "rule-selector": lambda now, first: _selectors("selector", now, first),
     "rule-namespaces": lambda now, first: _selectors("namespaceSelector", now, first),
 }
-FIELDS = (*_RULES, "order", "types", "selector", "network-set", "overlapping-nets", "leaving-nets")
+FIELDS = (*_RULES, "order", "types", "selector", "network-set", "overlapping-nets", "leaving-nets", "tier-end")
 """Fields whose edits can be ignored; ``overlapping-nets``: with a network that leaves a NetworkSet go wider ones,
-``leaving-nets``: those that leave it stay."""
+``leaving-nets``: those that leave it stay; ``tier-end``: a tier's ``defaultAction``."""
 
 
 @TYPES.fault(
@@ -62,6 +62,8 @@ class PolicyEditIgnored(Fault):
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
         self._graph = lab.calico.typha.graph
         self._first: dict[PolicyKey, Policy] = {}
+        self._ends: dict[str, TierPolicies] = {}
+        """Tier to what it was when its policies came."""
         self._members: dict[str, tuple[str, ...]] = {}
         """Set to the members that it had last, or, of one with networks, first."""
 
@@ -102,6 +104,8 @@ class PolicyEditIgnored(Fault):
 
     def _stale(self, tiers: Tiers) -> Tiers:
         self._look()
+        if self._field == "tier-end":
+            return tuple(replace(tier, end=self._ends.setdefault(tier.name, tier).end) for tier in tiers)
         return tuple(replace(tier, policies=self._policies(tier.policies)) for tier in tiers)
 
     def _policies(self, policies: tuple[Policy, ...]) -> tuple[Policy, ...]:
