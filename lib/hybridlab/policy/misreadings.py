@@ -170,6 +170,9 @@ _RULES: dict[Misreading, Callable[[PolicyRule, Direction], list[PolicyRule]]] = 
     "no-egress-udp": lambda rule, direction: [] if _is_egress_udp(rule, direction) else [rule],
     "negations-enforced": lambda rule, _: _negations_enforced(rule),
     "no-negations": lambda rule, _: [_without_negations(rule)],
+    "negations-open": lambda rule, _: [
+        rule if _without_negations(rule) == rule else replace(_without_negations(rule), source=Peer())
+    ],
     "numbers-beside-names": lambda rule, _: [_numbers_beside_names(rule)],
     "numbers-beside-names-open": lambda rule, _: [_numbers_beside_names(rule, open=True)],
     "icmp-any-type": lambda rule, _: [replace(rule, icmp=None, not_icmp=None)],
