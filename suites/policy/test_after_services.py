@@ -3,6 +3,7 @@
 from conformance.fixtures import Expect, PassingServices, Policy, Sides
 from conformance.marks import about, manifest, needs, verifies
 
+ALONE = "one rule lets the friend in, and one the servers to it"
 NOBODYS = "a Service says how a pod is found, and not who may connect to it"
 
 
@@ -12,12 +13,9 @@ NOBODYS = "a Service says how a pod is found, and not who may connect to it"
 def test_who_is_kept_out_stays_out_whatever_services_do(
     policy: Policy, sides: Sides, passing_services: PassingServices, expect: Expect
 ) -> None:
-    filled, because = (
-        policy.filled(server=sides.servers, friend=sides.friends),
-        "one rule lets the friend in, one the servers to it",
-    )
-    opened, closed = [*sides.opened, *sides.let_out], [*sides.closed, *sides.kept_in]
-    expect.change(filled, open=opened, closed=closed, because=because)
+    one_rule, opened = policy.filled(server=sides.servers, friend=sides.friends), sides.open_both_ways
+    closed = sides.closed_both_ways
+    expect.change(one_rule, open=opened, closed=closed, because=ALONE)
     through = (sides.friends, passing_services.come(sides.at("linux"), sides.at("windows")))
     expect.matrix(open=[*opened, through], closed=closed, because=f"a Service came, and {NOBODYS}")
     through = (sides.friends, passing_services.come(sides.at("windows"), sides.at("linux")))

@@ -3,6 +3,7 @@
 from conformance.fixtures import Beyond, Expect, PassingServices, Policy, Relabel, Sides, WorkerPods
 from conformance.marks import about, manifest, needs, verifies
 
+ALONE = "one rule lets the friend in, and one the servers to it"
 NOBODYS = "labels that nobody selects and Services say how pods are called and found, and not who may connect to them"
 
 
@@ -20,13 +21,11 @@ def test_who_is_kept_out_or_in_stays_so_by_tcp_udp_and_ping(
     expect: Expect,
     beyond: Beyond,
 ) -> None:
-    here, pings = sides.between(sides.friends, sides.strangers + pods.elsewhere("linux")), sides.strangers.one_per_os()
-    opened, closed = [*here.opened, *here.let_out], [*here.closed, *here.kept_in]
-    beyond.before(pings.to(here.servers))
-    because = "its two rules let the friend in, and the servers out to the friend"
-    expect.change(policy.filled(friend=here.friends), open=opened, closed=closed, because=because)
-    relabel.add_irrelevant_label(*here.servers)
+    here = sides.between(sides.friends, sides.strangers + pods.elsewhere("linux"))
+    pings, opened, closed = here.strangers.one_per_os().to(here.servers), here.open_both_ways, here.closed_both_ways
+    beyond.before(pings)
+    expect.change(policy.filled(friend=here.friends), open=opened, closed=closed, because=ALONE)
     relabel.add_irrelevant_label_to_namespaces(*here.servers)
     through = (here.friends, passing_services.come(here.at("linux"), here.at("windows")))
     expect.matrix(open=[*opened, through], closed=closed, because=NOBODYS)
-    beyond.ping(pings.to(here.servers), want=False, because=NOBODYS)
+    beyond.ping(pings, want=False, because=NOBODYS)

@@ -39,35 +39,6 @@ def test_the_port_that_a_rule_behind_a_tier_names_now_is_open(policy: Policy, si
     )
 
 
-@manifest("policy/over-time/edited_egress.yaml")
-@verifies("XPOL-12", part="egress", provisional=True)
-def test_who_leaves_is_let_where_a_rules_port_and_action_let_it_now(
-    pods: WorkerPods, policy: Policy, sides: Sides, expect: Expect
-) -> None:
-    ways = (pods.clients("linux") + pods.clients("windows")).to(sides.servers)
-    echo, page, beside = ways.tcp(8080), ways.tcp(80), ways.tcp(8081)
-    first = policy.filled(server=sides.servers, port="8080", action="Allow")
-    edited = policy.filled(server=sides.servers, port="80", action="Allow")
-    denied = policy.filled(server=sides.servers, port="80", action="Deny")
-    expect.change(first, open=[*echo, *beside], closed=page, because="the one rule lets clients leave for port 8080")
-    expect.change(edited, open=[*page, *beside], closed=echo, because="its port is 80 now, and nothing else of it")
-    expect.change(denied, open=beside, closed=[*page, *echo], because="it denies now what it allowed")
-
-
-@manifest("policy/over-time/edited_egress.yaml")
-@verifies("POL-1", part="calico: edited networks of an egress rule", provisional=True)
-def test_who_leaves_is_let_to_a_rules_networks_now_and_to_those_it_had_no_more(
-    pods: WorkerPods, policy: Policy, expect: Expect
-) -> None:
-    linux, windows = pods.servers("linux"), pods.servers("windows")
-    clients = pods.clients("linux") + pods.clients("windows")
-    first, second = clients.to(linux).tcp(8080), clients.to(windows).tcp(8080)
-    before = policy.filled(server=linux, port="8080", action="Allow")
-    after = policy.filled(server=windows, port="8080", action="Allow")
-    expect.change(before, open=first, closed=second, because="the rule names the Linux servers' addresses")
-    expect.change(after, open=second, closed=first, because="it names the Windows servers' now")
-
-
 @manifest("policy/over-time/edited_peers.yaml")
 @verifies("POL-1", part="calico: edited selectors of a rule", provisional=True)
 def test_whom_a_rule_selects_now_enters_and_whom_it_selected_does_no_more(
@@ -107,18 +78,6 @@ def test_a_policy_is_asked_where_for_what_and_about_whom_it_says_now(
     expect.change(first, open=[*sides.beside, *out], closed=enter, because="order 10 lets nobody in, before order 20")
     expect.change(leaving, open=[*enter, *sides.beside], closed=out, because="it is about who leaves now")
     expect.change(nobody, open=[*enter, *out], because="it selects no pod any more")
-
-
-@manifest("policy/over-time/edited_tier.yaml")
-@needs(v3_api=True)
-@verifies("POL-1", part="calico: edited end of a tier", provisional=True, applies={"calico": ">=3.29"})
-def test_what_no_rule_of_a_tier_matches_is_passed_or_denied_as_its_end_says_now(
-    policy: Policy, sides: Sides, expect: Expect
-) -> None:
-    denies, passes = policy.filled(friend=sides.friends, end="Deny"), policy.filled(friend=sides.friends, end="Pass")
-    both = [*sides.opened, *sides.closed]
-    expect.change(passes, open=both, because="the tier passes what its rule does not allow, and nothing denies it")
-    expect.change(denies, open=sides.opened, closed=sides.closed, because="the tier denies now what it passed")
 
 
 @manifest("policy/over-time/edited_network_set.yaml")

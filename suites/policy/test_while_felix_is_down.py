@@ -23,8 +23,8 @@ def test_who_is_kept_out_stays_out_while_felix_restarts_and_of_pods_that_come_th
 ) -> None:
     here, restart = sides.on(own_nodes, os), lambda: felix.restart_together(own_nodes)
     one_rule = policy.filled(server=here.servers, friend=here.friends)
-    opened, closed = [*here.opened, *here.let_out], [*here.closed, *here.kept_in]
-    expect.change(one_rule, open=opened, closed=closed, because="its rules let the friend in, and the servers to it")
+    opened, closed, because = here.open_both_ways, here.closed_both_ways, "the friend is let in, and the servers to it"
+    expect.change(one_rule, open=opened, closed=closed, because=because)
     throughout.closed_while(restart, closed=[closed], beside=[here.beside, here.let_out], because=STAYS)
     new = newcomers.twins(here.servers)
     both = here.joined_by(new)

@@ -25,10 +25,9 @@ def test_who_is_kept_out_stays_out_while_kube_proxy_restarts(
     here, clients = sides.on([own_node], os), pods.clients(os).at(own_node)
     named = clients.to(sides.friends + sides.strangers).through(services.by_name)
     back, restart = lambda: expect.control(named, because=BACK), lambda: kube_proxy.renew(own_node, back)
-    one_rule = policy.filled(server=here.servers, friend=here.friends)
-    opened, closed = [*here.opened, *here.let_out], [*here.closed, *here.kept_in]
+    one_rule, closed = policy.filled(server=here.servers, friend=here.friends), here.closed_both_ways
     expect.change(
-        one_rule, open=[*opened, named], closed=closed, because="its rules let the friend in, and the server to it"
+        one_rule, open=[*here.open_both_ways, named], closed=closed, because="the friend is let in and out to"
     )
     throughout.closed_while(restart, closed=[closed], beside=[here.beside, here.let_out], because=STAYS)
-    expect.matrix(open=opened, closed=closed, because=STAYS)
+    expect.matrix(open=here.open_both_ways, closed=closed, because=STAYS)

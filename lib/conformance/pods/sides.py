@@ -53,9 +53,14 @@ class Sides:
         return self.servers.to(self.friends).tcp_and_udp(ECHO_PORT)
 
     @property
-    def kept_in(self) -> list[Pair]:
-        """By TCP and UDP: from servers to strangers."""
-        return self.servers.to(self.strangers).tcp_and_udp(ECHO_PORT)
+    def open_both_ways(self) -> list[Pair]:
+        """What is opened, and from servers to friends."""
+        return [*self.opened, *self.let_out]
+
+    @property
+    def closed_both_ways(self) -> list[Pair]:
+        """What is closed, and, by TCP and UDP, from servers to strangers."""
+        return [*self.closed, *self.servers.to(self.strangers).tcp_and_udp(ECHO_PORT)]
 
     def at(self, os: OS) -> Group:
         """The servers of an operating system."""

@@ -91,7 +91,7 @@ OF_WINDOWS = [
     {"action": "Allow", "protocol": "ICMP", "icmp": {"type": 8}, "source": {"nets": ["10.0.0.1/32"]}},
     {"action": "Log"},
     {"action": "Deny", "ipVersion": 6},
-    {"action": "Allow", "http": {"methods": ["PUT"]}},
+    {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "http": {"methods": ["PUT"]}},
 ]
 """Rules that Windows leaves out, and that the policy above has none of."""
 
@@ -116,7 +116,7 @@ NEGATED = {
         {"action": "Pass", "notProtocol": "UDP"},
         {"action": "Log"},
         {"action": "Deny", "ipVersion": 6, "source": {"nets": ["2001:db8::/32"]}},
-        {"action": "Allow", "http": {"methods": ["PUT"]}},
+        {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "http": {"methods": ["PUT"]}},
         {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "destination": {"ports": ["web", 81]}},
     ]
 }
