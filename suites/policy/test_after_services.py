@@ -13,9 +13,8 @@ NOBODYS = "a Service says how a pod is found, and not who may connect to it"
 def test_who_is_kept_out_stays_out_whatever_services_do(
     policy: Policy, sides: Sides, passing_services: PassingServices, expect: Expect
 ) -> None:
-    one_rule, opened = policy.filled(server=sides.servers, friend=sides.friends), sides.open_both_ways
-    closed = sides.closed_both_ways
-    expect.change(one_rule, open=opened, closed=closed, because=ALONE)
+    opened, closed = sides.open_both_ways, sides.closed_both_ways
+    expect.change(policy.filled(server=sides.servers, friend=sides.friends), open=opened, closed=closed, because=ALONE)
     through = (sides.friends, passing_services.come(sides.at("linux"), sides.at("windows")))
     expect.matrix(open=[*opened, through], closed=closed, because=f"a Service came, and {NOBODYS}")
     through = (sides.friends, passing_services.come(sides.at("windows"), sides.at("linux")))

@@ -3,6 +3,7 @@
 from conformance.fixtures import OS, Expect, KubeProxy, Policy, Services, Sides, Throughout, WorkerPods
 from conformance.marks import each_os, manifest, verifies
 
+ALONE = "one rule lets the friend in, and one the server to it"
 STAYS = "kube-proxy programs Services, and no policy"
 BACK = "kube-proxy has programmed its node's Services anew"
 
@@ -26,8 +27,6 @@ def test_who_is_kept_out_stays_out_while_kube_proxy_restarts(
     named = clients.to(sides.friends + sides.strangers).through(services.by_name)
     back, restart = lambda: expect.control(named, because=BACK), lambda: kube_proxy.renew(own_node, back)
     one_rule, closed = policy.filled(server=here.servers, friend=here.friends), here.closed_both_ways
-    expect.change(
-        one_rule, open=[*here.open_both_ways, named], closed=closed, because="the friend is let in and out to"
-    )
+    expect.change(one_rule, open=[*here.open_both_ways, named], closed=closed, because=ALONE)
     throughout.closed_while(restart, closed=[closed], beside=[here.beside, here.let_out], because=STAYS)
     expect.matrix(open=here.open_both_ways, closed=closed, because=STAYS)
