@@ -23,9 +23,8 @@ def test_who_is_kept_out_stays_out_while_felix_restarts_and_of_pods_that_come_th
 ) -> None:
     here, restart = sides.on(own_nodes, os), lambda: felix.restart_together(own_nodes)
     one_rule = policy.filled(server=here.servers, friend=here.friends)
-    opened, closed, because = here.open_both_ways, here.closed_both_ways, "the friend is let in, and the servers to it"
-    expect.change(one_rule, open=opened, closed=closed, because=because)
-    throughout.closed_while(restart, closed=[closed], beside=[here.beside, here.let_out], because=STAYS)
+    expect.change(one_rule, open=here.opened, closed=here.closed, because="the one rule lets the friend in")
+    throughout.closed_while(restart, closed=[here.closed], beside=[here.beside], because=STAYS)
     new = newcomers.twins(here.servers)
     both = here.joined_by(new)
     expect.matrix(open=both.opened, closed=both.closed, new=new, because=NEW)

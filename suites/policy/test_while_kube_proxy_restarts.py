@@ -3,7 +3,6 @@
 from conformance.fixtures import OS, Expect, KubeProxy, Policy, Services, Sides, Throughout, WorkerPods
 from conformance.marks import each_os, manifest, verifies
 
-ALONE = "one rule lets the friend in, and one the server to it"
 STAYS = "kube-proxy programs Services, and no policy"
 BACK = "kube-proxy has programmed its node's Services anew"
 
@@ -26,7 +25,7 @@ def test_who_is_kept_out_stays_out_while_kube_proxy_restarts(
     here, clients = sides.on([own_node], os), pods.clients(os).at(own_node)
     named = clients.to(sides.friends + sides.strangers).through(services.by_name)
     back, restart = lambda: expect.control(named, because=BACK), lambda: kube_proxy.renew(own_node, back)
-    one_rule, closed = policy.filled(server=here.servers, friend=here.friends), here.closed_both_ways
-    expect.change(one_rule, open=[*here.open_both_ways, named], closed=closed, because=ALONE)
-    throughout.closed_while(restart, closed=[closed], beside=[here.beside, here.let_out], because=STAYS)
-    expect.matrix(open=here.open_both_ways, closed=closed, because=STAYS)
+    one_rule = policy.filled(server=here.servers, friend=here.friends)
+    expect.change(one_rule, open=[*here.opened, named], closed=here.closed, because="the one rule lets the friend in")
+    throughout.closed_while(restart, closed=[here.closed], beside=[here.beside], because=STAYS)
+    expect.matrix(open=here.opened, closed=here.closed, because=STAYS)

@@ -48,14 +48,9 @@ class Sides:
         return self.strangers.to(self.servers).tcp_and_udp(ECHO_PORT)
 
     @property
-    def let_out(self) -> list[Pair]:
-        """By TCP and UDP: from servers to friends."""
-        return self.servers.to(self.friends).tcp_and_udp(ECHO_PORT)
-
-    @property
     def open_both_ways(self) -> list[Pair]:
-        """What is opened, and from servers to friends."""
-        return [*self.opened, *self.let_out]
+        """What is opened, and, by TCP and UDP, from servers to friends."""
+        return [*self.opened, *self.servers.to(self.friends).tcp_and_udp(ECHO_PORT)]
 
     @property
     def closed_both_ways(self) -> list[Pair]:
