@@ -38,6 +38,7 @@ node of each operating system; what is red names that node. After a row stands w
 | event or field | Linux | Windows |
 | --- | --- | --- |
 """
+SYSTEMS = ("linux", "windows")
 TIMELY = {"policy-lost": "after", "policy-edit-ignored": "field"}
 """Fault that is about time to its parameter that says which event or field."""
 WORDS = """
@@ -92,10 +93,8 @@ def over_time(table: Table) -> list[tuple[str, str, str]]:
                 systems = found.setdefault(f"`{told[TIMELY[name]]}`", {})
                 about = "".join(f" ({told[key]})" for key in ("protocol", "of") if key in told)
                 systems.setdefault(told["node"].partition("-")[0], []).append(row.name + about)
-    return [
-        (what, *("; ".join(systems.get(os, ())) or "-" for os in ("linux", "windows")))
-        for what, systems in found.items()
-    ]
+    linux, windows = ({what: "; ".join(on.get(os, ())) or "-" for what, on in found.items()} for os in SYSTEMS)
+    return [(what, linux[what], windows[what]) for what in found]
 
 
 def _words(table: Table) -> list[str]:
