@@ -89,7 +89,7 @@ def over_time(table: Table) -> list[tuple[str, str, str]]:
         red = {row.node, *(node for nodes in row.red_on.values() for node in nodes)}
         for name, *given in map(str.split, row.faults):
             told = dict(one.split("=", 1) for one in given)
-            if name in TIMELY and told["node"] in red:
+            if name in TIMELY and told.get("node") in red:
                 systems = found.setdefault(f"`{told[TIMELY[name]]}`", {})
                 about = "".join(f" ({told[key]})" for key in ("protocol", "of") if key in told)
                 systems.setdefault(told["node"].partition("-")[0], []).append(row.name + about)
