@@ -245,7 +245,10 @@ class InWorld(Session):
             attempt = one.outcome.path.attempt
             half: Half = "open" if one.outcome.path.want else "closed"
             line = reason.partition("\n")[0]
-            seen = decisions_about(attempt.source, attempt.target, verdict, line, half, enforced_at=one.side)
+            symptom = (one.outcome.expected, one.outcome.observed)
+            seen = decisions_about(
+                attempt.source, attempt.target, verdict, line, half, enforced_at=one.side, symptom=symptom
+            )
             self.context.keep([replace(each, claim=one.cell.claim) for each in seen])
         self.context.record("seconds until policies had closed what they close", round(self.ground.seats.latency, 3))
         wrong = [(one, reason) for one, verdict, reason in found if verdict is ClaimVerdict.VIOLATED]
