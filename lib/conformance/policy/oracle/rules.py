@@ -187,6 +187,9 @@ def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | No
         rule.get("ipVersion") == 6 or _ICMPV6 in wanted.values(),
         bool(rule.get("http")),
     )
+    ends = (made.source, made.destination)
+    if fields.without_ports(made.protocol) and any(end.has_ports or end.not_ports or end.not_named for end in ends):
+        raise UsageProblem(f"{place}: ports want protocol TCP, UDP or SCTP beside them")
     return None if action == "Log" else made
 
 
@@ -270,8 +273,14 @@ def of_kubernetes(given: Any, direction: str, home: str, where: str, owner: str)
 def _kubernetes_peer(given: Any, home: str, where: str) -> Peer:
     peer = fields.mapping(given, where, {"podSelector", "namespaceSelector", "ipBlock"})
     block = fields.mapping(peer.get("ipBlock"), f"{where} ipBlock", {"cidr", "except"})
+    if block and len(peer) > 1:
+        raise UsageProblem(f"{where}: a peer with ipBlock and a selector, which are two peers")
     if block:
-        return Peer(nets=fields.nets([block.get("cidr")], where), not_nets=fields.nets(block.get("except"), where))
+        whole, left_out = fields.nets([block.get("cidr")], where), fields.nets(block.get("except"), where)
+        for first, last in left_out or ():
+            if not any(start <= first and last <= end and (first, last) != (start, end) for start, end in whole or ()):
+                raise UsageProblem(f"{where} ipBlock: except is not a smaller part of cidr {block.get('cidr')}")
+        return Peer(nets=whole, not_nets=left_out)
     spaces, pods = peer.get("namespaceSelector"), peer.get("podSelector")
     if spaces is None and pods is None:
         raise UsageProblem(f"{where}: a peer without podSelector, namespaceSelector and ipBlock")
@@ -295,13 +304,17 @@ def _by_protocol(given: Any, where: str) -> Iterator[tuple[int | None, tuple[Ran
     found: dict[int, list[Any] | None] = {}
     for one in entries:
         entry = fields.mapping(one, where, {"protocol", "port", "endPort"})
-        protocol = fields.protocol(entry.get("protocol") or "TCP", where)
+        protocol = fields.PROTOCOLS[fields.one_of(entry.get("protocol", "TCP"), where, {"TCP", "UDP", "SCTP"}).lower()]
         port, last = entry.get("port"), entry.get("endPort")
+        if isinstance(port, str) and not any(map(str.isalpha, port)):
+            raise UsageProblem(f"{where}: port {port!r} in quotes is a name, and a name has a letter")
+        if last is not None and not isinstance(port, int):
+            raise UsageProblem(f"{where}: endPort {last} beside port {port!r}, which is no number")
         listed = found.setdefault(protocol, [])
         if port is None:
             found[protocol] = None
         elif listed is not None:
-            listed.append(f"{port}:{last}" if last else port)
+            listed.append(port if last is None else f"{port}:{last}")
     for protocol, ports in found.items():
         ranges, names = fields.ports(ports, where)
         yield protocol, ranges, names
