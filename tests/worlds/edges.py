@@ -104,7 +104,8 @@ def _is_any(name: str) -> Edit:
 
 def _sctp_any(entry: Obj) -> None:
     if entry.get("protocol") == "SCTP":
-        entry.pop("port", None)
+        for key in ("port", "endPort"):
+            entry.pop(key, None)
         entry["protocol"] = "TCP"
 
 

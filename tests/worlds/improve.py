@@ -32,7 +32,7 @@ from tests.worlds.rules import problems
 
 Obj = dict[str, Any]
 Key = tuple[str, str]
-DRAWN = 600
+DRAWN = 1200
 LONGEST = 3200
 """Characters of a world: more is hard to read."""
 
@@ -41,11 +41,17 @@ class Climb:
     """Some worlds, and how often each wrong reading is shown by them."""
 
     def __init__(self, worlds: Sequence[World], pool: Sequence[World], seed: int) -> None:
-        self.worlds, self.pool, self.chance = list(worlds), pool, random.Random(seed)
+        self.worlds, self.chance = list(worlds), random.Random(seed)
         self.keys = [choose.of_world(world) for world in self.worlds]
         names = choose.MUTANTS
         self.needed: dict[Key, int] = {(name, choose.ANYWHERE): choose.TWICE for name in names}
         self.needed |= {(name, "windows"): 1 for name in names}
+        missing = self.missing
+        self.shown_by: dict[Key, list[World]] = {}
+        """Of what is missing, the drawn worlds that show it."""
+        for world in pool:
+            for key in choose.of_world(world, missing) & missing:
+                self.shown_by.setdefault(key, []).append(world)
 
     @property
     def missing(self) -> frozenset[Key]:
@@ -55,7 +61,11 @@ class Climb:
     def step(self) -> frozenset[Key]:
         """Try one change of one world; what is shown for it that was missing."""
         at = self.chance.randrange(len(self.worlds))
-        candidate, missing = self._changed(self.worlds[at]), self.missing
+        missing = self.missing
+        wanted = self.chance.choice(sorted(missing & self.shown_by.keys()) or [None])
+        if wanted is None:
+            return frozenset()
+        candidate = self._changed(self.worlds[at], self.chance.choice(self.shown_by[wanted]))
         if candidate is None or not _may_be(candidate):
             return frozenset()
         gained = (choose.of_world(candidate, missing) & missing) - self.keys[at]
@@ -69,8 +79,7 @@ class Climb:
         self.worlds[at], self.keys[at] = candidate, seen
         return gained
 
-    def _changed(self, world: World) -> World | None:
-        other = self.chance.choice(self.pool)
+    def _changed(self, world: World, other: World) -> World | None:
         objects, pieces = copy.deepcopy(list(world.objects)), [obj for obj in other.objects if _is_policy(obj)]
         piece = copy.deepcopy(self.chance.choice(pieces))
         own = [number for number, obj in enumerate(objects) if _is_policy(obj)]
@@ -175,6 +184,7 @@ def main() -> None:
     pool = [World("", "POL-1", tuple(objects)) for objects in drawn(grammar.worlds("POL-1"), DRAWN, options.seed)]
     climb = Climb([one.world for one in given], pool, options.seed)
     began = time.monotonic()
+    print("shown by none that was drawn", sorted(climb.missing - climb.shown_by.keys()))
     while climb.missing and time.monotonic() - began < options.seconds:
         if gained := climb.step():
             print(f"{time.monotonic() - began:5.0f} s, {len(climb.missing)} missing: +{sorted(gained)}", flush=True)

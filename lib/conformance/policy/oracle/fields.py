@@ -78,11 +78,6 @@ def protocol(value: Any, where: str) -> int:
     raise UsageProblem(f"{where}: unknown protocol {value!r}")
 
 
-def without_ports(protocol: int | None) -> bool:
-    """Whether rules of a protocol cannot name ports; None: any protocol, which cannot either."""
-    return protocol not in {PROTOCOLS["tcp"], PROTOCOLS["udp"], PROTOCOLS["sctp"]}
-
-
 def ports(value: Any, where: str) -> tuple[tuple[Range, ...], tuple[str, ...]]:
     """Numbers and ranges (``80``, ``"80"``, ``"8000:8090"``) of a list, and the names in it."""
     ranges: list[Range] = []

@@ -187,9 +187,6 @@ def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | No
         rule.get("ipVersion") == 6 or _ICMPV6 in wanted.values(),
         bool(rule.get("http")),
     )
-    ends = (made.source, made.destination)
-    if fields.without_ports(made.protocol) and any(end.has_ports or end.not_ports or end.not_named for end in ends):
-        raise UsageProblem(f"{place}: ports want protocol TCP, UDP or SCTP beside them")
     return None if action == "Log" else made
 
 
@@ -276,11 +273,7 @@ def _kubernetes_peer(given: Any, home: str, where: str) -> Peer:
     if block and len(peer) > 1:
         raise UsageProblem(f"{where}: a peer with ipBlock and a selector, which are two peers")
     if block:
-        whole, left_out = fields.nets([block.get("cidr")], where), fields.nets(block.get("except"), where)
-        for first, last in left_out or ():
-            if not any(start <= first and last <= end and (first, last) != (start, end) for start, end in whole or ()):
-                raise UsageProblem(f"{where} ipBlock: except is not a smaller part of cidr {block.get('cidr')}")
-        return Peer(nets=whole, not_nets=left_out)
+        return Peer(nets=fields.nets([block.get("cidr")], where), not_nets=fields.nets(block.get("except"), where))
     spaces, pods = peer.get("namespaceSelector"), peer.get("podSelector")
     if spaces is None and pods is None:
         raise UsageProblem(f"{where}: a peer without podSelector, namespaceSelector and ipBlock")

@@ -194,7 +194,7 @@ def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) 
             KUBERNETES.format(
                 "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/24, except: [10.0.0.0/24]}}]}]"
             ),
-            "Kubernetes NetworkPolicy shop/x ingress rule 1 ipBlock: except is not a smaller part of cidr 10.0.0.0/24",
+            "Kubernetes NetworkPolicy shop/x ingress rule 1: an exception is no smaller part of its ipBlock",
         ),
         (
             KUBERNETES.format("podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/24}, podSelector: {}}]}]"),
