@@ -190,7 +190,6 @@ WORDS: dict[str, Callable[[Written, str], Written]] = {
     "last-port-only": peers(lambda peer: {**peer, "ports": peer["ports"][-1:]} if peer.get("ports") else peer),
     "icmp-means-any-protocol": _protocol(lambda protocol: protocol == "ICMP", None),
     "sctp-means-any-protocol": _protocol(lambda protocol: protocol == "SCTP", None),
-    "numbers-of-protocols-mean-tcp": _protocol(lambda protocol: isinstance(protocol, int), "TCP"),
     "or-before-and": selectors(
         lambda text: re.sub(r"([^&|()]+) \|\| ([^&|()]+) && ([^&|()]+)", r"(\1 || \2) && \3", text)
     ),
