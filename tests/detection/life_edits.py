@@ -25,7 +25,8 @@ def once(api: Api, path: str, wanted: Callable[[Any], bool], do: Callable[[Any],
         try:
             for obj in api.watch(path, stop):
                 if obj["metadata"]["namespace"].startswith("calico-demo") and wanted(obj):
-                    return do(obj)
+                    do(obj)
+                    return
         except Exception as error:
             errors.append(error)
 

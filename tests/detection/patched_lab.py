@@ -312,7 +312,7 @@ def one_clock_differs(node: str, seconds: float) -> None:
             return {**obj, "spec": {**obj["spec"], "renewTime": there.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}}
 
     def patched(self: Any, client: Any, *what: Any, **how: Any) -> None:
-        true(self, Client(client), *what, **how)
+        true(self, Client(client), *what, **how)  # type: ignore[arg-type]
 
     Nodes.__init__ = patched  # type: ignore[method-assign]
 

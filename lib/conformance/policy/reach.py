@@ -78,8 +78,8 @@ class Reach:
             raise UsageProblem(f"{policy} is in tier {tier}, which no file describes, so that its order is not known")
         pods = [End(name, pod.address, pod) for name, pod in sorted(self.world.pods.items())]
         self.ends = [*pods, *(End(text, fields.address(text)) for text in addresses)]
-        for policy in self.oracle.policies:
-            _allowed(policy)
+        for one in self.oracle.policies:
+            _allowed(one)
         rules = [rule for policy in self.oracle.policies for each in policy.rules.values() for rule in each]
         self._protocols = sorted({6, 17, *(rule.protocol for rule in rules if rule.protocol and not rule.ipv6)})
         self._ranges = _told_apart(rules, self.world)
