@@ -28,6 +28,7 @@ from conformance.model.counted import counted
 from conformance.model.endpoint import Addressing, Protocol, Target, Workload
 from conformance.model.facts import Fact
 from conformance.pods.groups import PodPairs
+from conformance.verdicts.meaning import of_limitation
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -168,8 +169,8 @@ class Beyond:
                 continue
             told, replied = f"{because}; {PING_UNTOLD}", said[-1].replied
             if (source, there) in skipped:
-                verdict = ClaimVerdict.LIFTED if replied else ClaimVerdict.CONFIRMED
-                tally.right(source, there, f"{said[-1]}, although {told}" if replied else because, verdict)
+                reason = f"{said[-1]}, although {told}" if replied else because
+                tally.right(source, there, reason, of_limitation(replied))
             elif replied == wanted:
                 tally.right(source, there, told if wanted else because)
             else:

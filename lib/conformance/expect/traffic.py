@@ -27,7 +27,7 @@ from conformance.expect.outcome import Outcome, failure, name_paths, table
 from conformance.expect.seen_paths import SeenPaths, key_of
 from conformance.expect.session import Session
 from conformance.expect.vet import pods_of
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.decision import Half
@@ -405,7 +405,7 @@ class Expect(Session):
         """A path as the engine takes it: asked as its source's system needs it, judged as the slower end does."""
         own = self.timings.of(source.os)
         ends = [own, *(self.timings.of(backend.os) for backend in target.backends)]
-        attempt = self._attempt(source, target, kind)
+        attempt = self.attempt(source, target, kind)
         within = max(timings.policy_effect for timings in ends)
         if want and target.path in (Addressing.CLUSTER_IP, Addressing.NODE_PORT, Addressing.NAME):
             within = max(within, *(timings.service_effect for timings in ends))  # kube-proxy may not know it yet
@@ -431,8 +431,3 @@ class Expect(Session):
         near, change = self._nearest(outcome), self.context.change()
         stays = f", as before the {change.what}" if change is not None and not near.observed else ""
         return replace(near, observed=near.observed + stays)
-
-    def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
-        patience = self.timings.of(source.os)
-        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
-        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)

@@ -38,7 +38,8 @@ from conformance.pods.placement import Placement
 from conformance.pods.roles import ECHO_PORT
 from conformance.pods.services import Services, cluster_domain
 from conformance.pods.worker_pods import WorkerPods
-from conformance.probe.prober import Answered, Limits, Prober
+from conformance.probe.asking import Answered
+from conformance.probe.prober import Limits, Prober
 from conformance.run.directory import BEGUN, RunDirectory
 from conformance.run.plan import writes_calico_policies
 from conformance.run.policies import Policy
@@ -152,7 +153,7 @@ class Watch:
         fresh.write_text(json.dumps(to_plain(kept)))
         fresh.replace(self._shared / ANSWER)
         self._prober.close()
-        self._directory.write_probing(WATCH, to_plain(self._prober.used()))
+        self._directory.write(self._directory.probing, WATCH, to_plain(self._prober.used()))
         self._pods.close()
 
     def _look(self) -> list[tuple[Workload, Workload]]:
