@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.detection import bgp_edits, cluster_edits, ipam_edits, policies_of_others, reading_edits
+from tests.detection import bgp_edits, cluster_edits, ipam_edits, life_edits, policies_of_others, reading_edits
 from tests.detection.table import DEFAULT, OUTSIDE, RED, Row, Table, read
 
 PAGE = Path(__file__).parents[2] / "docs" / "detection.md"
@@ -55,7 +55,7 @@ _ANY_TEXT = re.compile(r"(?:\.|\[[^]]+\])[*+]")
 _ANY_CHARACTER = re.compile(r"\[[^]]+\]")
 
 
-EDITS = (bgp_edits, cluster_edits, ipam_edits, policies_of_others, reading_edits)
+EDITS = (bgp_edits, cluster_edits, ipam_edits, life_edits, policies_of_others, reading_edits)
 
 
 def _file(edit: str) -> str:

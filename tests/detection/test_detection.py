@@ -26,6 +26,7 @@ from tests.detection import (
     document,
     ipam_edits,
     lab_api,
+    life_edits,
     policies_of_others,
     reading_edits,
     runner,
@@ -37,7 +38,10 @@ from tests.plugin import parts
 ROOT = Path(__file__).parents[2]
 TABLE = read()
 FAULTS = fault_types()
-EDITS = cluster_edits.EDITS | ipam_edits.EDITS | bgp_edits.EDITS | reading_edits.EDITS | policies_of_others.EDITS
+EDITS = (
+    cluster_edits.EDITS | ipam_edits.EDITS | bgp_edits.EDITS | life_edits.EDITS | reading_edits.EDITS
+    | policies_of_others.EDITS
+)  # fmt: skip
 
 
 class Labs:

@@ -51,7 +51,7 @@ class Selector:
 
 def calico(text: str | None) -> Selector:
     """Calico's language on labels of endpoints, network sets or service accounts; nothing and "" select all."""
-    return _calico(text or "", False)
+    return _of_calico(text, False)
 
 
 def calico_namespaces(text: str | None) -> Selector:
@@ -60,7 +60,7 @@ def calico_namespaces(text: str | None) -> Selector:
     There ``all()`` is whatever is in a namespace and ``global()`` whatever is in none; a negation (``!has(team)``) is
     true of what is in none, too.  Nothing and "" select all.
     """
-    return _calico(text or "", True)
+    return _of_calico(text, True)
 
 
 def kubernetes(selector: Mapping[str, Any]) -> Selector:
@@ -119,6 +119,12 @@ def read(text: str, meaning: Meaning[P], *, namespaces: bool = False) -> P:
     if not reader.ended():
         raise reader.refused("the end")
     return found
+
+
+def _of_calico(text: Any, namespaces: bool) -> Selector:
+    if text is not None and not isinstance(text, str):
+        return _unreadable(str(text), "a text is expected, such as \"app == 'web'\"")
+    return _calico(text or "", namespaces)
 
 
 @lru_cache(4096)
@@ -217,12 +223,18 @@ def _terms(selector: Mapping[str, Any]) -> list[Predicate]:
     strange = sorted(selector.keys() - {"matchLabels", "matchExpressions"})
     if strange:
         raise ValueError(f"unknown field {strange[0]}")
-    terms = [_compare(str(key), "==", str(value)) for key, value in (selector.get("matchLabels") or {}).items()]
+    terms = [_compare(str(key), "==", _text(value)) for key, value in (selector.get("matchLabels") or {}).items()]
     return terms + [_expression(one) for one in selector.get("matchExpressions") or []]
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"values are texts: {str(value)!r} in quotes, not {value!r}")
+    return value
+
+
 def _expression(one: Mapping[str, Any]) -> Predicate:
-    label, operator, values = str(one["key"]), one["operator"], frozenset(map(str, one.get("values") or []))
+    label, operator, values = str(one["key"]), one["operator"], frozenset(map(_text, one.get("values") or []))
     if bool(values) != (operator in {"In", "NotIn"}):
         raise ValueError(f"operator {operator} with {len(values) or 'no'} values")
     if operator == "In":
