@@ -58,6 +58,18 @@ def summary(plain: Mapping[str, Any], where: Path, *, figures: bool = False) -> 
     ``plain``: conformance.json, so that any report can be summed up again; ``where``: its folder or file.
     ``figures``: what the run asked and how long policies took, too.
     """
+    yield from ((printable(line), tone) for line, tone in _summary(plain, where, figures))
+
+
+def printable(text: str) -> str:
+    """Without what a terminal obeys, XML cannot hold, or turns letters round; line ends of Windows are line ends."""
+    if text.isprintable():
+        return text
+    text = text.replace("\r\n", "\n")
+    return "".join(one if one.isprintable() or one in "\t\n\u00a0\u200c\u200d" else "?" for one in text)
+
+
+def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[tuple[str, Tone]]:
     run = plain["run"]
     for claim in plain["claims"]:
         if claim.get("danger"):
