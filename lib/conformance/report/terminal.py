@@ -78,7 +78,7 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
     for cause, fallen in grouped.items():
         yield f"{cause}: {counted(len(fallen), 'claim fails', 'claims fail')} of that", "bad"
         for claim in fallen:
-            yield from ((f"  {line}", tone) for line, tone in _claim(claim, ClaimVerdict(claim["verdict"])))
+            yield from ((f"  {line}", tone) for line, tone in _claim(claim, ClaimVerdict(claim["verdict"]), cause))
     under = {claim["id"] for fallen in grouped.values() for claim in fallen}
     for verdict in _TOLD:
         for claim in sorted(plain["claims"], key=lambda one: not one.get("opens")):  # what is open comes first
@@ -146,11 +146,13 @@ def meaning(plain: Mapping[str, Any]) -> str:
     return EXIT_MEANINGS.get(code, "")
 
 
-def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict) -> Iterator[tuple[str, Tone]]:
+def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = "") -> Iterator[tuple[str, Tone]]:
+    """``cause``: what was said above of several claims, and is not said again."""
     there = summed_up.word(claim) == summed_up.THERE
     tone, ident = "known" if there else TONES[verdict], claim["id"]
     first = (claim["reason"].splitlines() or [""])[0].removeprefix(f"{ident}  ").removeprefix(f"{ident}: ")
-    text = first if verdict in _WITH_REASON and first else claim["statement"]
+    said = verdict in _WITH_REASON and first and not (cause and cause in first)
+    text = first if said else claim["statement"]
     builds = {build: ClaimVerdict(said) for build, said in (claim.get("builds") or {}).items()}
     where = on_builds(ClaimKind(claim["kind"]), verdict, builds)
     where = ", ".join(filter(None, [f"{claim['kind']}, {summed_up.THERE}" if there else "", where]))

@@ -52,6 +52,8 @@ FOLDED = {
 """Claims of which nothing is to be seen, behind a line for each of these words."""
 KEPT = 20_000
 """Characters of a failure's attachment that the page shows; the file has the rest."""
+FIRST = 400
+"""Characters of what a claim says in the lists above; below it has all of it."""
 BUNDLED = (".txt", ".yaml", ".json")
 
 
@@ -184,11 +186,12 @@ def _template() -> Any:
 def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
     """The page's first line and its tone: ``good``, ``bad`` or ``warn``."""
     run, gates, counts = plain["run"], plain.get("gates") or [], summed_up.counts(plain["claims"])
+    violated, open_ = counts.get("VIOLATED", 0), counts.get("INCONCLUSIVE", 0)
     if run.get("cut_short"):
-        return "Cut short: this run says nothing about what it did not reach", "warn"
+        told = f"{counted(violated, 'claim is', 'claims are')} violated, and the run was cut" if violated else "Cut"
+        return f"{told} short: it says nothing about what it did not reach", "bad" if violated else "warn"
     if gates:
         return _of_gates(plain, gates)
-    violated, open_ = counts.get("VIOLATED", 0), counts.get("INCONCLUSIVE", 0)
     for number, word, tone in ((violated, "VIOLATED", "bad"), (open_, "INCONCLUSIVE", "warn")):
         several = summed_up.causes(plain).values() if number else ()
         one = any(sum(claim["verdict"] == word for claim in claims) == number for claims in several)
@@ -277,8 +280,9 @@ def by_cause(
 
 
 def _first_line(claim: Mapping[str, Any]) -> str:
-    """What its first failed test says, and in how many of its tests it is so."""
+    """What its first failed test says, cut where it is long, and in how many of its tests it is so."""
     line = unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"])
+    line = f"{line[:FIRST]} ..." if len(line) > FIRST + 4 else line
     alike = sum(result["verdict"] == claim["verdict"] for result in claim["results"])
     return f"{line} ({alike} of {len(claim['results'])} results)" if len(claim["results"]) > 1 and alike else line
 

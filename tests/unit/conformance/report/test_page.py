@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.errors import Unseen
+from conformance.report import terminal
 from conformance.report.page import bundles, headline, render, write
 from conformance.verdicts.claims import BY_HAND, NO_TEST
 from tests.golden.reports.texts import stored
@@ -127,7 +128,28 @@ def test_a_claim_says_why_it_applies_and_what_was_seen_between_nodes() -> None:
 
 
 def test_a_run_that_was_cut_short_says_so_first() -> None:
-    assert "<h1>Cut short" in render(plain(LEAK, cut_short="40 planned tests were not run"))
+    short = "40 planned tests were not run"
+    healthy = plain(decided("DEMO-7", {NEW: "CONFIRMED"}), cut_short=short)
+    assert headline(healthy) == ("Cut short: it says nothing about what it did not reach", "warn")
+    assert headline(plain(LEAK, cut_short=short)) == (
+        "1 claim is violated, and the run was cut short: it says nothing about what it did not reach", "bad"
+    )  # fmt: skip
+
+
+def test_lists_cut_what_is_long_and_say_a_cause_once() -> None:
+    reason = "DEMO-7: windows-2019 was lost: " + "very long " * 100
+    whole = plain(decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": reason}, decided("DEMO-6", {NEW: "VIOLATED"}))
+    first = render(whole).partition('<section id="violated">')[2].partition("</section>")[0]
+    assert len(first) < 2000
+    assert " ...</td>" in first
+    whole["tests"] = [
+        {"test": result["test"], "verdict": "VIOLATED", "cause": "windows-2019 was lost"}
+        for claim in whole["claims"] for result in claim["results"]
+    ]  # fmt: skip
+    first = render(whole).partition('<section id="violated">')[2].partition("</section>")[0]
+    assert first.count("windows-2019 was lost") == 1
+    lines = [line for line, _ in terminal.summary(whole, Path("x")) if "windows-2019 was lost" in line]
+    assert lines == ["windows-2019 was lost: 2 claims fail of that"]
 
 
 def test_each_build_has_its_own_verdict() -> None:
