@@ -15,7 +15,7 @@ from tests.detection import runner
 CLAIMS = ("CONN-1", "CONN-2", "CONN-3", "CONN-4", "CONN-5", "CONN-6")
 PATIENCE = {"exec_overhead": "20 s", "agent_hello": "20 s", "agent_slot": "60 s", "service_effect": "20 s"}
 """Eight workers whose execs cost 2 s keep the lab busy: what is shown is the budget, not how soon a Service follows."""
-pytestmark = pytest.mark.xdist_group("exec-budget")
+pytestmark = [pytest.mark.xdist_group("exec-budget"), pytest.mark.whole_run]
 
 
 @pytest.fixture(scope="module", params=[4, 8], ids=lambda workers: f"-n {workers}")
