@@ -412,3 +412,34 @@ def test_claims_that_are_inconclusive_for_one_reason_are_said_so() -> None:
         for claim in whole["claims"] for result in claim["results"]
     ]  # fmt: skip
     assert headline(whole) == ("2 claims are inconclusive, for one reason", "warn")
+
+
+def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
+    whole = plain(LEAK, decided("DEMO-6", {NEW: "CONFIRMED"}))
+    claim = next(claim for claim in whole["claims"] if claim["id"] == "DEMO-7")
+    claim |= {"holds": "the client waits in vain", "fails": "the client connects"}
+    (result,) = claim["results"]
+    result["measured"] = {"seconds to stable answer": 1.5}
+    next(one for one in result["decisions"] if one["verdict"] == "CONFIRMED")["reason"] = "it stayed closed"
+    whole["tests"] = [
+        {
+            "test": result["test"],
+            "verdict": "VIOLATED",
+            "explanation": {"headline": "it is open", "table": "a -> b open"},
+        }
+    ]
+    page = render(whole)
+    assert "<dt>Holds</dt><dd>the client waits in vain</dd>" in page
+    assert "<dt>Fails</dt><dd>the client connects</dd>" in page
+    assert "; seconds to stable answer: 1.5</p>" in page
+    assert "<summary>all paths</summary><pre>a -&gt; b open</pre>" in page
+    assert '<p class="text">it stayed closed</p>' in page
+    assert '<tr><th scope="row">pod-ip</th><td></td><td><span class="v v-VIOLATED">VIOLATED</span></td>' in page
+    assert 'value="VIOLATED"> 1 VIOLATED</label>' in page
+    demo = page.partition('data-filter="Calico demo"')[2].partition("</tr>")[0]
+    numbers = [int(number) for number in re.findall(r"<td[^>]*>(\d+)</td>", demo)]
+    assert sum(numbers[:-1]) == numbers[-1] > 2
+    contents = re.search(r'<nav aria-label="Contents">(.*?)</nav>', page)
+    assert contents is not None
+    assert '<a href="#violated">' in contents[1]
+    assert '<a href="#open">' in render(plain(decided("DEMO-7", {NEW: "INCONCLUSIVE"})))
