@@ -35,7 +35,7 @@ from conformance.expect.sizes import Sizes
 from conformance.expect.standing_watch import StandingWatch
 from conformance.expect.throughout import Throughout
 from conformance.expect.traffic import Expect
-from conformance.expect.underlay import Underlay
+from conformance.expect.underlay import Subnets, Underlay
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.expect.witnesses import AclLists
 from conformance.facts.bgp import BgpFacts
@@ -126,6 +126,7 @@ __all__ = [
     "Sizes",
     "SourceOf",
     "StandingWatch",
+    "Subnets",
     "Supported",
     "TemporaryNamespace",
     "Throughout",

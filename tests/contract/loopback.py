@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import runpy
 import socket
 import subprocess
@@ -25,12 +26,16 @@ reset: Callable[[socket.socket], None] = GOLDEN["reset"]
 
 
 def unused() -> int:
-    """A port that was just given back: nobody listens there."""
-    stream, sock = both()
-    port: int = stream.getsockname()[1]
-    stream.close()
-    sock.close()
-    return port
+    """A port on which nobody listens, outside those that the kernel gives to whoever names none.
+
+    One of these may be somebody's again, a client's in another test say, before the server that it is for has it.
+    """
+    for port in random.sample(range(20000, 32000), 100):
+        with socket.socket() as stream, socket.socket(type=socket.SOCK_DGRAM) as sock, contextlib.suppress(OSError):
+            stream.bind(("127.0.0.1", port))
+            sock.bind(("127.0.0.1", port))
+            return port
+    raise OSError("none of a hundred ports from 20000 to 31999 is unused")
 
 
 @contextlib.contextmanager

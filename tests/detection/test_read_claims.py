@@ -23,6 +23,8 @@ OF_LINUX_NODES = ("BGP-3",)
 OTHERWISE = {
     "PLAT-11": "the clusters that it is about are those of its table, so that nothing makes it red",
     "EKS-1": "waits for a plane of EKS: the plugin of the VPC networks its pods",
+    "FL-2": "waits for a plane of flannel",
+    "FL-3": "waits for a plane of flannel",
     "XLC-3": "of one build: it is there in build-breaks-the-network, and not in build-without-network",
 }
 """Claims that are decided by reading and have not both rows, and why."""

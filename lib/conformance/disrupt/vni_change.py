@@ -184,7 +184,7 @@ class VniChange:
         """Every Windows node has this VSID; those that have not are decided each on its own.  Raises Nonconformance."""
         delivery, claims = self._delivered, ", ".join(self.expect.context.claims) or "no claim"
         heads = {
-            node: f"{claims}  HNS network Calico of node {node}  expected VSID {wanted}, observed "
+            node: f"{claims}  HNS network of pods of node {node}  expected VSID {wanted}, observed "
             f"{vsid or 'no network'} (VNI {delivery.before} -> {delivery.vni}, {delivery.seconds:.1f} s)"
             for node, vsid in found.items()
             if vsid != wanted

@@ -6,6 +6,8 @@ from conformance.model.facts import Fact, Facts, NodeFacts
 
 ADDRESSES = "vpc.amazonaws.com/PrivateIPv4Address"
 REFLECTOR = "projectcalico.org/RouteReflectorClusterID"
+FLANNEL = "flannel.alpha.coreos.com"
+"""Prefix of the annotations that flannel gives to nodes (flannel-io/flannel pkg/subnet/kube)."""
 
 
 class PlatformObjects:
@@ -37,3 +39,17 @@ class PlatformObjects:
         """The reflector's cluster id that a node has, ``none`` where it is no reflector."""
         notes = self._kube.get("v1", "Node", node)["metadata"].get("annotations") or {}
         return {f"route reflector's cluster id of node {node}": Fact(notes.get(REFLECTOR) or "none", REFLECTOR)}
+
+    def backend(self, node: str) -> dict[str, Fact[str]]:
+        """What flannel says that carries a node's pods: ``host-gw``, ``vxlan`` ..."""
+        return self._flannel(node, "backend-type")
+
+    def subnet_manager(self, node: str) -> dict[str, Fact[str]]:
+        """Whether flannel manages a node by the Kubernetes API, which it says there itself: ``true``."""
+        return self._flannel(node, "kube-subnet-manager")
+
+    def _flannel(self, node: str, name: str) -> dict[str, Fact[str]]:
+        """One of flannel's annotations of a node; ``not set`` where it has none, as with flannel's data in etcd."""
+        notes = self._kube.get("v1", "Node", node)["metadata"].get("annotations") or {}
+        key = f"{FLANNEL}/{name}"
+        return {f"flannel's {name} on node {node}": Fact(notes.get(key) or "not set", f"annotation {key}")}

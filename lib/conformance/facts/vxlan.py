@@ -157,7 +157,7 @@ class VxlanFacts:
     def _vsid(self, node: str, networks: Sequence[HnsNetwork]) -> dict[str, Fact[str]]:
         vsids = {subnet.vsid for network in networks for subnet in network.subnets}
         told = listed(vsids) if networks else "no network"
-        name = f"VSID of HNS network Calico on node {node}"
+        name = f"VSID of HNS network {vxlan_entries.named(networks)} on node {node}"
         return {name: self._against_the_vni(told, f"Get-HnsNetwork on node {node}")}
 
     def _remote_subnets(self, node: str, networks: Sequence[HnsNetwork], peer: Peer) -> dict[str, Fact[str]]:

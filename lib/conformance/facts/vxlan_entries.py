@@ -98,7 +98,7 @@ def _end(entry: FdbEntry) -> str:
 def remote_subnets(node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: int) -> dict[str, Fact[str]]:
     """How a Windows node reaches every block of a peer; not known where its networks show no policies at all."""
     if not any(network.shows_policies for network in networks):
-        nothing = Fact[str](None, f"Get-HnsNetwork on node {node} shows no policies of a network Calico")
+        nothing = Fact[str](None, f"Get-HnsNetwork on node {node} shows no policies of a network of pods")
         return {_route(node, block, peer): nothing for block in peer.blocks}
     found: dict[str, Fact[str]] = {}
     for block in peer.blocks:
@@ -107,12 +107,18 @@ def remote_subnets(node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: i
         there = "; ".join(f"to {way.provider} with VNI {way.vni} and MAC address {way.mac}" for way in ways)
         found[_route(node, block, peer)] = Announced(
             told or ANNOUNCED,
-            f"RemoteSubnetRoute policies of HNS network Calico on node {node}: {there or 'none'}; node {peer.name} is "
+            f"RemoteSubnetRoute policies of HNS network {named(networks)} on node {node}: {there or 'none'}; node "
+            f"{peer.name} is "
             f"{peer.address}, its tunnel's MAC address {peer.mac or 'is not known'}, the VNI {vni}",
             wanted=f"to {peer.address} with VNI {vni}{f' and MAC address {peer.mac}' if peer.mac else ''} (node "
             f"{peer.name} announces it)",
         )
     return found
+
+
+def named(networks: Sequence[HnsNetwork]) -> str:
+    """The networks of pods of a node, by their names; ``of pods`` where it has none."""
+    return ", ".join(network.name for network in networks) or "of pods"
 
 
 def _otherwise(way: RemoteSubnet, peer: Peer, vni: int) -> list[str]:

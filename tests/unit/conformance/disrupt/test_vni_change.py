@@ -209,7 +209,7 @@ def test_windows_that_follows_without_traffic_is_violated_and_never_lifted() -> 
 
 def test_windows_nodes_that_part_company_are_violated() -> None:
     told = delivered(World(follows=["l1", "l2", "w2"]))
-    with pytest.raises(Nonconformance, match="HNS network Calico of node w2  expected VSID 4096, observed 4097"):
+    with pytest.raises(Nonconformance, match="HNS network of pods of node w2  expected VSID 4096, observed 4097"):
         told.change.stays_behind(because="it keeps its VNI")
     assert [(decided.target, decided.verdict) for decided in told.seen] == [("w2", ClaimVerdict.VIOLATED)]
 

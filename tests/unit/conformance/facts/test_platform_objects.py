@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.facts.platform_objects import ADDRESSES, REFLECTOR, PlatformObjects
+from conformance.facts.platform_objects import ADDRESSES, FLANNEL, REFLECTOR, PlatformObjects
 from tests.unit.conformance.facts.test_objects import Obj, facts, values
 from tests.unit.conformance.facts.test_operator import Served
 
@@ -43,3 +43,17 @@ def test_a_nodes_addresses_are_counted(allocatable: dict[str, str], count: int) 
 def test_a_reflectors_cluster_id_is_told(notes: dict[str, str], told: str) -> None:
     found = reads(node={"metadata": {"name": "win", "annotations": notes}}).reflector("win")
     assert list(values(found).values()) == [told]
+
+
+@pytest.mark.parametrize(
+    ("notes", "backend", "manager"),
+    [
+        ({f"{FLANNEL}/backend-type": "vxlan", f"{FLANNEL}/kube-subnet-manager": "true"}, "vxlan", "true"),
+        ({f"{FLANNEL}/backend-type": "host-gw"}, "host-gw", "not set"),
+        ({}, "not set", "not set"),
+    ],
+)
+def test_flannels_own_words_of_a_node_are_told(notes: dict[str, str], backend: str, manager: str) -> None:
+    there = reads(node={"metadata": {"name": "win", "annotations": notes}})
+    assert values(there.backend("win")) == {"flannel's backend-type on node win": backend}
+    assert values(there.subnet_manager("win")) == {"flannel's kube-subnet-manager on node win": manager}
