@@ -109,8 +109,8 @@ def scrubbed(text: str, words: Sequence[str] = ()) -> str:
         if word in text and not word.startswith("/"):
             text = text.replace(word, HIDDEN)
         elif word in text:
-            here = f"(here)/{word.rpartition('/')[2]}"
-            text = re.sub(rf"{_ROOT}{re.escape(word[1:])}(?![\w-])", lambda _, here=here: here, text)
+            here = f"(here)/{word.rpartition('/')[2]}".replace("\\", r"\\")
+            text = re.sub(rf"{_ROOT}{re.escape(word[1:])}(?![\w-])", here, text)
     return _HOMES.sub(lambda found: f"(here)/{found[0].rstrip('/').rpartition('/')[2]}", text)
 
 

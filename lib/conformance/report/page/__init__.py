@@ -188,16 +188,16 @@ def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
     run, gates, counts = plain["run"], plain.get("gates") or [], summed_up.counts(plain["claims"])
     violated, open_ = counts.get("VIOLATED", 0), counts.get("INCONCLUSIVE", 0)
     if run.get("cut_short"):
-        told = f"{counted(violated, 'claim is', 'claims are')} violated, and the run was cut" if violated else "Cut"
-        return f"{told} short: it says nothing about what it did not reach", "bad" if violated else "warn"
+        cut = f"{counted(violated, 'claim is', 'claims are')} violated, and the run was cut" if violated else "Cut"
+        return f"{cut} short: it says nothing about what it did not reach", "bad" if violated else "warn"
     if gates:
         return _of_gates(plain, gates)
     for number, word, tone in ((violated, "VIOLATED", "bad"), (open_, "INCONCLUSIVE", "warn")):
         several = summed_up.causes(plain).values() if number else ()
         one = any(sum(claim["verdict"] == word for claim in claims) == number for claims in several)
         if number:
-            told = f"{counted(number, 'claim is', 'claims are')} {word.lower()}"
-            return f"{told}{', for one reason' if one else ''}", tone
+            reason = ", for one reason" if one else ""
+            return f"{counted(number, 'claim is', 'claims are')} {word.lower()}{reason}", tone
     told, missing = _of_nothing_violated(plain["claims"], counts)
     if run["exit_code"] and not missing:
         return f"Nothing violated, and yet exit code {run['exit_code']}: {meaning(plain)}", "bad"
