@@ -139,18 +139,18 @@ check-oracle:
 check-cluster:
 	$(BIN)/pytest --cluster kubeconfig -n auto
 
-# The environment is made anew whenever pyproject.toml changes: what the suite needs, then what its own checks need beside it.
-# pip tells what it fetches, since that takes minutes.
+# The environment is made anew whenever pyproject.toml changes: what the suite needs, by the pip that Python brings, then what
+# its own checks need beside it, for which pip has to know groups.  pip tells what it fetches, since that takes minutes.
 suite: $(VENV)/suite-from-pyproject
 env: $(VENV)/made-from-pyproject
 
 $(VENV)/suite-from-pyproject: pyproject.toml | python
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --editable .
 	@touch $@
 
 $(VENV)/made-from-pyproject: $(VENV)/suite-from-pyproject
+	$(BIN)/python -m pip install --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --group lint --group types --group selftest
 	$(BIN)/python -m pip install --no-deps --group audit
 	@touch $@

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+MARKS = (
+    "whole_run: runs the suite, or much of it, on a lab; mostly waits (`make check-runs`)",
+    "slow: takes minutes; run when asked for, by -m slow",
+    "detection: a whole run of the suite on a lab that is wrong on purpose",
+    "detection_row: one row of the table; those to run are chosen among these",
+)
+"""All of them here, although some are of one folder: since 9.2 pytest refuses an ``-m`` that names a mark which it does
+not know yet, and knows those of a folder's own conftest.py only once it has collected there.  In xdist's workers that
+is an internal error.
+"""
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "whole_run: runs the suite, or much of it, on a lab; mostly waits (`make check-runs`)"
-    )
+    for mark in MARKS:
+        config.addinivalue_line("markers", mark)
     if config.getoption("dist", "no") == "loadgroup" and pytest.version_tuple >= (9, 2):
         raise pytest.UsageError(
             f"with pytest {pytest.__version__} pytest-xdist keeps no group of tests in one worker, each would start "

@@ -5,6 +5,7 @@ ends the run with exit code 4 before anything is touched.  What the marks do is 
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -67,37 +68,15 @@ def verifies(
     )
 
 
-def needs(
-    *,
-    linux: int = 0,
-    windows: int = 0,
-    host_network: bool = False,
-    host_process: bool = False,
-    v3_api: bool = False,
-    calico_policy: bool = False,
-    calicoctl: bool = False,
-    vni_delivery: bool = False,
-    external_target: bool = False,
-    outside: str = "",
-) -> pytest.MarkDecorator:
-    """What the test needs beyond its claims' own needs; where it is missing the test is NOT_RUN, with the reason."""
+def needs(*, linux: int = 0, windows: int = 0, **what: Any) -> pytest.MarkDecorator:
+    """What the test needs beyond its claims' own needs; where it is missing the test is NOT_RUN, with the reason.
+
+    ``what``: the other fields of :class:`Needs`.
+    """
     for name, count in (("linux", linux), ("windows", windows)):
         if isinstance(count, bool) or count < 0:
             raise pytest.UsageError(f"needs({name}={count!r}): expected a number of nodes")
-    return pytest.mark.needs(
-        Needs(
-            linux=linux,
-            windows=windows,
-            host_network=host_network,
-            host_process=host_process,
-            v3_api=v3_api,
-            calico_policy=calico_policy,
-            calicoctl=calicoctl,
-            vni_delivery=vni_delivery,
-            external_target=external_target,
-            outside=outside,
-        )
-    )
+    return pytest.mark.needs(Needs(linux=linux, windows=windows, **what))
 
 
 def manifest(path: str, *, otherwise: str = "") -> pytest.MarkDecorator:

@@ -152,27 +152,7 @@ def until(
         return now
 
     wait.run(over, given_up, pause, clock)
-    return Settled(
-        converged=wait.consecutive >= agree,
-        answers=tuple(wait.answers),
-        seconds=wait.deadline.elapsed,
-        description=description,
-    )
-
-
-@dataclass(frozen=True)
-class Held(Generic[T]):
-    """Whether something lasted, with everything that was seen."""
-
-    lasted: bool
-    answers: tuple[Answer[T], ...]
-    seconds: float
-    description: str
-
-    @property
-    def seen(self) -> tuple[T, ...]:
-        """All answers, oldest first."""
-        return tuple(answer.value for answer in self.answers)
+    return wait.settled(converged=wait.consecutive >= agree)
 
 
 def hold(
@@ -183,20 +163,14 @@ def hold(
     description: str,
     every: float = 1.0,
     clock: Clock = SYSTEM_CLOCK,
-) -> Held[T]:
-    """Ask every ``every`` seconds for ``seconds`` seconds, and end at once with the first answer not accepted."""
+) -> Settled[T]:
+    """Ask every ``every`` seconds for ``seconds`` seconds, and end at once with the first answer not accepted.
+
+    It has ``converged`` if what was seen lasted.
+    """
     wait = _Wait(observe, accept, Deadline(seconds, clock), description)
-
-    def wrong() -> bool:
-        return not wait.answers[-1].accepted
-
-    wait.run(wrong, lambda: wait.deadline.expired, lambda: every, clock)
-    return Held(
-        lasted=not wrong(),
-        answers=tuple(wait.answers),
-        seconds=wait.deadline.elapsed,
-        description=description,
-    )
+    wait.run(lambda: not wait.answers[-1].accepted, lambda: wait.deadline.expired, lambda: every, clock)
+    return wait.settled(converged=wait.answers[-1].accepted)
 
 
 class _Wait(Generic[T]):
@@ -226,6 +200,10 @@ class _Wait(Generic[T]):
             raise
         self.answers.append(Answer(value, asked_at, accepted))
         self.consecutive = self.consecutive + 1 if accepted else 0
+
+    def settled(self, *, converged: bool) -> Settled[T]:
+        """How it ended."""
+        return Settled(converged, tuple(self.answers), self.deadline.elapsed, self.description)
 
     def run(
         self, done: Callable[[], bool], give_up: Callable[[], bool], pause: Callable[[], float], clock: Clock

@@ -1,8 +1,9 @@
 """A denial is no Service's business: it is in force after Services come in front of its pods, change, and go."""
 
 from conformance.fixtures import Expect, PassingServices, Policy, Sides
-from conformance.marks import about, manifest, verifies
+from conformance.marks import about, manifest, needs, verifies
 
+ALONE = "one rule lets the friend in, and one the servers to it"
 NOBODYS = "a Service says how a pod is found, and not who may connect to it"
 
 
@@ -12,11 +13,26 @@ NOBODYS = "a Service says how a pod is found, and not who may connect to it"
 def test_who_is_kept_out_stays_out_whatever_services_do(
     policy: Policy, sides: Sides, passing_services: PassingServices, expect: Expect
 ) -> None:
-    one_rule, opened, closed = policy.filled(server=sides.servers, friend=sides.friends), sides.opened, sides.closed
-    expect.change(one_rule, open=opened, closed=closed, because="the one rule lets the friend in")
+    opened, closed = sides.open_both_ways, sides.closed_both_ways
+    expect.change(policy.filled(server=sides.servers, friend=sides.friends), open=opened, closed=closed, because=ALONE)
     through = (sides.friends, passing_services.come(sides.at("linux"), sides.at("windows")))
     expect.matrix(open=[*opened, through], closed=closed, because=f"a Service came, and {NOBODYS}")
     through = (sides.friends, passing_services.come(sides.at("windows"), sides.at("linux")))
     expect.matrix(open=[*opened, through], closed=closed, because=f"its backends changed, and {NOBODYS}")
     passing_services.remove()
     expect.matrix(open=opened, closed=closed, because=f"the Service went, and {NOBODYS}")
+
+
+@about("clusterip")
+@needs(calico_policy=True)
+@manifest("policy/limits/egress_to_a_service.yaml")
+@verifies("XPOL-7", part="backends that change", provisional=True)
+def test_who_may_leave_for_a_service_reaches_its_backends_of_now_and_those_of_before_no_more(
+    policy: Policy, sides: Sides, passing_services: PassingServices, expect: Expect
+) -> None:
+    clients, linux, windows = sides.friends + sides.strangers, sides.at("linux"), sides.at("windows")
+    first, second, because = clients.to(linux).tcp(8080), clients.to(windows).tcp(8080), "these are its backends"
+    passing_services.come(linux)
+    expect.change(policy.filled(service="passing-1"), open=first, closed=second, because=because)
+    passing_services.come(windows)
+    expect.matrix(open=second, closed=first, because=f"{because} now")

@@ -1,7 +1,7 @@
 """Tiers decide in their order, and what one passes the next one decides, no more and no less of it."""
 
-from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import each_os, manifest, other, verifies
+from conformance.fixtures import OS, Expect, Policy, Sides, WorkerPods
+from conformance.marks import each_os, manifest, needs, other, verifies
 
 
 @each_os("server_os")
@@ -42,3 +42,15 @@ def test_what_the_default_tier_passes_is_blocked(pods: WorkerPods, policy: Polic
     because = "on Windows, Pass in the last tier blocks, and nothing comes after it"
     expect.change(policy.filled(server=servers), open=beside, closed=ways, because=because)
     expect.removed(policy, because="without a policy everything is allowed")
+
+
+@manifest("policy/over-time/edited_tier.yaml")
+@needs(v3_api=True)
+@verifies("POL-1", part="calico: edited end of a tier", provisional=True, applies={"calico": ">=3.29"})
+def test_what_no_rule_of_a_tier_matches_is_passed_or_denied_as_its_end_says_now(
+    policy: Policy, sides: Sides, expect: Expect
+) -> None:
+    denies, passes = policy.filled(friend=sides.friends, end="Deny"), policy.filled(friend=sides.friends, end="Pass")
+    both = [*sides.opened, *sides.closed]
+    expect.change(passes, open=both, because="the tier passes what its rule does not allow, and nothing denies it")
+    expect.change(denies, open=sides.opened, closed=sides.closed, because="the tier denies now what it passed")

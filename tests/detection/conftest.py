@@ -29,8 +29,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "detection: a whole run of the suite on a lab that is wrong on purpose")
-    config.addinivalue_line("markers", "detection_row: one row of the table; those to run are chosen among these")
     config.stash[SAYS] = []
 
 

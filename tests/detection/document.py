@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.detection import bgp_edits, cluster_edits, ipam_edits, policies_of_others, reading_edits
+from tests.detection import bgp_edits, cluster_edits, ipam_edits, life_edits, policies_of_others, reading_edits
 from tests.detection.table import DEFAULT, OUTSIDE, RED, Row, Table, read
 
 PAGE = Path(__file__).parents[2] / "docs" / "detection.md"
@@ -30,6 +30,17 @@ changes one looks at it with `CLAIM=ID`. A row that names some claims runs few t
 that they decide.
 """
 
+OVER_TIME = """
+## Policy over time
+For each event after which policy can be lost, and each field whose edit can be ignored, the rows in which it is, on a
+node of each operating system; what is red names that node. After a row stands which rules or protocol it is about.
+
+| event or field | Linux | Windows |
+| --- | --- | --- |
+"""
+SYSTEMS = ("linux", "windows")
+TIMELY = {"policy-lost": "after", "policy-edit-ignored": "field"}
+"""Fault that is about time to its parameter that says which event or field."""
 WORDS = """
 ## What a reason must say
 A row also asks for words: the first line of one of the claim's reasons, or the path below it with what was seen there,
@@ -44,7 +55,7 @@ _ANY_TEXT = re.compile(r"(?:\.|\[[^]]+\])[*+]")
 _ANY_CHARACTER = re.compile(r"\[[^]]+\]")
 
 
-EDITS = (bgp_edits, cluster_edits, ipam_edits, policies_of_others, reading_edits)
+EDITS = (bgp_edits, cluster_edits, ipam_edits, life_edits, policies_of_others, reading_edits)
 
 
 def _file(edit: str) -> str:
@@ -67,7 +78,23 @@ def page(table: Table) -> str:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     lines += [_line(row, table) for row in table.rows]
+    lines += [OVER_TIME.rstrip()] + [f"| {' | '.join((what, *rows))} |" for what, *rows in over_time(table)]
     return "\n".join(lines) + "\n" + WORDS + "\n".join(_words(table)) + "\n"
+
+
+def over_time(table: Table) -> list[tuple[str, str, str]]:
+    """Each event and field, and the rows in which policy is lost there on a node that is red: Linux', Windows'."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for row in table.rows:
+        red = {row.node, *(node for nodes in row.red_on.values() for node in nodes)}
+        for name, *given in map(str.split, row.faults):
+            told = dict(one.split("=", 1) for one in given)
+            if name in TIMELY and told.get("node") in red:
+                systems = found.setdefault(f"`{told[TIMELY[name]]}`", {})
+                about = "".join(f" ({told[key]})" for key in ("protocol", "of") if key in told)
+                systems.setdefault(told["node"].partition("-")[0], []).append(row.name + about)
+    linux, windows = ({what: "; ".join(on.get(os, ())) or "-" for what, on in found.items()} for os in SYSTEMS)
+    return [(what, linux[what], windows[what]) for what in found]
 
 
 def _words(table: Table) -> list[str]:

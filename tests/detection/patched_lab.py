@@ -8,18 +8,27 @@ test_patched_lab.py applies each and sees it take effect.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "lib"))
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "lib")]
 
-Written = Mapping[str, Any]
-"""A policy's spec, or one of its rules or peers, in Calico's words."""
-RUN = "calico-demo"
-"""How the names of a run's namespaces begin: policies of the lab's own are not bent where that would end the run."""
+from tests.detection.misread_words import (  # noqa: E402  # found by that path where a lab is started
+    RUN,
+    WORDS,
+    Written,
+    accounts_of_everybody,
+    accounts_of_nobody,
+    all_namespaces_the_own,
+    all_pods_nobody,
+    either_selector,
+    on_forward_at_no_pods,
+    untracked_at_pods,
+)
 
 
 def written(
@@ -37,148 +46,12 @@ def written(
         module.from_spec = patched  # type: ignore[attr-defined]
 
 
-def _with_rules(spec: Written, made: Callable[[Written], Iterable[Written]]) -> Written:
-    return {
-        **spec,
-        **{way: [other for rule in spec.get(way) or () for other in made(rule)] for way in ("ingress", "egress")},
-    }
-
-
-def _with_peers(spec: Written, changed: Callable[[Written], Written]) -> Written:
-    return _with_rules(
-        spec, lambda rule: [{**rule, **{side: changed(rule.get(side) or {}) for side in ("source", "destination")}}]
-    )
-
-
-def either_selector(spec: Written, _: str) -> Written:
-    """What one of a peer's two selectors selects is let in."""
-    from hybridlab.policy.label_selectors import PODS_ONLY
-
-    def made(rule: Written) -> list[Written]:
-        peer = rule.get("source") or {}
-        if not peer.get("selector") or not peer.get("namespaceSelector"):
-            return [rule]
-        own = {key: value for key, value in peer.items() if key != "namespaceSelector"}
-        return [{**rule, "source": own}, {**rule, "source": {**peer, "selector": PODS_ONLY}}]
-
-    return _with_rules(spec, made)
-
-
-def accounts_of_everybody(spec: Written, _: str) -> Written:
-    """A rule for service accounts is for everybody."""
-    return _with_peers(spec, lambda peer: {key: value for key, value in peer.items() if key != "serviceAccounts"})
-
-
-def accounts_of_nobody(spec: Written, _: str) -> Written:
-    """No pod has a service account: a rule for some is for nobody."""
-
-    def changed(peer: Written) -> Written:
-        if not peer.get("serviceAccounts"):
-            return peer
-        nobody = " && ".join(filter(None, (peer.get("selector"), "has(account)")))
-        return {**{key: value for key, value in peer.items() if key != "serviceAccounts"}, "selector": nobody}
-
-    return _with_peers(spec, changed)
-
-
-def all_namespaces_the_own(spec: Written, _: str) -> Written:
-    """A rule's selector of all namespaces is taken for none: it is about the policy's own namespace."""
-    return _with_peers(
-        spec, lambda peer: {**peer, "namespaceSelector": peer.get("namespaceSelector", "").replace("all()", "")}
-    )
-
-
-def all_pods_nobody(spec: Written, namespace: str) -> Written:
-    """A policy of the run's that is for all pods of its namespace is for none."""
-    from hybridlab.policy.label_selectors import PODS_ONLY
-
-    is_for_all = namespace.startswith(RUN) and spec.get("selector") in {PODS_ONLY, "all()"}
-    return {**spec, "selector": "!all()"} if is_for_all else spec
-
-
-def untracked_at_pods(spec: Written, _: str) -> Written:
-    """An untracked policy, and one before DNAT, is taken for one without these words."""
-    return {key: value for key, value in spec.items() if key not in {"doNotTrack", "preDNAT"}}
-
-
-def on_forward_at_no_pods(spec: Written, _: str) -> Written:
-    """A policy on forwarded traffic alone is taken for one for hosts: it selects no pod."""
-    on_forward_alone = spec.get("applyOnForward") and not spec.get("doNotTrack") and not spec.get("preDNAT")
-    return {**spec, "selector": "!all()"} if on_forward_alone else spec
-
-
 def of_namesakes(policy: Any, spec: Written) -> Any:
     """A policy of the run's selects pods of other namespaces too that have the labels that it asks for."""
     from hybridlab.policy.selectors import parse
 
     reaches = policy.key.namespace.startswith(RUN) and spec.get("selector")
     return replace(policy, selector=parse(spec["selector"])) if reaches else policy
-
-
-def rules(made: Callable[[Written], Iterable[Written]]) -> Callable[[Written, str], Written]:
-    """Each rule is taken for others, or for none."""
-    return lambda spec, _: _with_rules(spec, made)
-
-
-def peers(changed: Callable[[Written], Written]) -> Callable[[Written, str], Written]:
-    """Both ends of each rule are taken for others."""
-    return lambda spec, _: _with_peers(spec, changed)
-
-
-def _without(given: Written, *keys: str) -> Written:
-    return {key: value for key, value in given.items() if key not in keys}
-
-
-def listed(made: Callable[[list[Written]], list[Written]]) -> Callable[[Written, str], Written]:
-    """The rules of each direction, as a list, are taken for another."""
-    return lambda spec, _: {**spec, **{way: made(list(spec[way])) for way in ("ingress", "egress") if spec.get(way)}}
-
-
-def selectors(text: Callable[[str], str]) -> Callable[[Written, str], Written]:
-    """The texts of a policy's selectors, and of its rules', are taken for others."""
-
-    def of(given: Written) -> Written:
-        return {
-            key: text(value) if key.lower().endswith("selector") and value else value for key, value in given.items()
-        }
-
-    return lambda spec, _: _with_peers(of(spec), of)
-
-
-def egress_of_global_lost(spec: Written, namespace: str) -> Written:
-    """A policy without a namespace has no rules for egress."""
-    return spec if namespace else _without(spec, "egress")
-
-
-def orders_reversed(spec: Written, _: str) -> Written:
-    """The higher order goes first."""
-    return spec if spec.get("order") is None else {**spec, "order": -spec["order"]}
-
-
-WORDS: dict[str, Callable[[Written, str], Written]] = {
-    "log-allows": rules(lambda rule: [{**rule, "action": "Allow"} if rule["action"] == "Log" else rule]),
-    "nets-beside-selectors-ignored": peers(lambda peer: _without(peer, "nets") if peer.get("selector") else peer),
-    "sources-of-egress-ignored": lambda spec, _: {
-        **spec, "egress": [_without(rule, "source") for rule in spec.get("egress") or ()],
-    },
-    "either-means-both": selectors(lambda text: text.replace("||", "&&")),
-    "egress-of-global-policies-lost": egress_of_global_lost,
-    "orders-reversed": orders_reversed,
-    "pass-allows": rules(lambda rule: [{**rule, "action": "Allow"} if rule["action"] == "Pass" else rule]),
-    "first-net-only": peers(lambda peer: {**peer, "nets": peer["nets"][:1]} if peer.get("nets") else peer),
-    "starts-with-means-equals": selectors(lambda text: text.replace("starts with", "==")),
-    "source-ports-ignored": rules(
-        lambda rule: [{**rule, "source": _without(rule.get("source") or {}, "ports", "notPorts")}]
-    ),
-    "last-rule-first": listed(lambda several: several[::-1]),
-    "first-rule-only": listed(lambda several: several[:1]),
-    "selectors-of-accounts-ignored": lambda spec, _: _without(spec, "serviceAccountSelector"),
-    "numbers-of-protocols-mean-any": rules(
-        lambda rule: [_without(rule, "protocol") if isinstance(rule.get("protocol"), int) else rule]
-    ),
-    "contains-means-equals": selectors(lambda text: text.replace("contains", "==")),
-}  # fmt: skip
-"""Ways to misread what a policy says, each shown by a world of policies."""
 
 
 def updates(method: str, patched: Callable[..., None]) -> None:
@@ -201,6 +74,19 @@ def namesakes_collide(true: Any, graph: Any, policy: Any) -> None:
         if (key.name, key.kind) == (policy.key.name, policy.key.kind) and key.namespace != policy.key.namespace:
             graph.remove_policy(key)
     true(policy)
+
+
+def kinds_collide(true: Any, graph: Any, policy: Any) -> None:
+    """A policy takes the place of one of its name and namespace that is of another kind."""
+    for key in list(graph._policies):
+        if (key.name, key.namespace) == (policy.key.name, policy.key.namespace) and key.kind != policy.key.kind:
+            graph.remove_policy(key)
+    true(policy)
+
+
+def tiers_by_name(true: Any, graph: Any, name: str, tier: Any) -> None:
+    """A run's tiers go by their names, whatever their orders."""
+    true(name, replace(tier, order=float(sum(map(ord, name[-3:])))) if tier and name.startswith(RUN) else tier)
 
 
 def edits_ignored(true: Any, graph: Any, policy: Any) -> None:
@@ -305,6 +191,60 @@ def one_peer_has_another_vni() -> None:
     FelixFaults.laid = patched  # type: ignore[method-assign]
 
 
+def next_hop(node: str, owner: str, third: str) -> None:
+    """BGP brings one node the way to another's blocks by a third node, which forwards."""
+    from hybridlab.networks.l2bridge.plane import L2Bridge
+    from hybridlab.networks.l2bridge.remote_access import RemoteAccess
+
+    true, shown = L2Bridge.program, RemoteAccess._routes
+
+    def program(self: Any, name: str, facts: Any, felix: Any, windows: Any) -> Any:
+        made = true(self, name, facts, felix, windows)
+        if name != node:
+            return made
+        wrong = dict.fromkeys(facts.own_blocks(owner), facts.ends[third].address)
+        direct = tuple(replace(route, via=wrong.get(route.cidr, route.via)) for route in made.routes.direct)
+        return replace(made, routes=replace(made.routes, direct=direct))
+
+    def routes(self: Any) -> Any:
+        wrong = dict.fromkeys(self.facts.own_blocks(owner), self.facts.ends[third].address)
+        rows = shown(self)
+        if self.machine.name != node:
+            return rows
+        return [{**row, "NextHop": wrong.get(str(row["DestinationNetwork"]), row["NextHop"])} for row in rows]
+
+    L2Bridge.program = program  # type: ignore[method-assign,assignment]
+    RemoteAccess._routes = routes  # type: ignore[method-assign]
+
+
+def route_left(node: str, network: str, hop: str) -> None:
+    """A node keeps a route to a block of a node that is gone."""
+    from hybridlab.dataplane.model import DirectRoute
+    from hybridlab.networks.l2bridge.plane import L2Bridge
+
+    true = L2Bridge.program
+
+    def program(self: Any, name: str, facts: Any, felix: Any, windows: Any) -> Any:
+        made = true(self, name, facts, felix, windows)
+        left = (DirectRoute(cidr=network, via=hop, protocol=12),) if name == node else ()
+        return replace(made, routes=replace(made.routes, direct=(*made.routes.direct, *left)))
+
+    L2Bridge.program = program  # type: ignore[method-assign,assignment]
+
+
+def announced_too(node: str, owner: str) -> None:
+    """A Windows node announces another one's blocks as well; without an owner, one of a node that is gone."""
+    from hybridlab.networks.l2bridge.bgp import Bgp
+
+    true = Bgp.announced
+
+    def announced(self: Any, name: str, facts: Any) -> Any:
+        more = [*facts.own_blocks(owner)] if owner else ["192.168.201.0/26"]
+        return true(self, name, facts) + (more if name == node else [])
+
+    Bgp.announced = announced  # type: ignore[method-assign,assignment]
+
+
 def policies_stay_on_one_node() -> None:
     """On linux-2 what a policy closed stays closed once no policy applies any more."""
     from hybridlab.calico.felix_faults import FelixFaults
@@ -386,6 +326,39 @@ def clocks_behind() -> None:
         import_module(f"hybridlab.{name}").datetime = Behind  # type: ignore[attr-defined]
 
 
+def one_clock_differs(node: str, seconds: float) -> None:
+    """The clock of a node's kubelet, by which it renews its lease, differs from all others."""
+    import datetime
+
+    from hybridlab.controllers.nodes import Nodes
+
+    true = Nodes.__init__
+
+    class Client:
+        def __init__(self, client: Any) -> None:
+            self.client = client
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.client, name)
+
+        def create(self, resource: str, obj: Any, *where: str) -> Any:
+            return self.client.create(resource, self._told(obj, obj["metadata"]["name"]), *where)
+
+        def patch(self, resource: str, name: str, change: Any, *where: str) -> Any:
+            return self.client.patch(resource, name, self._told(change, name), *where)
+
+        def _told(self, obj: Any, name: str) -> Any:
+            if name != node or "renewTime" not in (obj.get("spec") or {}):
+                return obj
+            there = datetime.datetime.fromisoformat(obj["spec"]["renewTime"]) + datetime.timedelta(seconds=seconds)
+            return {**obj, "spec": {**obj["spec"], "renewTime": there.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}}
+
+    def patched(self: Any, client: Any, *what: Any, **how: Any) -> None:
+        true(self, Client(client), *what, **how)  # type: ignore[arg-type]
+
+    Nodes.__init__ = patched  # type: ignore[method-assign]
+
+
 def block_sizes_can_be_changed() -> None:
     """The API takes another blockSize of a pool that is there."""
     from hybridlab.api.kinds.calico import PoolStrategy
@@ -410,6 +383,8 @@ PATCHES: dict[str, Callable[[], None]] = {
     **{f"written {name}": partial(written, way) for name, way in WORDS.items()},
     "updates namespace-labels-stay": partial(updates, "set_namespace", namespace_labels_stay),
     "updates namesakes-collide": partial(updates, "set_policy", namesakes_collide),
+    "updates kinds-collide": partial(updates, "set_policy", kinds_collide),
+    "updates tiers-by-name": partial(updates, "set_tier", tiers_by_name),
     "updates edits-ignored": partial(updates, "set_policy", edits_ignored),
     "updates removals-take-all": partial(updates, "remove_policy", removals_take_all),
     "acl-lists look-unchanged": acl_lists_look_unchanged,
@@ -420,9 +395,16 @@ PATCHES: dict[str, Callable[[], None]] = {
     "policies-stay-on-one-node": policies_stay_on_one_node,
     "new-pods-are-no-members": new_pods_are_no_members,
     "new-pods-are-members-whatever-their-labels": new_pods_are_members_whatever_their_labels,
-    "one-peer-has-another-vni": one_peer_has_another_vni,
+    "routes another-vni": one_peer_has_another_vni,
+    "routes by-a-third-node": partial(next_hop, "linux-1", "windows-2022", "linux-2"),
+    "routes learned-by-a-third-node": partial(next_hop, "windows-2019", "linux-1", "linux-2"),
+    "routes to-nobody": partial(route_left, "linux-2", "192.168.201.0/26", "10.0.0.99"),
+    "routes announced-of-another": partial(announced_too, "windows-2019", "windows-2022"),
+    "routes announced-of-nobody": partial(announced_too, "windows-2019", ""),
     "ready-backends-alone": ready_backends_alone,
-    "clocks-behind": clocks_behind,
+    "clocks all-behind": clocks_behind,
+    "clocks one-behind": partial(one_clock_differs, "windows-2022", -120.0),
+    "clocks one-ahead": partial(one_clock_differs, "linux-1", 120.0),
     "block-sizes-can-be-changed": block_sizes_can_be_changed,
 }
 """Name, and way where a patch has several, to what applies it to this process."""

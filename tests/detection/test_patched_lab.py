@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,14 +19,22 @@ from hybridlab.calico import typha
 from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults
 from hybridlab.controllers import times
+from hybridlab.controllers.nodes import Nodes
 from hybridlab.dataplane.model import Acl, NodeRoutes, TunnelRoute
+from hybridlab.networks.contract.routing import BlockFacts, RoutingFacts
+from hybridlab.networks.l2bridge.bgp import end_of
+from hybridlab.networks.l2bridge.plane import L2Bridge
+from hybridlab.networks.l2bridge.remote_access import RemoteAccess
 from hybridlab.policy.ipsets import SelectorSet
 from hybridlab.policy.kubernetes_policy import from_kubernetes
 from hybridlab.policy.policy import Policy, from_calico
 from hybridlab.policy.release import Release
-from hybridlab.policy.resolve import Graph, PodFacts
+from hybridlab.policy.resolve import Graph, PodFacts, TierFacts
 from hybridlab.policy.selectors import parse
-from tests.detection.patched_lab import PATCHES, WORDS
+from hybridlab.profiles.load import load
+from hybridlab.profiles.machines import machines
+from tests.detection.misread_words import WORDS
+from tests.detection.patched_lab import PATCHES
 
 CHANGES = {
     "written either-selector": "rules of a peer with two selectors",
@@ -39,6 +48,8 @@ CHANGES = {
     **{f"written {name}": "what a global policy of many words says" for name in WORDS},
     "updates namespace-labels-stay": "whom a namespace's new label makes a member",
     "updates namesakes-collide": "policies of a pod when another namespace has one of its name",
+    "updates kinds-collide": "policies of a pod of which two kinds have one name",
+    "updates tiers-by-name": "which of two tiers is the first",
     "updates edits-ignored": "rules of an edited policy",
     "updates removals-take-all": "policies of a pod when one of two is removed",
     "acl-lists look-unchanged": "entries that HNS shows",
@@ -49,9 +60,16 @@ CHANGES = {
     "policies-stay-on-one-node": "what is left of a removed policy",
     "new-pods-are-no-members": "whom a node knows of a selector's new members",
     "new-pods-are-members-whatever-their-labels": "whom a selector has that does not select a new pod",
-    "one-peer-has-another-vni": "the VNI to one node",
+    "routes another-vni": "the VNI to one node",
+    "routes by-a-third-node": "the way of linux-1 to windows-2022",
+    "routes learned-by-a-third-node": "the way of windows-2019 to linux-1",
+    "routes to-nobody": "networks that linux-2 has routes to",
+    "routes announced-of-another": "networks that windows-2019 announces",
+    "routes announced-of-nobody": "networks that windows-2019 announces",
     "ready-backends-alone": "addresses of a slice of which one is not ready",
-    "clocks-behind": "minutes by which timestamps are behind",
+    "clocks one-behind": "when kubelets renew their leases",
+    "clocks one-ahead": "when kubelets renew their leases",
+    "clocks all-behind": "minutes by which timestamps are behind",
     "block-sizes-can-be-changed": "what speaks against another blockSize",
 }
 """Patch to the answer that it changes."""
@@ -84,7 +102,32 @@ def _answers_with(patch: str) -> Answers:
 
 def answers() -> Answers:
     """What the lab's own code makes of a small world."""
-    return _of_written() | _of_words() | _of_updates() | _of_nodes() | _of_clocks() | _of_pools()
+    return _of_written() | _of_words() | _of_updates() | _of_nodes() | _of_clocks() | _of_pools() | _of_bgp()
+
+
+def _of_bgp() -> Answers:
+    """What nodes of a BGP cluster learn and announce; the third octet of a block is the last of its node's address."""
+    plane = L2Bridge(load("bgp"))
+    addresses = {machine.name: machine.address for machine in machines(plane.profile)}
+    facts = RoutingFacts(ends={name: end_of(address, {}) for name, address in addresses.items()})
+    for name, address in addresses.items():
+        cidr = f"192.168.{address.rpartition('.')[2]}.0/26"
+        facts.blocks[cidr] = BlockFacts(cidr=cidr, node=name)
+        for program in ("calico-node", "confd"):
+            plane.ran(name, program, now=True)
+    windows = next(machine for machine in machines(plane.profile) if machine.name == "windows-2019")
+    (own,), (other,) = facts.own_blocks("linux-1"), facts.own_blocks("windows-2022")
+    learned = RemoteAccess(plane.bgp, windows, facts).tables()["get-bgprouteinformation"]()
+    laid = {name: plane.program(name, facts, {}, None).routes.direct for name in ("linux-1", "linux-2", "windows-2019")}
+    return {
+        "the way of linux-1 to windows-2022": [route.via for route in laid["linux-1"] if route.cidr == other],
+        "the way of windows-2019 to linux-1": [
+            *(route.via for route in laid["windows-2019"] if route.cidr == own),
+            *(row["NextHop"] for row in learned if row["DestinationNetwork"] == own),
+        ],
+        "networks that linux-2 has routes to": [route.cidr for route in laid["linux-2"]],
+        "networks that windows-2019 announces": plane.bgp.announced("windows-2019", facts),
+    }
 
 
 def _of_pools() -> Answers:
@@ -99,7 +142,16 @@ def _of_pools() -> Answers:
 def _of_clocks() -> Answers:
     now = time.clock_gettime(time.CLOCK_REALTIME)
     told = [times.seconds_of(text) for text in (times.timestamp(), times.micro_timestamp())]
-    return {"minutes by which timestamps are behind": [round((now - one) / 60) for one in told]}
+    leases: Any = SimpleNamespace(patch=lambda resource, name, change: change)
+    caches: Any = SimpleNamespace(of=lambda kind: SimpleNamespace(subscribe=lambda hear: None))
+    nodes = Nodes(leases, caches, [], None, dict, stalls=None)  # type: ignore[arg-type]
+    renewed = {"spec": {"renewTime": "2026-01-01T00:02:00.000000Z"}}
+    return {
+        "minutes by which timestamps are behind": [round((now - one) / 60) for one in told],
+        "when kubelets renew their leases": [
+            nodes._client.patch("leases", name, renewed) for name in ("linux-1", "windows-2022", "windows-2019")
+        ],
+    }
 
 
 def _of_written() -> Answers:
@@ -131,7 +183,7 @@ def _of_written() -> Answers:
 
 
 def _of_words() -> Answers:
-    """All of one policy, in which each word stands that a patch takes for another."""
+    """All of two policies, in which each word stands that a patch takes for another."""
     first = {
         "action": "Log",
         "protocol": 17,
@@ -145,10 +197,23 @@ def _of_words() -> Answers:
         "metadata": {"name": "p"},
         "spec": {**spec, "ingress": both, "egress": both},
     }
-    read = from_calico(given)
-    assert read is not None
-    bare = [[replace(rule, written={}) for rule in listed] for listed in (read.ingress, read.egress)]
-    return {"what a global policy of many words says": [read.order, str(read.selector), *map(str, bare)]}
+    ends = [
+        *({"selector": text} for text in (
+            "!(a == '1' || b == '2')", "a == '1' && b == '2' && c == '3'",
+            "z == ''", "a not in {'1', '2'}", "a in {'1'}", 'a == "1"',
+        )),
+        {"nets": ["0.0.0.0/0"]},
+    ]  # fmt: skip
+    rules = [{"action": "Allow", "source": end} for end in ends]
+    rules += [{"action": "Allow", "protocol": protocol} for protocol in ("ICMP", "SCTP")]
+    edges = {"order": 0, "tier": "default", "selector": "has(x)", "ingress": rules}
+    told = []
+    for one in (given, {**given, "spec": edges}):
+        read = from_calico(one)
+        assert read is not None
+        bare = [[replace(rule, written={}) for rule in listed] for listed in (read.ingress, read.egress)]
+        told += [read.order, str(read.selector), *map(str, bare)]
+    return {"what a global policy of many words says": told}
 
 
 def _of_updates() -> Answers:
@@ -175,6 +240,13 @@ def _of_updates() -> Answers:
     graph.remove_policy(one.key)
     told["policies of a pod when one of two is removed"] = sorted(graph.keys_for("server"))
 
+    graph = World(calico("p", "has(app)"), kubernetes("p", web, [])).graph
+    told["policies of a pod of which two kinds have one name"] = sorted(graph.keys_for("server"))
+
+    graph = World(*(replace(calico(name, "has(app)"), tier=f"{OURS}-{name}") for name in ("one", "two"))).graph
+    for name, order in (("one", 2), ("two", 1)):
+        graph.set_tier(f"{OURS}-{name}", TierFacts(name=f"{OURS}-{name}", order=order))
+    told["which of two tiers is the first"] = [tier.name for tier in graph.tiers_for(graph.keys_for("server"))]
     world = World(calico("p", "has(late)"))
     world.graph.set_pod(replace(world.server, labels={"app": "web", "late": ""}))
     told["policies of a pod that got their label"] = sorted(world.graph.keys_for("server"))

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hybridlab.faults.policy_edits import FIELDS
+from hybridlab.faults.policy_lost import EVENTS
+from tests.detection.document import over_time
 from tests.detection.runner import Outcome, differences
 from tests.detection.selection import row_tests
 from tests.detection.table import Row, Table, read
@@ -95,6 +98,12 @@ def test_a_row_of_one_claim_alone_says_nothing_of_what_else_its_tests_decide(tmp
     alone = found.rows[0].of_one_claim("DNS-1")
     assert differences(alone, found, seen, as_written=False) == []
     assert "IPAM-1   expected not run                  | observed VIOLATED" in differences(alone, found, seen)
+
+
+@pytest.mark.parametrize("what", [*EVENTS, *FIELDS])
+def test_each_event_and_field_has_rows_that_are_red_on_a_node_of_each_system(what: str) -> None:
+    rows = {name: (linux, windows) for name, linux, windows in over_time(read())}
+    assert "-" not in rows[f"`{what}`"], "policy that is lost there goes unseen on one system: add a row"
 
 
 SOME = [row for row in read().rows if not row.long]

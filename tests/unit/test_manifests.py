@@ -28,7 +28,7 @@ def filled(path: Path) -> list[dict[str, Any]]:
     apps |= {"action": "Allow", "protocol": "TCP", "service": "cluster-ip-linux-server"}
     apps |= {"port": "8080", "pods": "app == 'linux-client'", "namespaces": "projectcalico.org/name == 'ns'"}
     apps |= {"member": "198.18.0.1", "rule": "all()", "selector": "app == 'windows-server'", "seat": "windows-server"}
-    apps |= {"highest": "8080"}
+    apps |= {"highest": "8080", "end": "Deny"}
     apps |= {"wide": "192.0.2.0/24", "low": "192.0.2.0/25", "high": "192.0.2.128/25"}
     apps |= {"direction": "Ingress", "order": "100", "selected": "app == 'linux-server'"}
     known = placeholders.values(namespace=RUN.namespace, run=RUN.run, **pods, **apps)

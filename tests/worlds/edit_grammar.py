@@ -35,7 +35,8 @@ def _is_calico(obj: Obj) -> bool:
 
 def tiers_in_order(objects: list[Obj]) -> list[str]:
     """The tiers that have policies, the first one first; a world's own all come before the default one."""
-    own = [obj["metadata"]["name"] for obj in objects if obj["kind"] == "Tier"]
+    tiers = sorted((obj for obj in objects if obj["kind"] == "Tier"), key=lambda tier: float(tier["spec"]["order"]))
+    own = [obj["metadata"]["name"] for obj in tiers]
     used = {obj["spec"].get("tier", "default") for obj in objects if _is_policy(obj)}
     return [name for name in (*own, "default") if name in used]
 

@@ -33,6 +33,22 @@ SELECTORS = (
     "x == '2' && !has(y)",
     "os == 'windows'",
     "os == 'linux'",
+    'x == "2"',
+    "x == '1' || x == '2' && os == 'windows'",
+    "x == '13' || has(y) && x == '1'",
+    "!(x == '1' || x == '13')",
+    "!(y == '1' && x == '2')",
+    "has(y) && x == '2' && os == 'windows'",
+    "y == '1' && x == '2' && os == 'linux'",
+    "x == '7' || x == '1' || x == '13'",
+    "x == '1' || x == '13' || x == '2'",
+    "has(z)",
+    "z == ''",
+    "x in {'13'}",
+    "x in {'2'}",
+    "x in {'13', '2'}",
+    "x not in {'1', '2'}",
+    "x not in {'1', '13'}",
 )
 NAMESPACES = ("all()", "global()", "team == 'a'", "team == 'b'", "team != 'a'", "has(team)")
 NAMESPACES_BY_NAME = ("projectcalico.org/name == '${b}'", "kubernetes.io/metadata.name == '${a}'")
@@ -48,14 +64,39 @@ LABELS: tuple[Obj, ...] = (
     {"matchExpressions": [{"key": "y", "operator": "DoesNotExist"}]},
     {"matchExpressions": [{"key": "x", "operator": "NotIn", "values": ["1"]}]},
     {"matchExpressions": [{"key": "x", "operator": "In", "values": ["1", "13"]}]},
+    {"matchExpressions": [{"key": "x", "operator": "NotIn", "values": ["1", "13"]}]},
+    {"matchExpressions": [{"key": "z", "operator": "Exists"}]},
+    {"matchExpressions": [{"key": "y", "operator": "Exists"}, {"key": "x", "operator": "In", "values": ["2"]}]},
+    {
+        "matchExpressions": [
+            {"key": "z", "operator": "DoesNotExist"},
+            {"key": "x", "operator": "NotIn", "values": ["1"]},
+        ]
+    },
+    {"matchLabels": {"x": "2"}, "matchExpressions": [{"key": "y", "operator": "Exists"}]},
+    {"matchLabels": {"os": "windows"}, "matchExpressions": [{"key": "x", "operator": "In", "values": ["1", "2"]}]},
 )
 TEAMS: tuple[Obj, ...] = (
     {},
     {"matchLabels": {"team": "a"}},
     {"matchLabels": {"team": "b"}},
     {"matchLabels": {"kubernetes.io/metadata.name": "${b}"}},
+    {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]},
+    {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "c"]}]},
 )
-NUMBERS: tuple[int | str, ...] = (8080, 80, 443, "80:100", "79:80", "8000:8080", "1:65535")
+NUMBERS: tuple[int | str, ...] = (
+    8080,
+    80,
+    443,
+    "80:100",
+    "79:80",
+    "8000:8080",
+    "1:65535",
+    "8080:9000",
+    "8000:8079",
+    "81:8079",
+    "79:79",
+)
 
 SERVICES = tuple(
     {
@@ -70,10 +111,18 @@ SERVICES = tuple(
 
 seats = st.sampled_from(SEATS)
 addresses = seats.map(lambda seat: f"${{{seat}}}/32")
+every = st.just("0.0.0.0/0")
 blocks = seats.map(lambda seat: f"${{{seat}}}/26")
 selector = st.sampled_from(SELECTORS)
 namespaces = st.sampled_from((*NAMESPACES, *NAMESPACES_BY_NAME))
-accounts = st.sampled_from(({"names": ["teller"]}, {"names": ["default"]}, {"selector": "may == 'pay'"}))
+accounts = st.sampled_from(
+    (
+        {"names": ["teller"]},
+        {"names": ["default"]},
+        {"selector": "may == 'pay'"},
+        {"names": ["teller"], "selector": "may == 'look'"},
+    )
+)
 directions = st.sampled_from((["Ingress"], ["Egress"], ["Ingress", "Egress"], None))
 
 
@@ -107,7 +156,7 @@ def end(draw: DrawFn, ports: bool) -> Obj:
         )
     )
     if ports:
-        number = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(NUMBERS), st.just("echo"))
+        number = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(NUMBERS), st.sampled_from(("echo", "page")))
         made |= draw(
             st.one_of(
                 st.fixed_dictionaries({"ports": some(number, 1)}),
@@ -122,7 +171,7 @@ def end(draw: DrawFn, ports: bool) -> Obj:
 @st.composite
 def rule(draw: DrawFn, actions: tuple[str, ...], claim: str, direction: str) -> Obj:
     made: Obj = {"action": draw(st.sampled_from(actions))}
-    protocols = (None, None, "TCP", "UDP", 6, 17, "not TCP", "not UDP", "ICMP")
+    protocols = (None, None, "TCP", "UDP", 6, 17, "not TCP", "not UDP", "ICMP", "SCTP")
     protocol = draw(st.sampled_from(protocols))
     if isinstance(protocol, str) and protocol.startswith("not "):
         made["notProtocol"] = protocol.removeprefix("not ")
@@ -131,7 +180,7 @@ def rule(draw: DrawFn, actions: tuple[str, ...], claim: str, direction: str) -> 
     if protocol is None and draw(st.integers(0, 9)) == 0:
         made["ipVersion"] = draw(st.sampled_from((4, 6)))
         return made
-    numbered = protocol in {"TCP", "UDP", 6, 17} and (claim == "XPOL-6" or made["action"] != "Pass")
+    numbered = protocol in {"TCP", "UDP", "SCTP", 6, 17} and (claim == "XPOL-6" or made["action"] != "Pass")
     if claim == "XPOL-7" and draw(st.booleans()):
         # a service beside anything else is not looked at by every release
         side, other = ("destination", "source") if direction == "egress" else ("source", "destination")
@@ -154,7 +203,7 @@ def calico(draw: DrawFn, tiers: list[str], claim: str) -> Obj:
         kinds += ["StagedNetworkPolicy", "StagedGlobalNetworkPolicy"]
     kind = draw(st.sampled_from(kinds))
     spec: Obj = {}
-    tier = draw(st.sampled_from(["", *tiers]))
+    tier = draw(st.sampled_from(["", "", "default", *tiers, *tiers]))
     if tier:
         spec["tier"] = tier
     if "Global" in kind:
@@ -189,13 +238,16 @@ def kubernetes_peer(draw: DrawFn) -> Obj:
     seat = draw(seats)
     if how == "block":
         return {"ipBlock": {"cidr": draw(st.sampled_from((f"${{{seat}}}/32", f"${{{seat}}}/26", "0.0.0.0/0")))}}
+    if draw(st.booleans()):
+        return {"ipBlock": {"cidr": "0.0.0.0/0", "except": draw(some(addresses, 3))}}
     return {"ipBlock": {"cidr": f"${{{seat}}}/26", "except": [f"${{{seat}}}/32"]}}
 
 
 @st.composite
 def kubernetes_port(draw: DrawFn) -> Obj:
-    made: Obj = draw(st.sampled_from(({}, {"protocol": "TCP"}, {"protocol": "UDP"})))
-    value = draw(st.sampled_from((None, 8080, 80, "echo", (8000, 9000))))
+    made: Obj = draw(st.sampled_from(({}, {}, {"protocol": "TCP"}, {"protocol": "UDP"}, {"protocol": "SCTP"})))
+    several = ((8000, 9000), (8000, 8080), (8000, 8079), (79, 80), (79, 8079))
+    value = draw(st.sampled_from((None, 8080, 80, "echo", "page", *several)))
     if isinstance(value, tuple):
         return {**made, "port": value[0], "endPort": value[1]}
     return {**made, "port": value} if value is not None else made or {"protocol": "TCP"}
@@ -208,7 +260,8 @@ def kubernetes(draw: DrawFn) -> Obj:
     if types:
         spec["policyTypes"] = types
     for direction, side in (("ingress", "from"), ("egress", "to")):
-        if types is None or direction.capitalize() in types:
+        # rules of a direction that the policy is not about are there, and say nothing
+        if types is None or direction.capitalize() in types or draw(st.integers(0, 3)) == 0:
             rules = draw(
                 st.lists(at_most(2, **{side: some(kubernetes_peer()), "ports": some(kubernetes_port())}), max_size=2)
             )
@@ -218,13 +271,20 @@ def kubernetes(draw: DrawFn) -> Obj:
     return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": meta, "spec": spec}
 
 
+def orders(number: int) -> SearchStrategy[int]:
+    """Those that the policy of this number may have, none of which is another's."""
+    return st.sampled_from((100 + number, 2000 + number, 500 + number, -5 - number, *([0] if number == 1 else [])))
+
+
 @st.composite
 def network_set(draw: DrawFn) -> Obj:
     return {
         "apiVersion": "projectcalico.org/v3",
         "kind": "NetworkSet",
         "metadata": {"name": "set", "namespace": draw(st.sampled_from(("${a}", "${b}"))), "labels": {"role": "set"}},
-        "spec": {"nets": draw(st.lists(addresses, min_size=2, max_size=3, unique=True))},
+        "spec": {
+            "nets": draw(st.lists(st.one_of(addresses, addresses, blocks, every), min_size=1, max_size=3, unique=True))
+        },
     }
 
 
@@ -235,9 +295,10 @@ def worlds(draw: DrawFn, claim: str = "POL-1") -> list[Obj]:
     if claim == "XPOL-6" and not named:
         named = ["${a}-one"]
     made: list[Obj] = []
+    step = draw(st.sampled_from((10, -10)))  # their names are in the order of the alphabet
     for number, name in enumerate(named):
         end_of = draw(st.sampled_from(("Deny", "Pass")))
-        spec = {"order": 5000 + 10 * number, "defaultAction": end_of}
+        spec = {"order": 5000 + step * number, "defaultAction": end_of}
         made.append({"apiVersion": "projectcalico.org/v3", "kind": "Tier", "metadata": {"name": name}, "spec": spec})
     if draw(st.booleans()):
         made.append(draw(network_set()))
@@ -247,12 +308,16 @@ def worlds(draw: DrawFn, claim: str = "POL-1") -> list[Obj]:
         st.lists(st.one_of(kubernetes(), calico(named, claim), calico(named, claim)), min_size=1, max_size=4)
     )
     last = draw(st.integers(0, 3))
+    namesakes = draw(st.integers(0, 3)) == 0  # several of one name, of other kinds or elsewhere
     for number, policy in enumerate(policies):
-        name = f"p{number}"
+        name = "p" if namesakes and number else f"p{number}"
         if policy["apiVersion"].startswith("projectcalico"):
             if number != last:  # one at most says no order
-                policy["spec"]["order"] = draw(st.sampled_from((100, 2000))) + number
+                policy["spec"]["order"] = draw(orders(number))
             tier = policy["spec"].get("tier")
-            name = f"{tier}.{name}" if tier else f"${{a}}-{name}" if "Global" in policy["kind"] else name
+            if tier and tier != "default":
+                name = f"{tier}.{name}"
+            elif "Global" in policy["kind"]:
+                name = f"${{a}}-{name}"
         policy["metadata"]["name"] = name
     return made + policies

@@ -15,6 +15,7 @@ from typing import Any
 from conformance.policy.oracle.oracle import Oracle
 from conformance.policy.oracle.switches import Switch, Switches
 from conformance.policy.oracle.world import World
+from tests.worlds import edges
 from tests.worlds.editing import (
     DIRECTIONS,
     SIDES,
@@ -47,18 +48,19 @@ class Mutant:
     name: str
     edit: Edit
     switches: Callable[[Switches], Switches] = lambda given: given
+    whole: edges.Whole | None = None
+    """What it makes of all objects together, where none says it alone."""
 
     @property
     def of_objects(self) -> bool:
         """Whether it is told by what it makes of objects."""
-        return self.edit is not _same
+        return self.edit is not _same or self.whole is not None
 
     def objects(self, given: Sequence[Obj]) -> list[Obj]:
         """What it takes the objects to be."""
-        read = (
-            self.edit(marshal.loads(marshal.dumps(obj))) for obj in given
-        )  # plain data, and copied a thousand times
-        return [obj for obj in read if obj is not None]
+        copies = (marshal.loads(marshal.dumps(obj)) for obj in given)  # plain data, and copied a thousand times
+        read = [obj for one in copies if (obj := self.edit(one)) is not None]
+        return self.whole(read) if self.whole else read
 
 
 def _reverse_tiers(obj: Obj) -> Obj:
@@ -444,9 +446,11 @@ _EDITS: dict[str, Edit] = {
 
 _SWITCHES = {f"Windows: {switch.name.lower().replace('_', ' ')} the other way": switch for switch in Switch}
 
-MUTANTS: dict[str, Mutant] = {name: Mutant(name, edit) for name, edit in _EDITS.items()} | {
-    name: Mutant(name, _same, _turned(switch)) for name, switch in _SWITCHES.items()
-}
+MUTANTS: dict[str, Mutant] = (
+    {name: Mutant(name, edit) for name, edit in (_EDITS | edges.EDITS).items()}
+    | {name: Mutant(name, _same, whole=whole) for name, whole in edges.OF_ALL.items()}
+    | {name: Mutant(name, _same, _turned(switch)) for name, switch in _SWITCHES.items()}
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from conformance.policy import worlds
 from conformance.policy.oracle import fields
 from conformance.policy.oracle.oracle import Oracle, Verdict
 from conformance.policy.oracle.panics import panics
+from conformance.policy.oracle.policies import Policy
 from conformance.policy.oracle.switches import DEFECTS, Switch, alike
 from conformance.policy.oracle.world import World as Surroundings
 from conformance.policy.worlds import World
@@ -36,6 +37,8 @@ def problems(world: World) -> Iterator[str]:
     yield from _of_its_claim(world)
     for policy in oracle.policies:
         for pod in oracle.world.pods.values():
+            if pod.os == "windows" and policy.concerns(pod) and _names_sctp(policy):
+                yield f"{policy.label} has SCTP at {pod}: HNS knows no SCTP (Azure/azure-container-networking#1442)"
             if pod.namespace not in NAMESPACES.values() and policy.concerns(pod):
                 yield f"{policy.label} selects the bystander {pod}"
     yield from (f"Felix ends: {found}" for pod in oracle.world.pods.values() for found in panics(oracle, pod))
@@ -46,6 +49,10 @@ def problems(world: World) -> Iterator[str]:
     for cell in worlds.cells([*around(world), *filled], SEATS, world.claim):
         if Verdict.NOT_SAID in {cell.promised, cell.expected}:
             yield f"nothing is said of {cell.source.pod} to {cell.destination.pod}: {cell.decisions}"
+
+
+def _names_sctp(policy: Policy) -> bool:
+    return any(rule.protocol == fields.PROTOCOLS["sctp"] for rules in policy.rules.values() for rule in rules)
 
 
 RULES = {"ingress", "egress"}
@@ -104,11 +111,14 @@ def _written(objects: tuple[Obj, ...]) -> Iterator[str]:
             yield f"{obj['metadata']['name']} is for hosts"
         if str(obj["kind"]).endswith("NetworkPolicy"):
             calico = str(obj["apiVersion"]).startswith("projectcalico")
-            orders.append((spec.get("tier"), spec.get("order") if calico else 1000))
+            orders.append((spec.get("tier", "default"), spec.get("order") if calico else 1000))
             if calico:
                 yield from _calico(obj)
         yield from _empty(spec)
-    if len(set(orders)) < len([order for order in orders if order != (None, 1000)]):
+    names = [(obj["apiVersion"], fields.label(obj)) for obj in objects]
+    if len(set(names)) < len(names):
+        yield f"two objects of one name: {names}"
+    if len(set(orders)) < len([order for order in orders if order != ("default", 1000)]):
         yield f"two policies of one order: {orders}"
 
 

@@ -135,6 +135,33 @@ def _kinds_stay(*kinds: str) -> Stale:
     return read
 
 
+def _of_sets(part: str) -> Stale:
+    """One part of each NetworkSet stays as it was."""
+
+    def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
+        old = _by_label(before)
+        return [
+            {**obj, part: old[label][part]} if obj["kind"] == "NetworkSet" and label in old else obj
+            for label, obj in _by_label(after).items()
+        ]
+
+    return read
+
+
+def _of_tiers(name: str) -> Stale:
+    """A field of each tier stays as it was."""
+
+    def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
+        old, found = _by_label(before), []
+        for label, obj in _by_label(after).items():
+            kept = {name: old[label]["spec"][name]} if label in old and name in old[label].get("spec", {}) else {}
+            rest = {key: value for key, value in (obj.get("spec") or {}).items() if key != name}
+            found.append({**obj, "spec": rest | kept} if obj["kind"] == "Tier" and label in old else obj)
+        return found
+
+    return read
+
+
 def _own_labels(before: Objects, after: Objects, pod: str) -> list[Obj]:
     """The pod itself is taken for what it was: which policies select it stays."""
     return _pods(before, after, lambda name: name == pod)
@@ -210,7 +237,10 @@ STALE: dict[str, Stale] = {
     "types stay": fields_stay("types", "policyTypes"),
     "new policies are not there": _new_policies,
     "removed policies are still there": _gone_policies,
-    "members of NetworkSets stay": _kinds_stay("NetworkSet"),
+    "networks of NetworkSets stay": _of_sets("spec"),
+    "labels of NetworkSets stay": _of_sets("metadata"),
+    "ends of tiers stay": _of_tiers("defaultAction"),
+    "orders of tiers stay": _of_tiers("order"),
     "labels of namespaces stay": _kinds_stay("Namespace"),
     "labels of a policy's own pod stay": _own_labels,
     "labels of other pods stay": _members,

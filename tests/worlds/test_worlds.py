@@ -20,6 +20,7 @@ from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.worlds import World
 from conformance.run.worlds import unlimited
+from tests.worlds import edges
 from tests.worlds.choose import FEATURES, TWICE, beside, edit_shown, objects_of, pairs, shown
 from tests.worlds.mutants import MUTANTS
 from tests.worlds.rules import edit_problems, problems
@@ -58,7 +59,15 @@ OF_RULES = (
     "removed rules are still there", "the order of rules stays",
 )  # fmt: skip
 """What stays stale of rules, which releases of Calico are known for."""
-NOT_ON_WINDOWS = {"ports' names are any protocol's": "rules that name ports are left out there as a whole"}
+AT_EDGES = edges.EDITS.keys() | edges.OF_ALL.keys()
+"""Wrong readings that one world is enough for, as well: twice would take two worlds more."""
+NOT_ON_WINDOWS = {
+    "ports' names are any protocol's": "rules that name ports are left out there as a whole",
+    "first name of a pod's ports only": "the same",
+    "except: first only": "rules with exceptions are left out there as a whole",
+    "SCTP is any protocol": "HNS knows no SCTP: no world has it at Windows pods",
+    "Kubernetes' SCTP is TCP": "the same",
+}
 """Wrong readings that Windows cannot have."""
 
 
@@ -79,9 +88,10 @@ def seen_after(name: str) -> frozenset[tuple[str, str]]:
     return edit_shown(read(EDITS[name])[0])
 
 
-def test_there_are_about_twelve_worlds_and_ten_edits() -> None:
-    assert len(FILES) <= 12
-    assert len(EDITS) <= 10
+def test_there_are_few_worlds_and_edits() -> None:
+    """Each is seconds of every run."""
+    assert len(FILES) <= 14
+    assert len(EDITS) <= 11
 
 
 @pytest.mark.parametrize("path", [*FILES.values(), *EDITS.values()], ids=lambda path: path.stem)
@@ -121,7 +131,8 @@ def test_a_file_is_named_and_begins_with_what_it_is_about(path: Path) -> None:
 
 def test_every_wrong_reading_is_shown_twice() -> None:
     times = Counter(name for world in FILES for name in {name for name, _ in seen(world)})
-    assert [name for name in MUTANTS if times[name] < TWICE and name not in UNSEEN | KEPT_OUT | ONCE] == []
+    left = UNSEEN | KEPT_OUT | ONCE
+    assert [name for name in MUTANTS if times[name] < (1 if name in AT_EDGES else TWICE) and name not in left] == []
     assert [name for name in ONCE if times[name] != 1] == []
 
 

@@ -140,18 +140,7 @@ class Needs:
 
     def plus(self, other: Needs) -> Needs:
         """Both at once."""
-        return Needs(
-            linux=max(self.linux, other.linux),
-            windows=max(self.windows, other.windows),
-            host_network=self.host_network or other.host_network,
-            host_process=self.host_process or other.host_process,
-            v3_api=self.v3_api or other.v3_api,
-            calico_policy=self.calico_policy or other.calico_policy,
-            calicoctl=self.calicoctl or other.calicoctl,
-            vni_delivery=self.vni_delivery or other.vni_delivery,
-            external_target=self.external_target or other.external_target,
-            outside=self.outside or other.outside,
-        )
+        return Needs(**{one.name: max(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)})
 
 
 @dataclass(frozen=True, kw_only=True)

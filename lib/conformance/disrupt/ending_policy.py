@@ -9,11 +9,10 @@ from typing import Protocol
 
 from conformance.disrupt.felix import Felix
 from conformance.errors import Nonconformance
-from conformance.expect.engine.answered import ARRIVED, default_kind
+from conformance.expect.engine.answered import ARRIVED
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect, Policies, Removable
 from conformance.journal.journalling import Journalling
-from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Pair, Workload
 from conformance.timing import until
 
@@ -92,8 +91,5 @@ class EndingPolicy:
 
     def _is_closed(self, pair: Pair) -> bool:
         source, target = pair
-        patience = self.expect.timings.of(source.os).tcp_give_up
-        asked = Attempt(
-            source=source, target=target, kind=default_kind(target, want=False), give_up_after=patience
-        )  # fmt: skip
+        asked = self.expect.attempt(source, target, want=False)
         return self.expect.prober.observe([asked])[0].verdict not in ARRIVED

@@ -7,9 +7,10 @@ what the caller knows to be good is good.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from conformance.disrupt.felix_process import Processes
 from conformance.disrupt.felix_service import Services
@@ -25,6 +26,7 @@ from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
 from conformance.timing import SYSTEM_CLOCK, Clock, Settled, until
 
+T = TypeVar("T")
 NAMESPACES = ("calico-system", "kube-system")
 FELIX_RESTART = "felix-restart"
 """Name of the healer that waits for a Felix whose restart nobody saw the end of."""
@@ -146,10 +148,7 @@ class Felix:
             except ProbeBroken:
                 return set()
 
-        settled = until(
-            look, bool, within=self._patience("windows").felix_restart, every=self._patience("windows").poll_every,
-            description=f"a new process of Felix on node {node} runs", clock=self._clock,
-        )  # fmt: skip
+        settled = self._until(node, look, bool, f"a new process of Felix on node {node} runs")
         if not settled.converged:
             raise self._not_back(
                 node, "a new process", f"none; {watched.note or 'the node stayed Ready'}", settled,
@@ -175,7 +174,6 @@ class Felix:
         except ProbeBroken as broken:
             return replace(self.restart(node), note=f"its pod was deleted, since {first_line(broken)}")
         watched = _Watched(self._kube, node)
-        patience = self._patience("windows")
 
         def look() -> set[int]:
             """New processes, once one of them says that it is ready."""
@@ -186,10 +184,7 @@ class Felix:
             except ProbeBroken:
                 return set()
 
-        settled = until(
-            look, bool, within=patience.felix_restart, every=patience.poll_every,
-            description=f"a new process of Felix on node {node} is ready", clock=self._clock,
-        )  # fmt: skip
+        settled = self._until(node, look, bool, f"a new process of Felix on node {node} is ready")
         name = pod["metadata"]["name"]
         if not settled.converged:
             raise self._not_back(
@@ -201,6 +196,14 @@ class Felix:
             node=node, before=f"{name}, process {_listed(before)}", after=f"{name}, process {_listed(settled.last)}",
             seconds=settled.seconds, note=watched.note,
         )  # fmt: skip
+
+    def _until(
+        self, node: str, look: Callable[[], T], done: Callable[[T], bool], what: str, at_most: float = math.inf
+    ) -> Settled[T]:
+        """Wait as long as a restart on a node may take; ``at_most`` seconds between two looks."""
+        patience = self._patience(self._os_of(node))
+        every = min(patience.poll_every, at_most)
+        return until(look, done, within=patience.felix_restart, every=every, description=what, clock=self._clock)
 
     def _end(self, node: str) -> _Begun:
         """Note that it is about to be restarted, and delete its pod."""
@@ -218,15 +221,11 @@ class Felix:
 
     def _gone(self, begun: _Begun) -> None:
         """Wait until the old pod is gone.  Raises EnvironmentBroken."""
-        uid, patience = begun.pod["metadata"]["uid"], self._patience(self._os_of(begun.node))
-        settled = until(
-            lambda: self._pods(begun.node),
-            lambda pods: all(pod["metadata"]["uid"] != uid for pod in pods),
-            within=patience.felix_restart,
-            every=min(patience.poll_every, GONE_POLL),
-            description=f"the old calico-node pod on node {begun.node} is gone",
-            clock=self._clock,
-        )
+        node, uid = begun.node, begun.pod["metadata"]["uid"]
+        settled = self._until(
+            node, lambda: self._pods(node), lambda pods: all(pod["metadata"]["uid"] != uid for pod in pods),
+            f"the old calico-node pod on node {node} is gone", at_most=GONE_POLL,
+        )  # fmt: skip
         if not settled.converged:
             name = begun.pod["metadata"]["name"]
             raise EnvironmentBroken(
@@ -240,21 +239,16 @@ class Felix:
     def _successor(self, begun: _Begun) -> tuple[str, float, str]:
         """Wait until a new pod is ready: which, seconds since the old one's deletion, what else was seen."""
         node, before = begun.node, begun.pod
-        patience = self._patience(self._os_of(node))
         watched = _Watched(self._kube, node)
 
         def look() -> list[Obj]:
             watched.look()
             return self._pods(node)
 
-        settled = until(
-            look,
-            lambda pods: any(_moved(before, pod) and is_ready(pod) for pod in pods),
-            within=patience.felix_restart,
-            every=patience.poll_every,
-            description=f"a new calico-node pod on node {node} is ready",
-            clock=self._clock,
-        )
+        settled = self._until(
+            node, look, lambda pods: any(_moved(before, pod) and is_ready(pod) for pod in pods),
+            f"a new calico-node pod on node {node} is ready",
+        )  # fmt: skip
         if not settled.converged:
             states = "; ".join(f"{_told(pod)} {pod_state(pod)}" for pod in settled.last) or "no pod"
             name = before["metadata"]["name"]
@@ -283,29 +277,22 @@ class Felix:
 
         Raises EnvironmentBroken; ProbeBroken, MissingCapability where a service cannot be looked at.
         """
-        patience = self._patience(self._os_of(node))
         if self._is_service(node):
             self._service_back(node)
             return
-        settled = until(
-            lambda: self._pods(node),
+        settled = self._until(
+            node, lambda: self._pods(node),
             lambda pods: bool(pods) and all(is_ready(pod) and not _ends(pod) for pod in pods),
-            within=patience.felix_restart,
-            every=patience.poll_every,
-            description=f"Felix is ready on node {node}",
-            clock=self._clock,
-        )
+            f"Felix is ready on node {node}",
+        )  # fmt: skip
         if not settled.converged:
             states = "; ".join(f"{_told(item)} {pod_state(item)}" for item in settled.last) or "no pod"
             raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: {states}")
 
     def _service_back(self, node: str) -> None:
-        services, patience = self._services, self._patience("windows")
+        services = self._services
         assert services is not None
-        settled = until(
-            lambda: services.ids(node), bool, within=patience.felix_restart, every=patience.poll_every,
-            description=f"Felix runs on node {node}", clock=self._clock,
-        )  # fmt: skip
+        settled = self._until(node, lambda: services.ids(node), bool, f"Felix runs on node {node}")
         if not settled.converged:
             raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: no process of it")
 

@@ -11,13 +11,11 @@ from conformance.disrupt.demo_pods import DemoPods
 from conformance.disrupt.procedure import Procedure, announce
 from conformance.disrupt.vni import Delivery, Vni
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect.engine.answered import default_kind
 from conformance.expect.explain import message
 from conformance.expect.traffic import Expect
 from conformance.journal import Journalled, Outcome
-from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
-from conformance.model.endpoint import Pair, Target, Workload
+from conformance.model.endpoint import Pair
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -203,15 +201,10 @@ class VniChange:
 
     def _across(self) -> None:
         """Windows to Windows across nodes: no document says what becomes of it, so it is recorded only."""
-        attempts = [self._answered(source, target) for source, target in self._demo_pods.across]
+        # By what tells who answers, since a bare connection may be anybody's.
+        attempts = [self.expect.attempt(source, target) for source, target in self._demo_pods.across]
         for seen in self.expect.prober.observe(attempts):
             self.expect.context.record("windows to windows across nodes", message.summary([seen]))
-
-    def _answered(self, source: Workload, target: Target) -> Attempt:
-        """As open paths are asked: by what tells who answers, since a bare connection may be anybody's."""
-        kind, patience = default_kind(target, want=True), self.expect.timings.of(source.os)
-        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
-        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
 
 
 def _told(vsids: Mapping[str, int | None]) -> str:

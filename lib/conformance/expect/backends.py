@@ -11,7 +11,7 @@ from conformance.expect.explain import message
 from conformance.expect.explain.advice import kube_proxy
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
-from conformance.expect.tally import Tally, meaning
+from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -20,6 +20,7 @@ from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.protocol import same_pod
 from conformance.timing import until
+from conformance.verdicts.meaning import of_failure
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -54,16 +55,7 @@ class Backends:
         patience = [expect.timings.of(workload.os) for workload in clients]
         agree = max(timings.agree for timings in patience)
         at_once = _connections(len(target.backends), agree)
-        attempts = [
-            Attempt(
-                source=workload,
-                target=target,
-                kind=Kind.HTTP,
-                give_up_after=expect.timings.of(workload.os).http_give_up,
-            )
-            for workload in clients
-            for _ in range(at_once)
-        ]
+        attempts = [expect.attempt(workload, target, Kind.HTTP) for workload in clients for _ in range(at_once)]
         row = _Row(target, agree)
         settled = until(
             lambda: _by_source(expect.prober.observe(attempts), at_once),
@@ -86,7 +78,7 @@ class Backends:
             said = unless_changed(expect, [client, *target.backends], error)
             other = "an answer of another pod" if any(map(unexpected_backend, seen)) else "not all of them"
             symptom = ("the backends and no other", other)
-            expect.context.decided(client, target, meaning(said), first_line(said), symptom=symptom)
+            expect.context.decided(client, target, of_failure(said), first_line(said), symptom=symptom)
             wrong.append(said)
         if wrong:
             raise min(wrong, key=lambda error: not isinstance(error, Nonconformance))

@@ -28,6 +28,7 @@ from conformance.model.counted import counted
 from conformance.model.endpoint import Addressing, Protocol, Target, Workload
 from conformance.model.facts import Fact
 from conformance.pods.groups import PodPairs
+from conformance.verdicts.meaning import of_limitation
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -106,10 +107,11 @@ class Beyond:
     def ping(self, pod_pairs: PodPairs, *, because: str, want: bool = True) -> None:
         """Each pod's ping of the other of its pair is answered, the first or one that is tried again.
 
-        Without ``want`` none is, however often: where one is answered, the path is not closed.
+        Without ``want`` none is, however often: where one is answered, the path is not closed.  It has been open before
+        (:meth:`before`), so that no address waits to be resolved: each of as many as must agree asks once.
         """
         tally = Tally(self.expect.context, "open" if want else "closed")
-        pings = self._pings([(source, there.address) for source, there in pod_pairs])
+        pings = self._pings([(source, there.address) for source, there in pod_pairs], ECHOES if want else 1)
         for (source, there), ran in zip(pod_pairs, pings, strict=True):
             try:
                 said = self._said(source, ran)
@@ -168,8 +170,8 @@ class Beyond:
                 continue
             told, replied = f"{because}; {PING_UNTOLD}", said[-1].replied
             if (source, there) in skipped:
-                verdict = ClaimVerdict.LIFTED if replied else ClaimVerdict.CONFIRMED
-                tally.right(source, there, f"{said[-1]}, although {told}" if replied else because, verdict)
+                reason = f"{said[-1]}, although {told}" if replied else because
+                tally.right(source, there, reason, of_limitation(replied))
             elif replied == wanted:
                 tally.right(source, there, told if wanted else because)
             else:
@@ -224,15 +226,15 @@ class Beyond:
             )
             raise ControlBroken(text, control="ping from a Linux pod")
 
-    def _pings(self, pings: Sequence[tuple[Workload, str]]) -> list[Future[list[_Said]]]:
+    def _pings(self, pings: Sequence[tuple[Workload, str]], echoes: int = ECHOES) -> list[Future[list[_Said]]]:
         """What became of the pings from each pod to its address, all at once."""
-        return at_once([partial(self._until_answered, source, address) for source, address in pings])
+        return at_once([partial(self._until_answered, source, address, echoes) for source, address in pings])
 
-    def _until_answered(self, source: Workload, address: str) -> list[_Said]:
+    def _until_answered(self, source: Workload, address: str, echoes: int) -> list[_Said]:
         """Pings until one is answered, at most as many as verdicts must agree, or until one did not ping."""
-        said = [self._ping(source, address)]
+        said = [self._ping(source, address, echoes)]
         while said[-1].silent and len(said) < self.expect.timings.of(source.os).agree:
-            said.append(self._ping(source, address))
+            said.append(self._ping(source, address, echoes))
         return said
 
     def _said(self, source: Workload, ran: Future[list[_Said]]) -> list[_Said]:
@@ -258,15 +260,16 @@ class Beyond:
         address, port = self._target
         return Target(host=address, port=port, protocol=protocol, path=Addressing.EXTERNAL, name="beyond the cluster")
 
-    def _ping(self, source: Workload, address: str) -> _Said:
+    def _ping(self, source: Workload, address: str, echoes: int) -> _Said:
         wait = str(int(REPLY_WITHIN * 1000)) if source.os == "windows" else str(int(REPLY_WITHIN))
-        options = ["-n", str(ECHOES), "-w", wait] if source.os == "windows" else ["-c", str(ECHOES), "-W", wait]
+        options = ["-n", str(echoes), "-w", wait] if source.os == "windows" else ["-c", str(echoes), "-W", wait]
         argv = ["ping", *options, address]
         within = self.commands.timings.of(source.os).exec_overhead + TAKES
         ended = self.commands.run(source, argv, within)
         text = " ".join(ended.output.split())
         return _Said(
             address=address,
+            echoes=echoes,
             command=" ".join(argv),
             printed=ended.output,
             text=text,
@@ -278,7 +281,7 @@ class Beyond:
 
     def _head(self, source: Workload, address: str, said: Sequence[_Said]) -> str:
         claims = ", ".join(self.expect.context.claims) or "no claim"
-        tries = f"{ECHOES * len(said)} tries, {sum(item.seconds for item in said):.1f} s"
+        tries = f"{sum(item.echoes for item in said)} tries, {sum(item.seconds for item in said):.1f} s"
         seen = "no reply, observed one" if said[-1].replied else "a reply, observed none"
         return f"{claims}  {source.label} -> {address}  expected {seen} ({tries})"
 
@@ -311,6 +314,7 @@ class _Said:
     """A ping that ended."""
 
     address: str
+    echoes: int
     command: str
     printed: str
     text: str

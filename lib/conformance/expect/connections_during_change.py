@@ -24,6 +24,7 @@ from conformance.model.facts import Facts
 from conformance.model.stream import StreamState
 from conformance.pods.groups import PodPair
 from conformance.probe.streams import Stream
+from conformance.verdicts.meaning import of_chance, of_failure
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -96,10 +97,10 @@ class ConnectionsDuringChange:
         chosen, states = self._after(streams, survives, opened, restarts, still_closed=still_closed, because=because)
         for stream, state in zip(chosen, states, strict=True):
             if state.lost:
-                self._say(stream, ClaimVerdict.CONFIRMED, f"{state.label}: {state.words}")
+                self._say(stream, of_chance(True), f"{state.label}: {state.words}")
             else:
                 told = f"{state.label}: {state.words}, where it may be lost; {self.streams.marks[-1].what}"
-                self._say(stream, ClaimVerdict.NOT_OBSERVED, told)
+                self._say(stream, of_chance(False), told)
         return states
 
     def survive(self, streams: Sequence[PodPair], *, survives: PodPair, opened: Sequence[Pair], because: str) -> None:
@@ -117,15 +118,15 @@ class ConnectionsDuringChange:
                 told = (
                     f"{state.label}: {state.words}; Calico's version on Windows nodes is not known, and before v3.31 "
                 )
-                self._say(stream, ClaimVerdict.NOT_RUN, f"{told}it may lose it; --windows-calico-version names it")
+                self._say(stream, of_chance(None), f"{told}it may lose it; --windows-calico-version names it")
             elif left_alone and state.lost:
                 expected = f"both ends to survive under Calico {version}"
                 wrong.append(self._violated(stream, state, expected, because))
             elif left_alone or state.lost:
-                self._say(stream, ClaimVerdict.CONFIRMED, because)
+                self._say(stream, of_chance(True), because)
             else:
                 told = f"{state.label}: {state.words}, where Calico {version} may lose it"
-                self._say(stream, ClaimVerdict.NOT_OBSERVED, told)
+                self._say(stream, of_chance(False), told)
         if wrong:
             raise wrong[0]
 
@@ -146,8 +147,7 @@ class ConnectionsDuringChange:
     ) -> Exception:
         """What a wrong outcome of one stream deserves, said as its decision; as ``StreamExpect.violation`` has it."""
         found = self.streams.violation(state, expected, because, then, too_late=too_late)
-        violated = isinstance(found, Nonconformance)
-        self._say(stream, ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE, str(found))
+        self._say(stream, of_failure(found), str(found))
         return found
 
     def _opened(self) -> _Begun:

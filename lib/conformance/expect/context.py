@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from conformance.expect.explain.between_nodes import Blamed
-from conformance.expect.explain.dns_servers import Servers
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.others import Nobody, Others
 from conformance.expect.watches import Turns
@@ -15,12 +14,17 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, Half, Symptom
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import NodeFacts
+from conformance.pods.cluster_dns import ClusterDns
 from conformance.probe.machine import Machine
 
 FELIX_BEFORE = 10.0
 """s.  Of Felix' log before the newest change of policy that a message about it looks through, too."""
 FELIX_WITHOUT_CHANGE = 60.0
 """s.  Of Felix' log where there was no change."""
+
+End = Workload | Target | NodeFacts | None
+Said = tuple[ClaimVerdict, str, Half, Symptom]
+"""Verdict, reason, what was seen of it, and what was expected and observed."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,9 @@ class Context:
     figures: FigureLog = field(default_factory=FigureLog)
     keep: Callable[[Sequence[Decision]], object] = lambda seen: None
     """Keeps what was decided, for the test's claims and parts."""
-    dns: Callable[[], Servers | None] = lambda: None
+    take: Callable[[End, End, Said], object] | None = None
+    """Takes down what is decided of a source and a target, in the place of :attr:`keep`; None: nobody does."""
+    dns: Callable[[], ClusterDns | None] = lambda: None
     """The cluster's DNS, for messages about names; None: not known."""
     policies_there: Callable[[Sequence[Workload]], Sequence[str]] = lambda pods: ()
     """Names of policies that may be in force at some pods, for messages about paths that are closed."""
@@ -77,7 +83,7 @@ class Context:
     def decided(
         self,
         source: Workload | None,
-        target: Workload | Target | NodeFacts | None,
+        target: End,
         verdict: ClaimVerdict,
         reason: str,
         half: Half = "open",
@@ -90,6 +96,9 @@ class Context:
         Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the cluster; a node in the
         target's place was only read about.
         """
+        if self.take:
+            self.take(source, target, (verdict, reason, half, symptom))
+            return
         if isinstance(target, NodeFacts):
             self.keep([decision.decision_on(target, verdict, reason.partition("\n")[0], half, symptom)])
             return

@@ -14,6 +14,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Fact, NodeFacts
+from conformance.verdicts.meaning import of_chance
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -74,11 +75,8 @@ class KnownIssue:
                 continue
             if found.value is None:
                 unknown.append(found.source)
-                self.expect.context.decided(None, node, ClaimVerdict.NOT_RUN, found.source, "behaviour")
-            elif found.value:
-                tally.right(None, node, f"{because} ({found.source})")
-            else:
-                tally.right(None, node, found.source, ClaimVerdict.NOT_OBSERVED)
+            reason = f"{because} ({found.source})" if found.value else found.source
+            tally.right(None, node, reason, of_chance(found.value))
         tally.end()
         if len(unknown) == len(on):
             raise MissingCapability(unknown[0] if unknown else "no Windows node is covered", do)

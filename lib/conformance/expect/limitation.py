@@ -5,17 +5,17 @@ witness: what it shows (that the policy is in force, and that the pods have a ne
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 from conformance.errors import ControlBroken, Nonconformance, SuiteError, UsageProblem
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Said
 from conformance.expect.engine.pairs import Pairs, each
 from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Decision, Half, Symptom
-from conformance.model.endpoint import Pair, Target, Workload
-from conformance.model.facts import NodeFacts
+from conformance.model.decision import Decision
+from conformance.model.endpoint import Pair
+from conformance.verdicts.meaning import of_limitation, of_witness
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -27,8 +27,7 @@ class Paths(TypedDict, total=False):
     closed: Iterable[Pairs]
 
 
-Told = tuple[ClaimVerdict, str, Half, Symptom]
-Seen = Mapping[tuple[object, object], Told]
+Seen = Mapping[tuple[object, object], Said]
 Look = Callable[[Context, list[Pair], list[Pair]], object]
 """Asks whether the first paths are open and the others closed, in the same rounds; says to the context what it decided
 of each, and raises what is wrong."""
@@ -55,26 +54,6 @@ class Case:
             return context.keep([replace(one, claim=self.claim, part=self.part) for one in seen])
 
         return replace(context, keep=named)
-
-
-@dataclass(frozen=True)
-class _Quiet(Context):
-    """Takes down what is decided of each path, and tells nobody yet."""
-
-    told: dict[tuple[object, object], Told] = field(default_factory=dict)
-
-    def decided(
-        self,
-        source: Workload | None,
-        target: Workload | Target | NodeFacts | None,
-        verdict: ClaimVerdict,
-        reason: str,
-        half: Half = "open",
-        *,
-        symptom: Symptom = ("", ""),
-    ) -> None:
-        """Take it down."""
-        self.told[source, target] = (verdict, reason, half, symptom)
 
 
 def states(paths: Paths) -> dict[Pair, bool]:
@@ -118,10 +97,8 @@ def decide(look: Look, context: Context, cases: Sequence[Case], *, because: str)
             verdict, reason, half, symptom = (second if again else first)[source, target]
             if again and verdict is ClaimVerdict.CONFIRMED and (source, target) in case.as_documented:
                 state = "closed" if case.as_documented[source, target] else "open"
-                verdict, reason = (
-                    ClaimVerdict.LIFTED,
-                    f"{source.label} -> {target.label} is {state}, although {because}",
-                )
+                verdict = of_limitation(gone=True)
+                reason = f"{source.label} -> {target.label} is {state}, although {because}"
             told.decided(source, target, verdict, reason, half, symptom=symptom)
             if verdict is not ClaimVerdict.CONFIRMED and verdict is not ClaimVerdict.LIFTED:
                 error = _about((source, target), reason, verdict, still_wrong if again else wrong, context)
@@ -138,14 +115,15 @@ def _all(case: Case) -> dict[Pair, bool]:
 
 def _look(look: Look, context: Context, paths: Mapping[Pair, bool]) -> tuple[Seen, Exception | None]:
     """What was decided of each path, and what is wrong with one.  Raises what ended it before anything was."""
-    quiet = _Quiet(**{item.name: getattr(context, item.name) for item in fields(Context)})
+    told: dict[tuple[object, object], Said] = {}
+    quiet = replace(context, take=lambda source, target, said: told.update({(source, target): said}))
     try:
         look(quiet, [pair for pair in paths if paths[pair]], [pair for pair in paths if not paths[pair]])
     except (Nonconformance, SuiteError) as error:
-        if not paths.keys() <= quiet.told.keys():
+        if not paths.keys() <= told.keys():
             raise
-        return quiet.told, error
-    return quiet.told, None
+        return told, error
+    return told, None
 
 
 def _broken(case: Case, seen: Seen) -> list[Pair]:
@@ -160,8 +138,7 @@ def _of_witness(case: Case, context: Context, seen: Seen, wrong: Exception | Non
     for source, target in _broken(case, seen):
         verdict, reason, half, symptom = seen[source, target]
         lost = case.witness[source, target] or verdict is not ClaimVerdict.VIOLATED
-        said = ClaimVerdict.INCONCLUSIVE if lost else verdict
-        case.keep(context).decided(source, target, said, reason, half, symptom=symptom)
+        case.keep(context).decided(source, target, of_witness(verdict, lost=lost), reason, half, symptom=symptom)
         error = _about((source, target), reason, verdict, wrong, context)
         if lost and isinstance(error, Nonconformance):
             error = ControlBroken(message.of_control(str(error)), control=reason, seen=error.seen)

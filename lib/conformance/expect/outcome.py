@@ -13,6 +13,7 @@ from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+from conformance.verdicts.meaning import of_path
 
 SHOWN = 12
 """Rows of a table that a message shows whole; of a larger one it shows those that are wrong."""
@@ -75,10 +76,8 @@ class Outcome:
     @property
     def verdict(self) -> ClaimVerdict:
         """What it says about a claim that needs it to be so."""
-        if self.held:
-            return ClaimVerdict.INCONCLUSIVE if self.wavered else ClaimVerdict.CONFIRMED
-        violated = isinstance(self.standing, Wrong) and (not self.is_control or self.passes_policy)
-        return ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
+        wrong = isinstance(self.standing, Wrong) and (not self.is_control or self.passes_policy)
+        return of_path(held=self.held, wavered=bool(self.wavered), wrong=wrong)
 
     @property
     def passes_policy(self) -> bool:

@@ -13,7 +13,6 @@ from conformance.expect.engine.answered import (
     ARRIVED,
     UNTOLD,
     as_wanted,
-    default_kind,
     plain,
     unexpected_backend,
     with_who,
@@ -22,11 +21,11 @@ from conformance.expect.explain import message
 from conformance.expect.explain.between_nodes import Blamed, Entries, blamed
 from conformance.expect.poll import Polled, poll
 from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
+from conformance.verdicts.meaning import of_demand
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -91,7 +90,8 @@ class Overlay:
             if address != node.node_address
         ]
         pairs = [*between, *within, *((node, target) for target in nodes)]
-        attempts = [self._attempt(source, goal) for source, goal in pairs]
+        # A pod answers with its name; a node's own port gets a bare connection.
+        attempts = [expect.attempt(source, goal) for source, goal in pairs]
         count, same = len(between), len(within)
         polled = poll(
             expect,
@@ -121,11 +121,10 @@ class Overlay:
         passing = self._passing(polled, between, set(blank.values()))
         found |= {index: passing[nodes] for index, nodes in blank.items() if nodes in passing}
         for index, (source, target) in enumerate(between):
-            verdict, reason = ClaimVerdict.CONFIRMED, with_who(because, polled.seen(index)[-1:])
+            reason, names = with_who(because, polled.seen(index)[-1:]), found[index].wrong if index in dead else ()
             if index in dead:
-                names = found[index].wrong
-                verdict = ClaimVerdict.INCONCLUSIVE if names else ClaimVerdict.UNMET
                 reason = f"{attempts[index].label}  {last[index].verdict}{f': {names[0]}' if names else ''}"
+            verdict = of_demand(met=index not in dead, explained=bool(names))
             expect.context.decided(source, target, verdict, reason)
         beside = (
             f"{len(dead)} of {count} routes between nodes do not connect; routes inside one node connect, and "
@@ -136,19 +135,13 @@ class Overlay:
             raise self._blocked(polled, unexplained[0], found, beside)
         raise self._explained(polled, dead[0], found, beside)
 
-    def _attempt(self, source: Workload, target: Target) -> Attempt:
-        """One that a pod answers with its name; a node's own port gets a bare connection."""
-        kind, timings = default_kind(target, want=True), self.expect.timings.of(source.os)
-        give_up = timings.http_give_up if kind is Kind.HTTP else timings.tcp_give_up
-        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
-
     def _passing(
         self, polled: Polled, between: Sequence[Pair], blank: set[frozenset[str]]
     ) -> dict[frozenset[str], Blamed]:
         """What passes between pairs of nodes (``blank``) between which paths are dead, and nothing says why."""
         pods = {pod.uid: pod for source, target in between for pod in (source, *target.backends)}.values()
         attempts = [
-            replace(self._attempt(source, goal), kind=plain(goal))
+            replace(self.expect.attempt(source, goal), kind=plain(goal))
             for source in pods
             for server in pods
             if frozenset((source.node, server.node)) in blank

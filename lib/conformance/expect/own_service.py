@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from conformance.expect.engine.answered import unexpected_backend
 from conformance.expect.traffic import Expect
 from conformance.expect.windows_nodes import WindowsNodes
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Kind
 from conformance.model.endpoint import Pair
 from conformance.model.observation import Verdict
 
@@ -32,9 +32,7 @@ class OwnService:
 
     def _once(self, pair: Pair) -> str:
         source, target = pair
-        give_up = self.expect.timings.of(source.os).http_give_up
-        attempt = Attempt(source=source, target=target, kind=Kind.HTTP, give_up_after=give_up)
-        told = self.expect.prober.observe([attempt])[0]
+        told = self.expect.prober.observe([self.expect.attempt(source, target, Kind.HTTP)])[0]
         if told.verdict is not Verdict.CONNECTED:
             return f"the pod did not reach itself ({told.verdict})"
         if other := unexpected_backend(told):

@@ -10,7 +10,7 @@ from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Kind
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 
@@ -32,11 +32,9 @@ class Pages:
         tally.end()
 
     def _shown(self, source: Workload, target: Target, text: str, because: str, tally: Tally) -> None:
-        give_up = self.expect.timings.of(source.os).http_give_up
-        attempt = Attempt(source=source, target=target, kind=Kind.HTTP, give_up_after=give_up)
         polled = poll(
             self.expect,
-            [attempt],
+            [self.expect.attempt(source, target, Kind.HTTP)],
             lambda seen: as_wanted(seen[0], True) and seen[0].status == 200 and text in _page(seen[0]),
             because=because,
         )

@@ -2,23 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, first_line
-from conformance.expect.engine.answered import UNTOLD, as_wanted, default_kind
+from conformance.expect.engine.answered import UNTOLD, as_wanted
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
-from conformance.expect.tally import Tally, meaning
+from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import OS, Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.pods.new_pod import Stage
+from conformance.pods.new_pod import NewPod, Stage
 from conformance.pods.roles import ECHO_PORT
 from conformance.timing import Settled, until
+from conformance.verdicts.meaning import of_chance, of_failure, of_promise
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -51,23 +51,6 @@ class _Look:
         return verdict is Verdict.CONNECTED or (verdict in REFUSALS and up)
 
 
-class NewPod(Protocol):
-    """A pod that has an address, and an action that it does before anything else."""
-
-    @property
-    def pod(self) -> Workload:
-        """As attempts see it."""
-
-    def stage(self) -> Stage:
-        """How far its first action is."""
-
-    def ready(self) -> bool:
-        """Whether the kubelet has found it ready."""
-
-    def connected_first(self) -> bool:
-        """Whether its first action was answered."""
-
-
 @dataclass
 class PodStartup:
     """What one test expects of new pods; each decides for itself, NOT_OBSERVED where its egress was held back."""
@@ -85,8 +68,8 @@ class PodStartup:
         """
         expect, clock = self.expect, self.expect.clock
         patience = expect.timings.of(new_pods[0].pod.os)
-        attempts = [self._attempt(client, new_pod.pod.tcp(port)) for new_pod in new_pods]
-        attempts.append(self._attempt(client, beside, is_open=True))
+        attempts = [self.expect.attempt(client, new_pod.pod.tcp(port), want=False) for new_pod in new_pods]
+        attempts.append(self.expect.attempt(client, beside))
         ran: dict[int, float] = {}
 
         def look() -> list[_Look]:
@@ -131,7 +114,7 @@ class PodStartup:
         Raises ControlBroken when a policy does not take effect at all.
         """
         expect = self.expect
-        attempts = [self._attempt(new_pod.pod, target) for new_pod in new_pods]
+        attempts = [self.expect.attempt(new_pod.pod, target, want=False) for new_pod in new_pods]
         denied = [Verdict.TIMED_OUT] * len(attempts)
         polled = poll(
             expect, attempts, lambda seen: [observation.verdict for observation in seen] == denied, because=because,
@@ -153,9 +136,8 @@ class PodStartup:
                 f"{attempt.label} got no answer to its first attempt ({attempt.give_up_after:g} s), where it may "
                 "connect; whether that was denied or lost is not told"
             )
-            verdict = ClaimVerdict.CONFIRMED if connected else ClaimVerdict.NOT_OBSERVED
             entered = f"{because}; {UNTOLD}: its first action is a bare connection"
-            tally.right(one.pod, target, entered if connected else lost, verdict)
+            tally.right(one.pod, target, entered if connected else lost, of_chance(connected))
         expect.context.attach("first action", "\n".join(told))
         tally.end()
 
@@ -163,14 +145,14 @@ class PodStartup:
         """No pod's first action was answered.  Raises Nonconformance for the first that was."""
         wrong = []
         for new_pod in new_pods:
-            attempt = self._attempt(new_pod.pod, target)
+            attempt = self.expect.attempt(new_pod.pod, target, want=False)
             connected = new_pod.connected_first()
             line = (
                 f"{', '.join(self.expect.context.claims) or 'no claim'}  {attempt.label}  expected TIMED_OUT, observed "
                 f"CONNECTED (1 try, its first action, given up after {attempt.give_up_after:g} s)"
             )
-            verdict = ClaimVerdict.VIOLATED if connected else ClaimVerdict.CONFIRMED
-            self.expect.context.decided(new_pod.pod, target, verdict, line if connected else because, "closed")
+            said = of_promise(not connected)
+            self.expect.context.decided(new_pod.pod, target, said, line if connected else because, "closed")
             wrong += [f"{line}\n  because  {because}\n  do       {LOOK_AT[new_pod.pod.os]}"] if connected else []
         if wrong:
             raise Nonconformance(wrong[0])
@@ -195,8 +177,8 @@ class PodStartup:
             more=expect.context.machine.more,
         )
         targets = [new_pod.pod.tcp(port) for new_pod in new_pods]
-        attempts = [self._attempt(client, target) for target in targets]
-        *answers, witness = expect.prober.observe([*attempts, self._attempt(client, beside, is_open=True)])
+        attempts = [self.expect.attempt(client, target, want=False) for target in targets]
+        *answers, witness = expect.prober.observe([*attempts, self.expect.attempt(client, beside)])
         if not as_wanted(witness, True):
             line = message.headline(claims, witness.attempt, "CONNECTED", [witness], settled.seconds)
             raise ControlBroken(
@@ -220,9 +202,8 @@ class PodStartup:
                 f"by its readiness probe, observed {'Ready' if ready else 'not Ready'} "
                 f"({counted(len(settled.seen), 'try', 'tries')}, {settled.seconds:.1f} s)"
             )
-            verdict = ClaimVerdict.CONFIRMED if ready else ClaimVerdict.VIOLATED
             told = f"{because}; {UNTOLD}: the kubelet does not say whom it found ready"
-            expect.context.decided(None, one.pod, verdict, told if ready else line, "open")
+            expect.context.decided(None, one.pod, of_promise(ready), told if ready else line, "open")
             do = LOOK_FOR_HOST[one.pod.os].format(node=one.pod.node)
             wrong += [] if ready else [f"{line}\n  because  {because}\n  do       {do}"]
         if wrong:
@@ -236,12 +217,6 @@ class PodStartup:
 
     # --- how ----------------------------------------------------------------------------------------------------------
 
-    def _attempt(self, source: Workload, target: Target, *, is_open: bool = False) -> Attempt:
-        """``is_open``: it is to be answered, by a backend of the target."""
-        kind, patience = default_kind(target, want=is_open), self.expect.timings.of(source.os)
-        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
-        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
-
     def _past_policy(self, text: str, client: Workload | None, *seen: Observation) -> Exception:
         """A violation where it connected past the policy (decided here with ``client``), else a broken control."""
         attempt = seen[-1].attempt
@@ -251,7 +226,7 @@ class PodStartup:
             return unless_changed(self.expect, pods, broken)
         wrong = unless_changed(self.expect, pods, Nonconformance(text, seen=seen), want=False)
         if client is not None:
-            self.expect.context.decided(client, attempt.target, meaning(wrong), first_line(wrong), "closed")
+            self.expect.context.decided(client, attempt.target, of_failure(wrong), first_line(wrong), "closed")
         return wrong
 
     def _wrong(

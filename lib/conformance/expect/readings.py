@@ -20,6 +20,7 @@ from conformance.model.endpoint import Workload
 from conformance.model.facts import Announced, Fact, NodeFacts
 from conformance.settings import Timings, load_timings
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, Settled, until
+from conformance.verdicts.meaning import of_limitation
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -88,7 +89,7 @@ class Readings:
                 tally.wrong(None, place, error, symptom)
             else:
                 decided = True
-                tally.right(None, place, gone or because, ClaimVerdict.LIFTED if gone else ClaimVerdict.CONFIRMED)
+                tally.right(None, place, gone or because, of_limitation(bool(gone)))
         tally.end()
         if not decided:
             raise lacking or MissingCapability(f"no node is there to have {expected}", "cover a node: --nodes")

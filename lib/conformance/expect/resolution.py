@@ -11,11 +11,11 @@ from conformance.expect.explain.dns_servers import COMPARE, SEARCHED, Heard, lis
 from conformance.expect.guard import excused
 from conformance.expect.poll import poll
 from conformance.expect.session import Session
-from conformance.expect.tally import meaning
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
+from conformance.verdicts.meaning import of_failure
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -154,7 +154,7 @@ class _Question:
         )  # fmt: skip
         said = excused(self.session, text, attempt, seen, want=True) or Nonconformance(text, seen=seen)
         why = reason if isinstance(said, Nonconformance) else first_line(said)
-        context.decided(attempt.source, attempt.target, meaning(said), why, "behaviour")
+        context.decided(attempt.source, attempt.target, of_failure(said), why, "behaviour")
         return said
 
 

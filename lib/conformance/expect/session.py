@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from conformance.expect.context import Context
-from conformance.expect.engine.ask import Asking
+from conformance.expect.engine.answered import default_kind
 from conformance.expect.engine.names import Observer
-from conformance.model.endpoint import Workload
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Target, Workload
+from conformance.probe.asking import Asking
 from conformance.settings import Timings
 from conformance.timing import SYSTEM_CLOCK, Clock
 
@@ -30,3 +32,9 @@ class Session:
     timings: Timings
     context: Context = field(default_factory=Context)
     clock: Clock = SYSTEM_CLOCK
+
+    def attempt(self, source: Workload, target: Target, kind: Kind | None = None, *, want: bool = True) -> Attempt:
+        """One of this kind, or as a path that is to be open (``want``) or closed is asked, with its kind's patience."""
+        kind, patience = kind or default_kind(target, want=want), self.timings.of(source.os)
+        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
+        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)

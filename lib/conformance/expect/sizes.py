@@ -19,11 +19,11 @@ from conformance.expect.poll import Polled, poll
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPair
+from conformance.verdicts.meaning import of_limitation
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -128,8 +128,7 @@ class Sizes:
                 raise MissingCapability(f"{setting.value}, which is set, is what Windows takes by itself", remedy)
             lifted = own.mtu == setting.value
             told = f"{ignoring.label} has the MTU of {setting.value} that is set ({setting.source})"
-            verdict = ClaimVerdict.LIFTED if lifted else ClaimVerdict.CONFIRMED
-            self.expect.context.decided(ignoring, None, verdict, told if lifted else because, "behaviour")
+            self.expect.context.decided(ignoring, None, of_limitation(lifted), told if lifted else because, "behaviour")
             self.expect.control(ignoring, mate.udp(8080), because=because)
 
     # --- how ------------------------------------------------------------------------------------------------------

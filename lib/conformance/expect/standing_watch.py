@@ -74,6 +74,11 @@ class Watched:
         """Both pods."""
         return [self.attempt.source, *(self.attempt.target.backends if self.attempt.target else ())]
 
+    @property
+    def protocol(self) -> str:
+        """By what it is asked."""
+        return self.attempt.target.protocol if self.attempt.target else ""
+
     def heard(self, at: float, seen: Observation) -> None:
         """Take in what was asked at that moment; a denied path that opens is asked again at once."""
         is_open: bool | None = seen.verdict is Verdict.CONNECTED
@@ -168,8 +173,8 @@ class _OfNode:
         if why := self.kept.unwatched.get(self.node):
             wrong.append(EnvironmentBroken(f"node {self.node} could not be watched: {why}"))
         wrong += [one for path in self.paths if (one := self._unheard(path))]
-        ways = ("in", "out") if self.paths else ()
-        wrong += [ControlBroken(why, control="before") for way in ways if (why := self._uncontrolled(way))]
+        ways = [(way, protocol) for way in ("in", "out") for protocol in sorted({path.protocol for path in self.paths})]
+        wrong += [ControlBroken(why, control="before") for way in ways if (why := self._uncontrolled(*way))]
         return min(wrong, key=lambda one: not isinstance(one, Nonconformance), default=None)
 
     def _of(self, way: str) -> list[Watched]:
@@ -237,9 +242,9 @@ class _OfNode:
             return self._wrong(path, one, "CONNECTED", f"closed what it allows ({self._then(began)})", lasted)
         return None
 
-    def _uncontrolled(self, way: str) -> str:
+    def _uncontrolled(self, way: str, protocol: str) -> str:
         """Why the denial of a way shows nothing; empty: it was open before, seen closed, and its source was heard."""
-        paths = self._of(way)
+        paths = [path for path in self._of(way) if path.protocol == protocol]
         sources = {path.attempt.source.uid for path in paths}
         heard = [path for path in self.kept.paths if path.way in ("allowed", "free") and path.shows(open=True)]
         found = {
@@ -248,7 +253,7 @@ class _OfNode:
             "has a source that got through to nobody": any(path.attempt.source.uid in sources for path in heard),
         }
         why = next((why for why, shown in found.items() if not shown), "")
-        return why and f"the path {way} of the watched pod on node {self.node} {why}"
+        return why and f"the path {way} by {protocol.upper()} of the watched pod on node {self.node} {why}"
 
     def _wrong(self, path: Watched, one: Stretch, expected: str, so: str, lasted: str) -> Exception:
         line = message.connectivity(

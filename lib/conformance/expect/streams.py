@@ -7,7 +7,6 @@ stall that is over when the watching ends was a pause, and no loss.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteError
 from conformance.expect.explain import message, timeline
@@ -18,24 +17,11 @@ from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.stream import StreamState, StreamVerdict
 from conformance.pods.groups import PodPair
-from conformance.probe.streams import NotOpened, Stream
+from conformance.probe.streams import NotOpened, Stream, Streams
 from conformance.settings import OsTimings
 from conformance.timing import Settled, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
-
-class Streams(Protocol):
-    """What expectations need of streams between pods."""
-
-    def open(self, pairs: Sequence[PodPair]) -> list[Stream]:
-        """Open one per pair; raises NotOpened, ProbeBroken, EnvironmentBroken."""
-
-    def look(self, streams: Sequence[Stream]) -> list[StreamState]:
-        """How each fares at both ends; raises ProbeBroken, EnvironmentBroken."""
-
-    def close(self, streams: Sequence[Stream]) -> None:
-        """Close them in order; raises as :meth:`look`."""
 
 
 @dataclass

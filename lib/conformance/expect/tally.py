@@ -5,12 +5,13 @@ The worst failure is raised at the end; its message names the others.
 
 from dataclasses import dataclass, field
 
-from conformance.errors import EnvironmentBroken, Nonconformance, ProbeBroken, Unmet, first_line
+from conformance.errors import EnvironmentBroken, Nonconformance, ProbeBroken, first_line
 from conformance.expect.context import Context
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half, Symptom
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import NodeFacts
+from conformance.verdicts.meaning import of_failure
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -44,7 +45,7 @@ class Tally:
         symptom: Symptom = ("", ""),
     ) -> None:
         """This path is not as it is to be, or could not be decided; the exception says which."""
-        self.context.decided(source, target, meaning(error), first_line(error), self.half, symptom=symptom)
+        self.context.decided(source, target, of_failure(error), first_line(error), self.half, symptom=symptom)
         self._errors.append(error)
 
     def end(self) -> None:
@@ -57,13 +58,6 @@ class Tally:
         if len(others) > NAMED:
             worst.add_note(f"  also      {len(others) - NAMED} more ways")
         raise worst
-
-
-def meaning(error: Exception) -> ClaimVerdict:
-    """What an exception means for the path that it is about."""
-    if isinstance(error, Unmet):
-        return ClaimVerdict.UNMET
-    return ClaimVerdict.VIOLATED if isinstance(error, Nonconformance) else ClaimVerdict.INCONCLUSIVE
 
 
 def _rank(error: Exception) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from conformance.errors import Nonconformance, ProbeBroken, UsageProblem
+from conformance.errors import EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem, first_line
 from conformance.expect import late, limitation, others, resolution, vet, watches
 from conformance.expect.addresses import among
 from conformance.expect.engine import names
@@ -27,7 +27,7 @@ from conformance.expect.outcome import Outcome, failure, name_paths, table
 from conformance.expect.seen_paths import SeenPaths, key_of
 from conformance.expect.session import Session
 from conformance.expect.vet import pods_of
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.decision import Half
@@ -181,11 +181,16 @@ class Expect(Session):
         Raises as :meth:`told`.
         """
         wrong: list[tuple[list[Observation], Sequence[str]]] = []
+        gone: list[EnvironmentBroken] = []
         for (source, target), seen in self.told(pairs, because=because).items():
             allowed = are(source)
             if not all(among(observation.seen_client, allowed) for observation in seen):
                 sources = message.tally([observation.seen_client for observation in seen])
                 reason = f"{seen[-1].attempt.label}  source {sources}"
+                if changed := vet.changed(self, seen[-1].attempt):
+                    gone.append(changed)
+                    self.context.decided(source, target, ClaimVerdict.INCONCLUSIVE, f"{reason}: {first_line(changed)}")
+                    continue
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
                 wrong.append((seen, allowed))
         if wrong:
@@ -205,6 +210,8 @@ class Expect(Session):
                 ),
                 seen=seen,
             )
+        if gone:
+            raise gone[0]
 
     def told(self, pairs: Iterable[Pair], *, because: str) -> dict[Pair, list[Observation]]:
         """As :meth:`heard`; ProbeBroken when a server does not tell whom it saw."""
@@ -296,7 +303,8 @@ class Expect(Session):
         self._vet(outcomes, because)
         wrong = failure(
             outcomes, claims=self.context.claims, because=because, seconds=seconds, policies=self.context.policies(),
-            name_leads_to=self._name_leads_to, felix=lambda outcome: self.context.felix_on(*pods_of(outcome.path)),
+            name_leads_to=self._name_leads_to,
+            felix=lambda outcome: self.context.felix_on(*pods_of(outcome.path.attempt)),
             nearer=self._still_closed if about_denial else self._nearest,
             enforced_at=change.enforced_at if change else "both", removed=about_denial,
             machine=lambda outcome: late.told(outcome.path, outcome.standing),
@@ -322,7 +330,7 @@ class Expect(Session):
         ]
         within = max(path.rule.within for path in paths)
         if pods_may_be_new:
-            ends = {pod.os for path in paths for pod in pods_of(path)}
+            ends = {pod.os for path in paths for pod in pods_of(path.attempt)}
             within = max(within, *(self.timings.of(system).warm_up for system in ends))
         for path in paths:
             path.rule, path.steady = replace(path.rule, within=within), steady
@@ -397,7 +405,7 @@ class Expect(Session):
         """A path as the engine takes it: asked as its source's system needs it, judged as the slower end does."""
         own = self.timings.of(source.os)
         ends = [own, *(self.timings.of(backend.os) for backend in target.backends)]
-        attempt = self._attempt(source, target, kind)
+        attempt = self.attempt(source, target, kind)
         within = max(timings.policy_effect for timings in ends)
         if want and target.path in (Addressing.CLUSTER_IP, Addressing.NODE_PORT, Addressing.NAME):
             within = max(within, *(timings.service_effect for timings in ends))  # kube-proxy may not know it yet
@@ -412,7 +420,7 @@ class Expect(Session):
 
     def _nearest(self, outcome: Outcome) -> Nearest:
         near = self._nearest_of_path(outcome)
-        unwell = self.context.unwell([pod.node for pod in pods_of(outcome.path)])
+        unwell = self.context.unwell([pod.node for pod in pods_of(outcome.path.attempt)])
         return replace(near, observed=f", while {unwell}") if unwell else near
 
     def _nearest_of_path(self, outcome: Outcome) -> Nearest:
@@ -423,8 +431,3 @@ class Expect(Session):
         near, change = self._nearest(outcome), self.context.change()
         stays = f", as before the {change.what}" if change is not None and not near.observed else ""
         return replace(near, observed=near.observed + stays)
-
-    def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
-        patience = self.timings.of(source.os)
-        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
-        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)

@@ -8,15 +8,16 @@ from conformance.expect.explain import message
 from conformance.expect.guard import excused, pods_unchanged
 from conformance.expect.outcome import Outcome
 from conformance.expect.session import Session
+from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 
-def pods_of(path: Path) -> list[Workload]:
+def pods_of(attempt: Attempt) -> list[Workload]:
     """Source and backends: the pods whose own error would look like the network's."""
-    target = path.attempt.target
-    return [path.attempt.source, *(target.backends if target else ())]
+    target = attempt.target
+    return [attempt.source, *(target.backends if target else ())]
 
 
 def lost(expect: Session, paths: Sequence[Path]) -> Sequence[Path]:
@@ -24,7 +25,7 @@ def lost(expect: Session, paths: Sequence[Path]) -> Sequence[Path]:
 
     def all_there(several: Sequence[Path]) -> bool:
         try:
-            expect.prober.unchanged(pod for path in several for pod in pods_of(path))
+            expect.prober.unchanged(pod for path in several for pod in pods_of(path.attempt))
         except (EnvironmentBroken, MissingCapability):
             return False
         except SuiteError:
@@ -45,12 +46,12 @@ def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
     if not doubtful:
         return
     failed = any(not outcome.held for outcome in outcomes)
-    involved = [pod for outcome in doubtful for pod in pods_of(outcome.path)]
+    involved = [pod for outcome in doubtful for pod in pods_of(outcome.path.attempt)]
     try:
         pods_unchanged(expect, involved, doubtful=failed)
     except EnvironmentBroken as broken:
-        changed = [outcome for outcome in doubtful if _has_changed(expect, outcome)] or doubtful
-        for outcome in changed:
+        doubted = [outcome for outcome in doubtful if changed(expect, outcome.path.attempt)] or doubtful
+        for outcome in doubted:
             do = "do  read that pod's events, and its log with kubectl logs --previous"
             told = f"{message.explained(_headline(expect, outcome), by=str(broken))}\n  {do}"
             outcome.standing = Broken(EnvironmentBroken(told))
@@ -75,9 +76,10 @@ def _headline(expect: Session, outcome: Outcome) -> str:
     return message.headline(expect.context.claims, path.attempt, outcome.expected, outcome.seen, path.seconds)
 
 
-def _has_changed(expect: Session, outcome: Outcome) -> bool:
+def changed(expect: Session, attempt: Attempt) -> EnvironmentBroken | None:
+    """What there is to say of a pod at its ends that is no longer the one it was, or whose node died."""
     try:
-        pods_unchanged(expect, pods_of(outcome.path), doubtful=False)
-    except EnvironmentBroken:
-        return True
-    return False
+        pods_unchanged(expect, pods_of(attempt), doubtful=False)
+    except EnvironmentBroken as broken:
+        return broken
+    return None

@@ -10,10 +10,10 @@ from typing import Protocol
 
 from conformance.catalog import Conditions
 from conformance.errors import MissingCapability
-from conformance.facts.objects import ADDRESS, CalicoObjects
+from conformance.facts.objects import ADDRESS, CalicoObjects, address_of
 from conformance.kube.client import Obj
 from conformance.model.facts import Fact, Facts, NodeFacts
-from conformance.model.host import BgpHost, LinuxFacts
+from conformance.model.host import BgpHost, HnsEndpoint, LinuxFacts
 from conformance.policy.selectors import Selection, calico
 
 CONNECTED = "Connected"
@@ -30,6 +30,9 @@ class Hosts(Protocol):
 
     def bgp(self, node: str) -> BgpHost:
         """BGP of a Windows node."""
+
+    def hns_endpoints(self, node: str) -> list[HnsEndpoint]:
+        """HNS endpoints of a Windows node."""
 
     def linux(self, node: str) -> LinuxFacts:
         """Networking of a Linux node."""
@@ -67,16 +70,19 @@ class BgpFacts:
     def sessions(self, windows: str) -> dict[str, Fact[str]]:
         """State of a Windows node's session with every other node: ``Connected``, or what is wrong at which end.
 
-        Not with nodes that announce no address, by which they could be a peer: that is DS-1's.
+        With it which of the other one's blocks is learned by a third node's address.  Not with nodes that announce no
+        address, by which they could be a peer: that is DS-1's.
         """
         seen = self._anew(windows)
         found: dict[str, Fact[str]] = {}
         for other in self._facts.nodes:
-            if other.name == windows or not _address(other):
+            if other.name == windows or not address_of(other):
                 continue
             said = "; ".join(f"{peer.name} {peer.state}" for peer in seen.peers) or seen.errors.get("peer", "no peer")
             where = f"Get-BgpPeer on node {windows}: {said}"
-            found[f"BGP session of node {windows} with node {other.name}"] = Fact(self._session(windows, other), where)
+            if (state := self._session(windows, other)) == CONNECTED:
+                state += self._astray(seen, other)
+            found[f"BGP session of node {windows} with node {other.name}"] = Fact(state, where)
         return found
 
     def external(self, windows: str) -> dict[str, Fact[str]]:
@@ -108,7 +114,7 @@ class BgpFacts:
     def _routers(self, windows: str) -> dict[str, bool]:
         """Addresses that BGPPeers give a node for peers and that are no node's; whether each surely is one."""
         nodes = {node.name: node for node in self._facts.nodes}
-        addresses, found = {_address(node) for node in nodes.values()}, dict[str, bool]()
+        addresses, found = {address_of(node) for node in nodes.values()}, dict[str, bool]()
         for spec in (one.get("spec") or {} for one in self._calico.listed("BGPPeer")[0]):
             told = str(spec.get("peerIP") or "")
             address = "" if told.count(":") > 1 else told.partition(":")[0]  # IPv6 is nothing for Windows; or a port
@@ -122,7 +128,7 @@ class BgpFacts:
     # --- what is announced ----------------------------------------------------------------------------------------
 
     def announced(self, windows: str) -> dict[str, Fact[str]]:
-        """What a Windows node announces: ``its blocks``, or what is missing or more."""
+        """What a Windows node announces: ``its blocks``, or what is missing, another's or more."""
         seen, name = self._anew(windows), f"networks that node {windows} announces"
         blocks = self._calico.blocks()[f"blocks of node {windows}"].value or []
         said = ", ".join(seen.custom_routes) or seen.errors.get("custom", "none")
@@ -131,7 +137,10 @@ class BgpFacts:
             return {name: Fact(None, source)}
         missing = sorted(set(blocks) - set(seen.custom_routes))
         more = sorted(set(seen.custom_routes) - set(blocks))
+        pools = [str(pool.value) for pool in self._calico.pool_cidrs().values()]
         told = f"not {', '.join(missing)}" if missing else f"{self.OWN} and {', '.join(more)}" if more else self.OWN
+        if others := [network for network in more if not missing and _within(network, pools)]:
+            told = f"{', '.join(others)}, no block of its own"
         return {name: Fact(told, f"{source}; BlockAffinities: {', '.join(blocks) or 'none'}")}
 
     def announces_more(self, told: str) -> bool:
@@ -163,10 +172,7 @@ class BgpFacts:
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         """What a node lacks for another one's pods: session, route, or the address that it announces, in this order."""
         nodes = {one.name: one for one in self._facts.nodes}
-        address, blocks = (
-            _address(nodes[toward]),
-            self._calico.blocks(of_all=True)[f"blocks of node {toward}"].value or [],
-        )
+        address, blocks = address_of(nodes[toward]), self._blocks(toward)
         if not address:
             return {f"address of node {toward}": Fact(f"none is announced (annotation {ADDRESS})", "its annotations")}
         windows = next((name for name in (node, toward) if name in self._looked_into), "")
@@ -175,21 +181,24 @@ class BgpFacts:
             other = toward if windows == node else node
             state = self._session(windows, nodes[other])
             if state not in {None, CONNECTED}:
-                return {
-                    f"BGP session of node {windows} with node {other}": Fact(state, f"Get-BgpPeer on node {windows}")
-                }
+                name = f"BGP session of node {windows} with node {other}"
+                return {name: Fact(state, f"Get-BgpPeer on node {windows}")}
         if nodes[node].os == "linux":
             hops = [(route.destination, route.gateway) for route in self._hosts.linux(node).routes]
         else:
             hops = [(route.network, route.next_hop) for route in self._host(node).routes]
-        told = {
-            block: _lacks([hop for to, hop in hops if hop and to == block], nodes[node], address) for block in blocks
+        lacking = {
+            f"route of node {node} to block {block} of node {toward}": Fact[str](lack, f"routes of node {node}")
+            for block in blocks
+            if hops and (lack := _lacks([hop for to, hop in hops if hop and to == block], nodes[node], address))
         }
-        return {
-            f"route of node {node} to block {block} of node {toward}": Fact(lack, f"routes of node {node}")
-            for block, lack in told.items()
-            if hops and lack
-        }
+        return lacking or (self._gateway(windows) if windows else {})
+
+    def _gateway(self, windows: str) -> dict[str, Fact[str]]:
+        """``Calico_ep``, which Calico gives a Windows host among its pods as their gateway, where HNS shows none."""
+        there = any(endpoint.name.endswith("_ep") for endpoint in self._hosts.hns_endpoints(windows))
+        name = f"endpoint Calico_ep of node {windows}, the gateway of its pods"
+        return {} if there else {name: Fact("none", f"Get-HnsEndpoint on node {windows}")}
 
     # --- how ------------------------------------------------------------------------------------------------------
 
@@ -213,8 +222,21 @@ class BgpFacts:
         state = _state(seen, other)
         return CONNECTED if state == CONNECTED else f"{state}; {self._down(windows, seen, other)}"
 
+    def _blocks(self, node: str) -> list[str]:
+        return self._calico.blocks(of_all=True)[f"blocks of node {node}"].value or []
+
+    def _astray(self, seen: BgpHost, other: NodeFacts) -> str:
+        """A block of another node's that a Windows host learned by a third node's address; empty: none."""
+        blocks = self._blocks(other.name)
+        for route in seen.routes:
+            if route.network in blocks and (third := self._calico.by_another(route.next_hop, other.name)):
+                return f", and its block {route.network} by {route.next_hop}, which is node {third}"
+        return ""
+
     def _down(self, windows: str, seen: BgpHost, other: NodeFacts) -> str:
         """Which end of a session is down, as far as the covered Windows nodes tell."""
+        if not seen.peers:
+            return f"node {windows} is told of no peer: see nodeToNodeMeshEnabled of BGPConfiguration, and BGPPeers"
         if len(seen.peers) > 1 and not any(peer.state == CONNECTED for peer in seen.peers):
             return f"the end that is down is node {windows}: it has no session at all"
         if other.os == "windows" and other.name in self._looked_into and (trouble := _trouble(self._host(other.name))):
@@ -241,11 +263,7 @@ def _trouble(seen: BgpHost) -> str:
 
 def _state(seen: BgpHost, other: NodeFacts) -> str:
     states = {peer.address: peer.state for peer in seen.peers}
-    return states.get(_address(other), f"no peer {_address(other)}")
-
-
-def _address(node: NodeFacts) -> str:
-    return node.annotations.get(ADDRESS, "").partition("/")[0]
+    return states.get(address_of(other), f"no peer {address_of(other)}")
 
 
 def _lacks(hops: list[str], node: NodeFacts, address: str) -> str:

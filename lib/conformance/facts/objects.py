@@ -217,6 +217,13 @@ class CalicoObjects:
         source = f"{described(found.linux)}, {described(found.windows)}: {windows}"
         return {"DATASTORE_TYPE": Fact(value if linux and windows else None, source)}
 
+    def by_another(self, hop: str, owner: str) -> str:
+        """The node that a next hop towards ``owner``'s pods is, where it is a third one that no BGPPeer makes it."""
+        other = next((node.name for node in self._facts.nodes if hop and hop == address_of(node)), owner)
+        if other == owner or any(one["spec"].get("nextHopMode") == "Self" for one in self.listed("BGPPeer")[0]):
+            return ""
+        return other
+
     # --- IPAM -----------------------------------------------------------------------------------------------------
 
     def strict_affinity(self) -> dict[str, Fact[bool]]:
@@ -299,6 +306,11 @@ class CalicoObjects:
             raise MissingCapability(
                 f"{kind} {name} could not be read: {refusal.message}", "give the run the right to get it"
             ) from refusal
+
+
+def address_of(node: NodeFacts) -> str:
+    """The address that a node announces to others; empty: none."""
+    return node.annotations.get(ADDRESS, "").partition("/")[0]
 
 
 def confirmed(spec: Obj) -> bool:

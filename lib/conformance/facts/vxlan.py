@@ -10,13 +10,12 @@ from typing import Protocol
 
 from conformance.catalog import Conditions
 from conformance.facts import vxlan_entries
-from conformance.facts.objects import CRD, V3, CalicoObjects
+from conformance.facts.objects import ADDRESS, CRD, V3, CalicoObjects
 from conformance.facts.vxlan_entries import ANNOUNCED, DEVICE, Peer, forwarding, listed
 from conformance.kube.client import Kube
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.host import HnsNetwork, LinuxFacts
 
-ADDRESS = "projectcalico.org/IPv4Address"
 TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 MAC = "projectcalico.org/VXLANTunnelMACAddr"
 DEFAULTS = {"vxlanVNI": 4096, "vxlanPort": 4789}

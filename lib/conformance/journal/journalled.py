@@ -10,7 +10,7 @@ from conformance.journal.fields import answered, touched
 from conformance.journal.record import Entry
 from conformance.journal.redaction import SECRET_KINDS, JournalRefused, secret_fields
 from conformance.journal.restore import Healers, Restored, restore
-from conformance.journal.retry import retry
+from conformance.journal.retry import read, retry
 from conformance.journal.store import Journal
 from conformance.kube.changes import Changes, reference
 from conformance.kube.client import Obj
@@ -35,11 +35,7 @@ class Journalled:
         object, or the API server took it neither), LockLost.
         """
         _refuse_secret(target, "patch")
-        current = retry(
-            lambda: self.changes.kube.find(target.api_version, target.kind, target.name, target.namespace),
-            within=self.journal.within,
-            description=f"read {target.label}",
-        )
+        current = read(self.changes.kube, target, within=self.journal.within)
         if current is None:
             raise EnvironmentBroken(f"{target.label} is not there, so it cannot be changed: {why}")
         merge_patch = marked(current, target, merge_patch, self.changes.run.run)
@@ -91,11 +87,7 @@ class Journalled:
 
         Raises EnvironmentBroken for a pod without a controller, which nobody would bring back.
         """
-        found = retry(
-            lambda: self.changes.kube.find("v1", "Pod", target.name, target.namespace),
-            within=self.journal.within,
-            description=f"read {target.label}",
-        )
+        found = read(self.changes.kube, target, within=self.journal.within)
         if found is None:
             raise EnvironmentBroken(f"{target.label} is not there, so it cannot be deleted: {why}")
         owners = found["metadata"].get("ownerReferences") or []

@@ -9,7 +9,7 @@ from conformance.errors import EnvironmentBroken, SuiteError
 from conformance.journal.fields import Field, content_at, putting_back
 from conformance.journal.record import Entry
 from conformance.journal.redaction import redacted
-from conformance.journal.retry import retry
+from conformance.journal.retry import read, retry
 from conformance.journal.store import Journal
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
@@ -88,7 +88,7 @@ class _Restorer:
         target = self._within_reach(entry.target)
         as_noted = target == entry.target
         for _ in range(CONFLICTS):
-            current = self._read(target)
+            current = read(self.kube, target, within=self.within)
             if current is None:
                 return _told(entry, Outcome.CONFLICT, f"{entry.label}: the object is gone", _look(target))
             todo = [field for field in entry.fields if content_at(current, field.path) != field.before]
@@ -122,13 +122,13 @@ class _Restorer:
         if not self.kube.discovery.serves(target.api_version, target.kind):
             return stored(self.kube, target, f"{target.api_version} is not served")
         try:
-            self._read(target)
+            read(self.kube, target, within=self.within)
         except EnvironmentBroken as error:
             return stored(self.kube, target, error)
         return target
 
     def _verified(self, entry: Entry, target: ObjectRef, ours: Sequence[Field], foreign: Sequence[Field]) -> Restored:
-        now = self._read(target)
+        now = read(self.kube, target, within=self.within)
         wrong = [field for field in ours if now is None or content_at(now, field.path) != field.before]
         if wrong:
             found = "; ".join(f"{field.label} is {_shown(field, now)}, was {_shown_before(field)}" for field in wrong)
@@ -151,7 +151,7 @@ class _Restorer:
 
     def _created(self, entry: Entry) -> Restored:
         assert entry.target is not None
-        target, current = entry.target, self._read(entry.target)
+        target, current = entry.target, read(self.kube, entry.target, within=self.within)
         if current is None or current["metadata"].get("deletionTimestamp"):
             return _told(entry, Outcome.UNCHANGED, f"{target.label} is gone")
         other = entry.uid and current["metadata"].get("uid") != entry.uid
@@ -180,13 +180,6 @@ class _Restorer:
             hand = f"undo {entry.procedure} by hand, then pytest --restore"
             return _told(entry, Outcome.FAILED, f"{entry.label}: {type(error).__name__}: {first}", hand)
         return _told(entry, Outcome.RESTORED, f"{entry.label}: healed by {entry.procedure}")
-
-    def _read(self, target: ObjectRef) -> Obj | None:
-        return retry(
-            lambda: self.kube.find(target.api_version, target.kind, target.name, target.namespace),
-            within=self.within,
-            description=f"read {target.label}",
-        )
 
 
 def _told(entry: Entry, outcome: Outcome, text: str, by_hand: str = "") -> Restored:

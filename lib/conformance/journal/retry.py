@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from conformance.errors import EnvironmentBroken
+from conformance.kube.client import Kube, Obj
 from conformance.kube.reach import ApiGone
 from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.model.change import ObjectRef
 from conformance.model.counted import counted
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
@@ -54,3 +56,12 @@ def retry(act: Callable[[], T], *, within: float, description: str, clock: Clock
             f"in {settled.seconds:.0f} s: {settled.last.error}"
         ) from settled.last.error
     return settled.last.result  # type: ignore[return-value]
+
+
+def read(kube: Kube, target: ObjectRef, *, within: float) -> Obj | None:
+    """An object as it is now; None: there is none.  Raises as :func:`retry`."""
+    return retry(
+        lambda: kube.find(target.api_version, target.kind, target.name, target.namespace),
+        within=within,
+        description=f"read {target.label}",
+    )

@@ -11,7 +11,7 @@ from typing import Any
 from conformance.errors import EnvironmentBroken
 from conformance.journal.record import Entry, EntryState, dump, load
 from conformance.journal.redaction import JournalRefused
-from conformance.journal.retry import retry
+from conformance.journal.retry import read, retry
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, Ownership, Shared
@@ -96,10 +96,7 @@ class Journal:
 
     def entries(self) -> list[Entry]:
         """All entries in the order of their writing.  Raises EnvironmentBroken for what cannot be read."""
-        found = self._retry(
-            lambda: self.kube.find(self.ref.api_version, self.ref.kind, self.ref.name, SYSTEM_NAMESPACE),
-            f"read {self.ref.label}",
-        )
+        found = read(self.kube, self.ref, within=self.within)
         return entries_of(found) if found else []
 
     def remove(self) -> None:

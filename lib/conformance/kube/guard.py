@@ -6,7 +6,6 @@ It judges selections only where it can prove the limit; a form that it cannot re
 What may cost a Windows node its network is refused whatever a change declares (:mod:`conformance.kube.address_guard`).
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from conformance.errors import SuiteError
 from conformance.kube import address_guard
 from conformance.kube.ownership import RUN_LABEL, Ownership
 from conformance.model.change import Change
+from conformance.policy.selectors import Meaning, read
 
 CALICO_GLOBAL = ("GlobalNetworkPolicy", "StagedGlobalNetworkPolicy")
 ADMIN = ("AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy")
@@ -122,118 +122,28 @@ def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
     )
 
 
-# --- Calico selectors: can it select anything outside the run? -------------------------------------------------------
-
-TOKEN = re.compile(
-    r"\s*(?:(?P<op>&&|\|\||==|!=|!|\(|\)|\{|\}|,)|(?P<quoted>\"[^\"]*\"|'[^']*')"
-    r"|(?P<word>[A-Za-z0-9_./-]+))"
-)
-
-
 def limits(text: str, keys: tuple[str, ...], run: Ownership) -> bool:
     """Whether a Calico selector can only match the run: proved from its structure, False when it cannot be read."""
-    tokens: list[str] = []
-    position = 0
-    text = text.strip()
-    while position < len(text):
-        match = TOKEN.match(text, position)
-        if not match:
-            return False
-        tokens.append(match.group().strip())
-        position = match.end()
+
+    def within(key: str, values: frozenset[str]) -> bool:
+        return bool(values) and all(_ours(key, value, keys, run) for value in values)
+
+    def compare(key: str, operator: str, value: str) -> bool:
+        return operator in ("==", "startswith") and _ours(key, value, keys, run, prefix=operator == "startswith")
+
+    limiting = Meaning[bool](
+        everything=False,
+        any_of=all,  # ``a || b`` limits when both do
+        all_of=any,  # ``a && b`` limits when one does
+        negated=lambda part: False,
+        has=lambda key: False,
+        within=within,
+        compare=compare,
+    )
     try:
-        reader = _Reader(tokens, keys, run)
-        result = reader.either()
-    except (IndexError, ValueError):
+        return read(text, limiting)
+    except ValueError:
         return False
-    return result and reader.at == len(tokens)
-
-
-class _Reader:
-    """Recursive descent over a selector; every method answers whether its part limits to the run."""
-
-    def __init__(self, tokens: list[str], keys: tuple[str, ...], run: Ownership) -> None:
-        self.tokens, self.keys, self.run, self.at = tokens, keys, run, 0
-
-    def peek(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
-
-    def take(self, expected: str = "") -> str:
-        token = self.tokens[self.at]
-        if expected and token != expected:
-            raise ValueError(token)
-        self.at += 1
-        return token
-
-    def either(self) -> bool:
-        """``a || b`` limits when both do."""
-        result = self.both()
-        while self.peek() == "||":
-            self.take()
-            result = self.both() and result
-        return result
-
-    def both(self) -> bool:
-        """``a && b`` limits when one does."""
-        result = self.single()
-        while self.peek() == "&&":
-            self.take()
-            result = self.single() or result
-        return result
-
-    def single(self) -> bool:
-        if self.peek() == "!":
-            self.take()
-            self.single()
-            return False
-        if self.peek() == "(":
-            self.take()
-            result = self.either()
-            self.take(")")
-            return result
-        word = self.take()
-        if self.peek() == "(":  # all(), global(), has(x)
-            while self.take() != ")":
-                pass
-            return False
-        return self.comparison(word)
-
-    def comparison(self, key: str) -> bool:
-        operator = self.take()
-        if operator == "==":
-            return _ours(key, self.value(), self.keys, self.run)
-        if operator == "!=":
-            self.value()
-            return False
-        if operator == "in":
-            return all(_ours(key, value, self.keys, self.run) for value in self.values())
-        if operator == "not":
-            self.take("in")
-            self.values()
-            return False
-        if operator in ("starts", "ends"):
-            self.take("with")
-            value = self.value()
-            return operator == "starts" and _ours(key, value, self.keys, self.run, prefix=True)
-        if operator == "contains":
-            self.value()
-            return False
-        raise ValueError(operator)
-
-    def value(self) -> str:
-        token = self.take()
-        if token[0] not in "\"'":
-            raise ValueError(token)
-        return token[1:-1]
-
-    def values(self) -> list[str]:
-        self.take("{")
-        found = [self.value()]
-        while self.peek() == ",":
-            self.take()
-            found.append(self.value())
-        self.take("}")
-        return found
 
 
 def _ours(key: str, value: str, keys: tuple[str, ...], run: Ownership, *, prefix: bool = False) -> bool:

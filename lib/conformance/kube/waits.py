@@ -232,26 +232,23 @@ def when(event: Obj) -> str:
 
 def is_ready(pod: Obj) -> bool:
     """Whether a pod's Ready condition is true and it is not on its way out."""
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    ready = any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
-    return ready and not pod["metadata"].get("deletionTimestamp")
+    return _has(pod, type="Ready", status="True") and not pod["metadata"].get("deletionTimestamp")
 
 
 def containers_ready(pod: Obj) -> bool:
     """Whether all its containers are ready and it is not on its way out, whatever its readiness gates say."""
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return not pod["metadata"].get("deletionTimestamp") and any(
-        condition["type"] == "ContainersReady" and condition["status"] == "True" for condition in conditions
-    )
+    return _has(pod, type="ContainersReady", status="True") and not pod["metadata"].get("deletionTimestamp")
 
 
 def unschedulable(pod: Obj) -> bool:
     """Whether the scheduler has found no node for a pod."""
+    return _has(pod, type="PodScheduled", reason="Unschedulable")
+
+
+def _has(pod: Obj, **wanted: str) -> bool:
+    """Whether a pod has a condition with these fields."""
     conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(
-        condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable"
-        for condition in conditions
-    )
+    return any(wanted.items() <= condition.items() for condition in conditions)
 
 
 def restarts(pod: Obj) -> int:

@@ -8,6 +8,7 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,8 @@ from conformance.run.estimate import token_line
 from conformance.run.limits import claims_blocked_by_missing_rights, would_not_run
 from conformance.run.plan import PlannedTest
 from conformance.run.run import NODE_FACTS
-from conformance.verdicts.attempts import FLAKY, merged
+from conformance.verdicts.attempts import FLAKY, of_planned, silenced
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_missed
-from conformance.verdicts.prospect import Prospect, not_run
 
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},
@@ -114,8 +114,7 @@ class Controller:
 
     def _begin_watch(self) -> None:
         """Begin the standing watch if a test decides by it."""
-        planned = self.run.directory.read_plan() if self.run.directory and not self.run.settings.dry_run else None
-        if self._watch or not any(from_plain(PlannedTest, item).exclusivity.kind == "last" for item in planned or ()):
+        if self._watch or not any(test.exclusivity.kind == "last" for test in self._plan()):
             return
         from conformance.run.standing_watch import Watch  # brings the Kubernetes client's side in
 
@@ -124,11 +123,11 @@ class Controller:
 
     def _keep_others_out(self) -> None:
         """Take the run lock if something exclusive is planned."""
-        planned = self.run.directory.read_plan() if self.run.directory and not self.run.settings.dry_run else None
+        planned = self._plan()
         if planned and not self._planned:
             self._planned = True
-            self._look_at_token([from_plain(PlannedTest, item) for item in planned])
-        if self._exclusive or not any(from_plain(PlannedTest, item).exclusivity.exclusive for item in planned or ()):
+            self._look_at_token(planned)
+        if self._exclusive or not any(test.exclusivity.exclusive for test in planned):
             return
         self._exclusive = True
         try:
@@ -136,6 +135,12 @@ class Controller:
         except SuiteError as error:
             self.unusable = str(error).splitlines()[0]
             pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
+
+    def _plan(self) -> list[PlannedTest]:
+        """What the run plans; nothing before a process has collected, and in a dry run."""
+        directory = self.run.directory if not self.run.settings.dry_run else None
+        plans = directory.read(directory.plans) if directory else []
+        return [from_plain(PlannedTest, item) for item in plans[0]] if plans else []
 
     def _look_at_token(self, tests: list[PlannedTest]) -> None:
         """Say in time that the user's token will not last."""
@@ -198,7 +203,7 @@ class Controller:
             self._first = self._paced = now - heard.seconds
             self.pace = Pace(recorded=recorded(directory.path.parent, directory.path))
         if not self.pace.planned:
-            self.pace.planned = [str(item["test"]) for item in directory.read_plan() or []]
+            self.pace.planned = [test.test for test in self._plan()]
         self.pace.ended(heard.test, sum(len(result.decisions) for result in heard.results))
         if now - self._paced >= self.run.settings.timings.run.progress_every:
             self._paced = now
@@ -250,7 +255,7 @@ class Controller:
         self.run.alive.doing("what the run made is removed, and reports are written")
         self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
-        self.problems += self.run.directory.read_problems()
+        self.problems += [self.run.directory.problem.read_text()] if self.run.directory.problem.exists() else []
         if self.problems:
             session.exitstatus = 4
             return result
@@ -294,10 +299,14 @@ class Controller:
             images=together(
                 [
                     *(again.images if again else ()),
-                    *(from_plain(RanImage, read_image) for read_image in self.run.directory.read_images()),
+                    *(
+                        from_plain(RanImage, image)
+                        for ran in self.run.directory.read(self.run.directory.images)
+                        for image in ran
+                    ),
                 ]
             ),
-            probing=cost(from_plain(Probing, item) for item in self.run.directory.read_probing()),
+            probing=cost(from_plain(Probing, item) for item in self.run.directory.read(self.run.directory.probing)),
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
         self.report, session.exitstatus = report, report.exit_code
@@ -323,44 +332,18 @@ class Controller:
 
     def _tests(self) -> tuple[TestOutcome, ...]:
         """All planned tests: what was heard of them, else that they crashed or were never run."""
-        assert self.run.directory is not None
-        given = self.run.directory.read_plan() or []
-        tests: dict[str, TestOutcome] = {}
-        for entry in given:
-            test = from_plain(PlannedTest, entry)
-            tests[test.test] = self._outcome(test)
-        return tuple(
-            {**tests, **{name: outcome for name, outcome in self.outcomes.items() if name not in tests}}.values()
-        )
+        tests = {test.test: self._outcome(test) for test in self._plan()}
+        return (*tests.values(), *(outcome for name, outcome in self.outcomes.items() if name not in tests))
 
     def _outcome(self, test: PlannedTest) -> TestOutcome:
-        heard = self.outcomes.get(test.test)
-        crash = self.crashed.get(test.test)
-        before = self.before_crash.get(test.test)
-        if heard and not crash:
-            return heard
-        if before and not heard and before.verdict is ClaimVerdict.VIOLATED:
-            return before
-        if crash:
-            prospect = Prospect(
-                verdict=ClaimVerdict.INCONCLUSIVE, reason=crash.splitlines()[-1]
-            )  # above it: the worker's Python
-        else:
-            prospect = Prospect(
-                verdict=ClaimVerdict.NOT_RUN,
-                reason=self.unusable or self.run.ended or "the run ended before it",
-                remedy="run it again",
-            )
-        without = TestOutcome(
-            test=test.test,
-            verdict=prospect.verdict or ClaimVerdict.NOT_RUN,
-            reason=prospect.reason,
-            remedy=prospect.remedy,
-            results=not_run(test.test, test.parts, prospect, self.run.evidence),
-            needs_windows=test.about_windows,
-            ran=bool(crash),
+        crash, ended = self.crashed.get(test.test, ""), self.unusable or self.run.ended or "the run ended before it"
+        last_line = crash.rpartition("\n")[2]  # above it: the worker's Python
+        silent = silenced(test.test, test.parts, self.run.evidence, crash=last_line, ended=ended)
+        return of_planned(
+            self.outcomes.get(test.test),
+            replace(silent, needs_windows=test.about_windows),
+            self.before_crash.get(test.test),
         )
-        return merged([*([before] if before else []), without, heard]) if heard else without
 
     def _attachments(self, tests: tuple[TestOutcome, ...]) -> dict[str, list[str]]:
         """Test to the files that it left, below the run's directory."""
@@ -386,9 +369,8 @@ class Controller:
         assert self.run.facts is not None
         notes += header.assumptions(self.run.facts)
         notes += [] if self.run.settings.workers.watch else [header.NO_WATCH]
-        planned = [from_plain(PlannedTest, item) for item in self.run.directory.read_plan() or []]
         ran = [test.test for test in tests if test.ran]
-        if said := plan.by_kubernetes(planned, ran, self.run.facts, self.run.settings):
+        if said := plan.by_kubernetes(self._plan(), ran, self.run.facts, self.run.settings):
             notes.append(said)
         if self.run.evidence == "lab":
             notes.append(
@@ -396,7 +378,7 @@ class Controller:
             )
         notes += claims_blocked_by_missing_rights(self.run.settings.lacking, tests)
         notes += [f"the run ended: {self.run.ended}"] if self.run.ended else []
-        notes += [line for line in (self.short, load.note(self.run.directory.read_late())) if line]
+        notes += [line for line in (self.short, load.note(self.run.directory.read(self.run.directory.late))) if line]
         notes += self.left
         for why in (self.run.settings.not_disruptive, self.run.settings.not_cluster_disruptive):
             if costs := sorted(

@@ -80,9 +80,7 @@ class Judge:
         except pytest.UsageError as problem:
             if not self.run.directory:
                 raise
-            self.run.directory.write_problem(
-                str(problem)
-            )  # the controller, of which workers can only tell so, ends the run
+            self.run.directory.problem.write_text(str(problem))  # by which the controller hears of it, and ends the run
             items.clear()
             return
         for item, test in zip(items, tests, strict=True):
@@ -126,7 +124,7 @@ class Judge:
         """Leave the plan for the controller, which has to know of tests that nobody heard of again."""
         if self.run.directory:
             tests = [to_plain(item.stash[PLANNED]) for item in session.items]
-            self.run.directory.write_plan(self.run.settings.worker, tests)
+            self.run.directory.write(self.run.directory.plans, self.run.settings.worker, tests)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -154,11 +152,9 @@ class Judge:
         item.stash[SECONDS] = 0.0
         self.decide(item)
         if over := self.run.over:
-            statement.say(Finding(ClaimVerdict.NOT_RUN, over, LATER))
-            raise _skipped(f"{ClaimVerdict.NOT_RUN}: {over}; {LATER}")
+            raise self._skip(item, Finding(ClaimVerdict.NOT_RUN, over, LATER))
         if ended := self.run.ended:
-            statement.say(Finding(ClaimVerdict.NOT_RUN, ended, AGAIN))
-            raise _skipped(f"{ClaimVerdict.NOT_RUN}: {ended}; {AGAIN}")
+            raise self._skip(item, Finding(ClaimVerdict.NOT_RUN, ended, AGAIN))
         try:
             if gone := self.run.gone:
                 raise EnvironmentBroken(gone)
@@ -172,9 +168,7 @@ class Judge:
             statement.say(Finding(ClaimVerdict.NOT_RUN, skip.msg or "skipped by its fixture"))
             raise
         except (AssertionError, pytest.fail.Exception) as failure:
-            broken = EnvironmentBroken(f"set-up of the test failed: {failure}")
-            self._inconclusive(item, broken, f"in set-up: {first_line(failure)}")
-            raise broken.with_traceback(failure.__traceback__) from None
+            raise self._broken(item, failure, "set-up of the test failed: ", "in set-up: ") from None
         except Exception as error:
             self._blame(item, error)
             self._inconclusive(item, error, f"in set-up: {type(error).__name__}: {first_line(error)}")
@@ -188,10 +182,14 @@ class Judge:
         prospect = plan.prospect_of(test, self.catalog, facts, settings, looks=looks) if facts else Prospect()
         item.stash[PROSPECT] = prospect
         if prospect.verdict:
-            item.stash[STATEMENT].say(Finding(prospect.verdict, prospect.reason, prospect.remedy))
-            remedy = f"; {prospect.remedy}" if prospect.remedy else ""
-            raise _skipped(f"{prospect.verdict}: {prospect.reason}{remedy}")
+            raise self._skip(item, Finding(prospect.verdict, prospect.reason, prospect.remedy))
         return prospect
+
+    @staticmethod
+    def _skip(item: pytest.Item, found: Finding) -> BaseException:
+        """Note why a test does not run; the skip that says so."""
+        item.stash[STATEMENT].say(found)
+        return _skipped(f"{found.verdict}: {found.reason}{f'; {found.remedy}' if found.remedy else ''}")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -224,9 +222,7 @@ class Judge:
             self._fail(item, failure)
             raise
         except pytest.fail.Exception as failure:  # also how pytest-timeout speaks: no statement about the cluster
-            broken = EnvironmentBroken(str(failure))
-            self._inconclusive(item, broken, first_line(failure))
-            raise broken.with_traceback(failure.__traceback__) from None
+            raise self._broken(item, failure) from None
         except Exception as error:
             self._blame(item, error)
             self._inconclusive(item, error, f"{type(error).__name__}: {first_line(error)}")
@@ -245,9 +241,7 @@ class Judge:
         try:
             return (yield)
         except (AssertionError, pytest.fail.Exception) as failure:
-            broken = EnvironmentBroken(f"clearing up after the test failed: {failure}")
-            self._inconclusive(item, broken, f"in clearing up: {first_line(failure)}")
-            raise broken.with_traceback(failure.__traceback__) from None
+            raise self._broken(item, failure, "clearing up after the test failed: ", "in clearing up: ") from None
         except Exception as error:
             self._inconclusive(item, error, f"in clearing up: {type(error).__name__}: {first_line(error)}")
             raise
@@ -387,6 +381,12 @@ class Judge:
                 self._inconclusive(item, broken, result.reason)
                 return broken
         return _skipped(f"{found.verdict}: {lack}")
+
+    def _broken(self, item: pytest.Item, failure: BaseException, what: str = "", where: str = "") -> EnvironmentBroken:
+        """What failed, told as no statement about the cluster."""
+        broken = EnvironmentBroken(f"{what}{failure}")
+        self._inconclusive(item, broken, f"{where}{first_line(failure)}")
+        return broken.with_traceback(failure.__traceback__)
 
     def _inconclusive(self, item: pytest.Item, error: BaseException, reason: str) -> None:
         item.stash[STATEMENT].say(Finding(ClaimVerdict.INCONCLUSIVE, reason))

@@ -11,13 +11,10 @@ from conformance.catalog import (
     Catalog,
     Claim,
     IsolationKind,
-    NotApplicable,
-    Undecided,
     applicability,
     catalog,
     coverage,
 )
-from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.plugin.judge import PLANNED
@@ -28,7 +25,7 @@ from conformance.run.estimate import Estimate, estimate, token_line
 from conformance.run.limits import workers_for
 from conformance.run.plan import PlannedTest
 from conformance.run.run import Run
-from conformance.verdicts.prospect import ClaimPart
+from conformance.verdicts.prospect import ClaimPart, applying
 
 
 def claims_list(tests: Sequence[PlannedTest], wanted: Sequence[str], *, whole: bool = False) -> Iterator[str]:
@@ -106,10 +103,8 @@ def _parts_elsewhere(claim: Claim, tests: Sequence[PlannedTest], facts: Facts) -
     if not isinstance(applicability(claim, facts), Applies):
         return
     for part in _with_conditions(claim, tests):
-        answer = applicability(claim, facts, part.applies)
-        if not isinstance(answer, Applies):
-            word = ClaimVerdict.NOT_APPLICABLE if isinstance(answer, NotApplicable) else ClaimVerdict.NOT_RUN
-            yield f"  {'':9} {word:14} part {part.part}: {answer}"
+        if settled := applying([part], catalog(), facts, looks=False).of(part):
+            yield f"  {'':9} {settled[0]:14} part {part.part}: {settled[1]}"
 
 
 def _costs(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
@@ -153,11 +148,9 @@ def estimated(run: Run, tests: Sequence[PlannedTest]) -> Estimate:
 
 def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> tuple[str, str]:
     assert run.facts is not None
-    answer = applicability(claim, run.facts)
-    if isinstance(answer, NotApplicable):
-        return "NOT_APPLICABLE", str(answer)
-    if isinstance(answer, Undecided):
-        return "NOT_RUN", str(answer)
+    whole_claim = ClaimPart(claim=claim.id)
+    if settled := applying([whole_claim], claims, run.facts, looks=False).of(whole_claim):
+        return str(settled[0]), settled[1]
     if not tests:
         if claim.isolation.kind is IsolationKind.MANUAL:
             return "by hand", claim.verify

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,155 +30,92 @@ from conformance.settings import (
     load_timings,
 )
 
+OPTIONS: dict[tuple[str, str], dict[str, str]] = {
+    ("cluster", "cluster that the conformance suites run on"): {
+        "--cluster=KIND": "lab: start an embedded one for this run (default); kubeconfig: what KUBECONFIG names; "
+        "in-cluster: the pod's service account",
+        "--kubeconfig=PATH": "run on the cluster that this file names (write --kubeconfig=PATH)",
+        "--context=NAME": "context in the kubeconfig, or in KUBECONFIG's files",
+        "--lab-profile=NAME": "kind of lab (see `hybridlab profiles`)",
+        "--keep": "leave the run's objects on the cluster, and say how to remove them",
+        "--image-registry=[UPSTREAM=]PREFIX": "take images from this registry, or only those of one upstream: "
+        "mcr.microsoft.com=registry.example/mcr (repeatable)",
+        "--images=FILE": "YAML with name, tag, digest or pull secret of single images (docs/images.md)",
+        "--list-images": "list the images that the named cluster needs, or without one those for all Windows builds, "
+        "and end",
+        "--pod-limits=cpu=N,memory=N": "give every container of the suite's pods these limits",
+        "--image-pull-secret=NAME": "pull with this secret (repeatable)",
+        "--tolerate=KEY[=VALUE][:EFFECT]": "taint that the suite's pods tolerate, besides the usual Windows and "
+        "control-plane ones (repeatable)",
+        "--calicoctl=PATH": "program that writes Calico objects where their v3 API is not served",
+        "--external-target=ADDRESS[:PORT]": "a host beyond the cluster that answers ping, and TCP on this port "
+        "(default 80); a lab has one of its own",
+        "--calico-version=VERSION": "judge by this version instead of the detected one",
+        "--windows-calico-version=VERSION": "version of Calico on the Windows nodes, where it is another and cannot be "
+        "read (AKS, services by hand)",
+        "--timings=FILE": "YAML with timings to use in place of the packaged ones",
+        "--restore": "put the cluster back as it was before runs that died, remove what they left, and end",
+        "--janitor": "the same as --restore; with --dry-run only say what there is",
+        "--run=ID": "with --restore or --janitor: only of this run, whose machine is known to be gone",
+        "--dry-run": "print every change that the selected tests (or --janitor) would make, and make none",
+    },
+    ("covered nodes", "nodes that the conformance suites decide on"): {
+        "--max-nodes-per-os=N": f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each "
+        "Windows build is covered always",
+        "--nodes=NAME,...": "cover exactly these, of each operating system of which one is named (repeatable)",
+        "--node-selector=KEY[=VALUE],...": "cover exactly the nodes with these labels",
+        "--every-node": "cover all nodes that take pods",
+    },
+    ("claims", "claims that the conformance suites decide"): {
+        "--claim=ID": "run only tests of this claim (repeatable)",
+        "--world=FILE": "run only this world of policies, or those of a folder (docs/policy.md)",
+        "--smoke": "run only a quick check of every node: agent, exec, image pull, one path",
+        "--max-minutes=N": "begin no test after N minutes: what runs is finished, everything is removed, the rest is "
+        "NOT_RUN",
+        "--plan": "say for each claim what would run on this cluster and why, and end",
+        "--list-claims": "list the catalog and which claims have tests, and end",
+        "--long": "with --list-claims: each claim's sources, how it is checked, what is seen",
+        "--allow-disruptive": "also run tests that change a whole node (restart Felix, say)",
+        "--allow-cluster-disruptive": "also those that change what the whole cluster shares (VXLAN-9, VXLAN-10), where "
+        "its owner has opted in",
+        "--max-disrupted-nodes=N": "of so many Windows nodes at most (default: 4)",
+        "--delete-emptydir-data": "evict pods with emptyDir too when nodes are drained",
+        "--disruptive-node=NAME": "make changes of a whole node, such as a drain, on this node only",
+        "--no-disruptive": "run no disruptive tests, not even on the run's own lab",
+        "--capture-packets": "after a failure capture packets of one failing pair on the nodes of both ends, while it "
+        "is tried again",
+        "--no-watch": "ask no paths that no test touches all through the run (POL-1)",
+        "--report-dir=DIR": "where reports go, one folder per run (default: reports)",
+    },
+    ("qualification", "qualification by the run's report"): {
+        "--require=SET[,SET]": "say whether the run qualifies for these sets (core, ...)",
+        "--waivers=FILE": "YAML with verdicts that are accepted, by whom and until when",
+        "--attest=FILE": "YAML with a person's answers to claims that no program can decide",
+        "--fail-on=VERDICT[,VERDICT]": "exit code 1 also when a claim has one of these",
+        "--baseline=REPORT": "compare with this report; exit code 1 when it became worse",
+        "--rerun-of=REPORT": "run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
+        "--label=KEY=VALUE": "say this of the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
+    },
+}
+"""Groups, and each option with what it takes, to their help.  One that takes nothing is a flag."""
+OF_TYPE: dict[str, dict[str, Any]] = {
+    "--cluster": {"choices": ("lab", "kubeconfig", "in-cluster"), "metavar": None},
+    "--max-nodes-per-os": {"type": int},
+    "--max-disrupted-nodes": {"type": int},
+    "--max-minutes": {"type": float},
+}
+"""Options that take no text."""
+
 
 def add_options(parser: pytest.Parser) -> None:
     """Register them with pytest."""
-    cluster = parser.getgroup("cluster", "cluster that the conformance suites run on")
-    cluster.addoption(
-        "--cluster", choices=("lab", "kubeconfig", "in-cluster"), default=None,
-        help="lab: start an embedded one for this run (default); kubeconfig: what KUBECONFIG names; in-cluster: the "
-        "pod's service account",
-    )  # fmt: skip
-    cluster.addoption(
-        "--kubeconfig", metavar="PATH", help="run on the cluster that this file names (write --kubeconfig=PATH)"
-    )
-    cluster.addoption("--context", metavar="NAME", help="context in the kubeconfig, or in KUBECONFIG's files")
-    cluster.addoption("--lab-profile", metavar="NAME", help="kind of lab (see `hybridlab profiles`)")
-    cluster.addoption(
-        "--keep", action="store_true", help="leave the run's objects on the cluster, and say how to remove them"
-    )
-    cluster.addoption(
-        "--image-registry", metavar="[UPSTREAM=]PREFIX", action="append", default=[],
-        help="take images from this registry, or only those of one upstream: mcr.microsoft.com=registry.example/mcr "
-        "(repeatable)",
-    )  # fmt: skip
-    cluster.addoption(
-        "--images", metavar="FILE", help="YAML with name, tag, digest or pull secret of single images (docs/images.md)"
-    )
-    cluster.addoption(
-        "--list-images", action="store_true",
-        help="list the images that the named cluster needs, or without one those for all Windows builds, and end",
-    )  # fmt: skip
-    cluster.addoption(
-        "--pod-limits", metavar="cpu=N,memory=N", help="give every container of the suite's pods these limits"
-    )
-    cluster.addoption(
-        "--image-pull-secret", metavar="NAME", action="append", default=[], help="pull with this secret (repeatable)"
-    )
-    cluster.addoption(
-        "--tolerate", metavar="KEY[=VALUE][:EFFECT]", action="append", default=[],
-        help="taint that the suite's pods tolerate, besides the usual Windows and control-plane ones (repeatable)",
-    )  # fmt: skip
-    cluster.addoption(
-        "--calicoctl", metavar="PATH", help="program that writes Calico objects where their v3 API is not served"
-    )
-    cluster.addoption(
-        "--external-target", metavar="ADDRESS[:PORT]",
-        help="a host beyond the cluster that answers ping, and TCP on this port (default 80); a lab has one of its own",
-    )  # fmt: skip
-    cluster.addoption("--calico-version", metavar="VERSION", help="judge by this version instead of the detected one")
-    cluster.addoption(
-        "--windows-calico-version", metavar="VERSION",
-        help="version of Calico on the Windows nodes, where it is another and cannot be read (AKS, services by hand)",
-    )  # fmt: skip
-    cluster.addoption("--timings", metavar="FILE", help="YAML with timings to use in place of the packaged ones")
-
-    cluster.addoption(
-        "--restore", action="store_true",
-        help="put the cluster back as it was before runs that died, remove what they left, and end",
-    )  # fmt: skip
-    cluster.addoption(
-        "--janitor", action="store_true", help="the same as --restore; with --dry-run only say what there is"
-    )
-    cluster.addoption(
-        "--run", metavar="ID", help="with --restore or --janitor: only of this run, whose machine is known to be gone"
-    )
-    cluster.addoption("--dry-run", action="store_true",
-        help="print every change that the selected tests (or --janitor) would make, and make none",
-    )  # fmt: skip
-
-    _add_cover(parser)
-    claims = parser.getgroup("claims", "claims that the conformance suites decide")
-    claims.addoption(
-        "--claim", metavar="ID", action="append", default=[], help="run only tests of this claim (repeatable)"
-    )
-    claims.addoption(
-        "--world", metavar="FILE", help="run only this world of policies, or those of a folder (docs/policy.md)"
-    )
-    claims.addoption(
-        "--smoke", action="store_true", help="run only a quick check of every node: agent, exec, image pull, one path"
-    )
-    claims.addoption(
-        "--max-minutes", metavar="N", type=float, default=None,
-        help="begin no test after N minutes: what runs is finished, everything is removed, the rest is NOT_RUN",
-    )  # fmt: skip
-    claims.addoption(
-        "--plan", action="store_true", help="say for each claim what would run on this cluster and why, and end"
-    )
-    claims.addoption("--list-claims", action="store_true", help="list the catalog and which claims have tests, and end")
-    claims.addoption(
-        "--long", action="store_true", help="with --list-claims: each claim's sources, how it is checked, what is seen"
-    )
-    claims.addoption(
-        "--allow-disruptive", action="store_true", help="also run tests that change a whole node (restart Felix, say)"
-    )
-    claims.addoption(
-        "--allow-cluster-disruptive", action="store_true",
-        help="also those that change what the whole cluster shares (VXLAN-9, VXLAN-10), where its owner has opted in",
-    )  # fmt: skip
-    claims.addoption(
-        "--max-disrupted-nodes", metavar="N", type=int, help="of so many Windows nodes at most (default: 4)"
-    )
-    claims.addoption(
-        "--delete-emptydir-data", action="store_true", help="evict pods with emptyDir too when nodes are drained"
-    )
-    claims.addoption(
-        "--disruptive-node", metavar="NAME", help="make changes of a whole node, such as a drain, on this node only"
-    )
-    claims.addoption(
-        "--no-disruptive", action="store_true", help="run no disruptive tests, not even on the run's own lab"
-    )
-    claims.addoption(
-        "--capture-packets", action="store_true",
-        help="after a failure capture packets of one failing pair on the nodes of both ends, while it is tried again",
-    )  # fmt: skip
-    claims.addoption(
-        "--no-watch", action="store_true", help="ask no paths that no test touches all through the run (POL-1)"
-    )
-    claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
-    _add_qualification(parser)
-
-
-def _add_cover(parser: pytest.Parser) -> None:
-    cover = parser.getgroup("covered nodes", "nodes that the conformance suites decide on")
-    cover.addoption(
-        "--max-nodes-per-os", metavar="N", type=int, default=None,
-        help=f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each Windows build is "
-        "covered always",
-    )  # fmt: skip
-    cover.addoption(
-        "--nodes", metavar="NAME,...", action="append", default=[],
-        help="cover exactly these, of each operating system of which one is named (repeatable)",
-    )  # fmt: skip
-    cover.addoption("--node-selector", metavar="KEY[=VALUE],...", help="cover exactly the nodes with these labels")
-    cover.addoption("--every-node", action="store_true", help="cover all nodes that take pods")
-
-
-def _add_qualification(parser: pytest.Parser) -> None:
-    gate = parser.getgroup("qualification", "qualification by the run's report")
-    gate.addoption("--require", metavar="SET[,SET]", help="say whether the run qualifies for these sets (core, ...)")
-    gate.addoption("--waivers", metavar="FILE", help="YAML with verdicts that are accepted, by whom and until when")
-    gate.addoption("--attest", metavar="FILE", help="YAML with a person's answers to claims that no program can decide")
-    gate.addoption("--fail-on", metavar="VERDICT[,VERDICT]", help="exit code 1 also when a claim has one of these")
-    gate.addoption("--baseline", metavar="REPORT", help="compare with this report; exit code 1 when it became worse")
-    gate.addoption(
-        "--rerun-of", metavar="REPORT",
-        help="run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
-    )  # fmt: skip
-    gate.addoption(
-        "--label", metavar="KEY=VALUE", action="append", default=[],
-        help="say this of the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
-    )  # fmt: skip
+    for (name, about), options in OPTIONS.items():
+        group = parser.getgroup(name, about)
+        for words, told in options.items():
+            option, _, takes = words.partition("=")
+            taken: dict[str, Any] = {"metavar": takes} if takes else {"action": "store_true"}
+            taken |= {"action": "append", "default": []} if told.endswith("(repeatable)") else {}
+            group.addoption(option, help=told, **{**taken, **OF_TYPE.get(option, {})})
 
 
 WITH_PATHS = (

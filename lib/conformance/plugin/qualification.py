@@ -22,6 +22,7 @@ from conformance.qualify.stored import StoredReport, parse, read
 from conformance.qualify.waivers import Waiver, waiver_for
 from conformance.report.run import Gate, RunReport, to_json
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome, exit_code
+from conformance.verdicts.meaning import of_waived
 
 QUALIFICATION = pytest.StashKey["Qualification"]()
 
@@ -153,8 +154,7 @@ class Qualification:
             beside = {result.verdict for result in test.results} | {
                 each.verdict for result in guilty for each in result.decisions
             }
-            open_ = ClaimVerdict.INCONCLUSIVE in beside
-            return replace(test, verdict=ClaimVerdict.INCONCLUSIVE if open_ else ClaimVerdict.CONFIRMED)
+            return replace(test, verdict=of_waived(beside))
         return test
 
     def _waivers_of(self, result: ClaimResult) -> list[Waiver | None]:

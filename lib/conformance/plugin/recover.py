@@ -7,14 +7,14 @@ not reach each other); 4 and 7 as for any run.
 import fcntl
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
+from conformance.errors import ClusterUnusable, SuiteError, UsageProblem, first_line
 from conformance.facts.preflight import lacking_rights
 from conformance.journal import liveness
 from conformance.kube.access import Access
@@ -47,18 +47,16 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         raise pytest.UsageError(str(error)) from None
     except (ApiRefused, ApiUnreachable) as error:
         lacking = lacking_rights(kube, FINDING_RIGHTS) if isinstance(error, ApiRefused) and error.forbidden else []
-        for line in lacking or [first_contact(access, error)]:
-            print(f"ERROR: {line}", file=sys.stderr)
-        return 7
+        told: Sequence[str] = lacking or [first_contact(access, error)]
     except ClusterUnusable as unusable:
-        for reason in unusable.reasons:
-            print(f"ERROR: {reason}", file=sys.stderr)
-        return 7
+        told = unusable.reasons
     except SuiteError as error:
-        print(f"ERROR: {str(error).splitlines()[0]}", file=sys.stderr)
-        return 7
+        told = [first_line(error)]
     finally:
         kube.close()
+    for line in told:
+        print(f"ERROR: {line}", file=sys.stderr)
+    return 7
 
 
 @contextmanager

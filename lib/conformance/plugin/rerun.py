@@ -15,7 +15,6 @@ from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.explanation import Explanation
 from conformance.model.facts import Facts
-from conformance.model.figures import Figures
 from conformance.model.images import RanImage
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimKind
@@ -25,6 +24,11 @@ from conformance.report.run import Continued
 from conformance.verdicts.acceptable import UNDECIDED
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome, worst
 
+TOLD = (
+    "test", "verdict", "reason", "remedy", "seconds", "waited", "exclusive", "attempts", "worker", "ran", "figures",
+    "cause",
+)  # fmt: skip
+"""What a report has of a test as its outcome has it; older ones have not all of it."""
 REMEDY = "name the cluster of that report (--kubeconfig, --context); a run's own lab ends with the run"
 
 
@@ -111,22 +115,9 @@ class Rerun:
         )
 
     def _outcome(self, plain: Mapping[str, Any]) -> TestOutcome:
-        return TestOutcome(
-            test=plain["test"],
-            verdict=ClaimVerdict(plain["verdict"]),
-            reason=plain["reason"],
-            remedy=plain["remedy"],
-            results=again.results_of(self.report, plain["test"]),
-            seconds=float(plain["seconds"]),
-            waited=float(plain.get("waited") or 0.0),
-            exclusive=str(plain.get("exclusive") or ""),
-            attempts=tuple(plain.get("attempts") or ()),
-            worker=plain["worker"],
-            ran=plain["ran"],
-            figures=from_plain(Figures, plain["figures"]),
-            explanation=_explanation(plain.get("explanation")),
-            cause=str(plain.get("cause") or ""),
-        )
+        kept = {name: plain[name] for name in TOLD if plain.get(name) is not None}
+        results, told = again.results_of(self.report, plain["test"]), _explanation(plain.get("explanation"))
+        return replace(from_plain(TestOutcome, kept), results=results, explanation=told)
 
 
 def _explanation(plain: Mapping[str, Any] | None) -> Explanation | None:

@@ -35,6 +35,11 @@ class NodeWatch:
     """Nodes whose Windows builds the run decides on: once all of them are lost, it ends."""
     tolerated: tuple[Toleration, ...] = ()
     """What the run's pods tolerate beyond the usual; any other taint with NoExecute takes them from its node."""
+    begun: Mapping[str, tuple[float, float]] = field(init=False)
+    """The leases when the run began: clocks differ from node to node, so that only what each has gone on tells."""
+
+    def __post_init__(self) -> None:
+        self.begun = self._leases()
 
     def lost(self, names: Iterable[str]) -> EnvironmentBroken | None:
         """What to raise where one of these nodes died, and neither Calico nor this run may be why."""
@@ -77,10 +82,10 @@ class NodeWatch:
         boot = boot_id(node)
         if boot and self.boots.get(name, boot) != boot:
             return f"it was booted anew (boot id {boot}, at the run's beginning {self.boots[name]})"
-        renewed, patience = leases.get(name, (0.0, LEASE))
-        behind = max((one for one, _ in leases.values()), default=0.0) - renewed
-        if name in leases and behind > patience:
-            return f"its kubelet's lease is {behind:.0f} s behind the newest of the cluster"
+        gone_on = {node: leases[node][0] - self.begun[node][0] for node in leases.keys() & self.begun.keys()}
+        behind = max(gone_on.values(), default=0.0) - gone_on.get(name, 0.0)
+        if name in gone_on and behind > leases[name][1]:
+            return f"its kubelet has not renewed its lease for {behind:.0f} s, by what others have renewed theirs"
         return ""
 
     def _leases(self) -> dict[str, tuple[float, float]]:

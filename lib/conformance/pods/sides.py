@@ -47,6 +47,16 @@ class Sides:
         """By TCP and UDP: from strangers to servers."""
         return self.strangers.to(self.servers).tcp_and_udp(ECHO_PORT)
 
+    @property
+    def open_both_ways(self) -> list[Pair]:
+        """What is opened, and, by TCP and UDP, from servers to friends."""
+        return [*self.opened, *self.servers.to(self.friends).tcp_and_udp(ECHO_PORT)]
+
+    @property
+    def closed_both_ways(self) -> list[Pair]:
+        """What is closed, and, by TCP and UDP, from servers to strangers."""
+        return [*self.closed, *self.servers.to(self.strangers).tcp_and_udp(ECHO_PORT)]
+
     def at(self, os: OS) -> Group:
         """The servers of an operating system."""
         return Group(server for server in self.servers if server.os == os)

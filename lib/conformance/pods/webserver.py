@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.errors import EnvironmentBroken, first_line
 from conformance.kube import manifest
 from conformance.kube.client import Obj
 from conformance.model.change import ObjectRef
-from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, decision_on
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import NodeFacts
@@ -16,6 +15,7 @@ from conformance.pods.deploy import Pods
 from conformance.pods.placement import Placement, tolerations
 from conformance.pods.roles import DEMO_PORT, MANIFESTS, ROLES
 from conformance.pods.starting import verdict_on
+from conformance.verdicts.meaning import of_error
 
 __tracebackhide__ = True  # a failure shows the line of the test
 
@@ -94,9 +94,7 @@ class WebServer:
         except EnvironmentBroken as error:
             there = pods.kube.objects("v1", "Pod", pods.namespace, labels=labels)
             verdict = verdict_on(there, error, self._claims, because, pods.changes.waits.events)
-            violated = isinstance(verdict, Nonconformance)
-            word = ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
-            self._keep([decision_on(node, word, str(verdict).partition("\n")[0], "behaviour")])
+            self._keep([decision_on(node, of_error(verdict), first_line(verdict), "behaviour")])
             raise verdict.with_traceback(None) from None  # how they were waited for is nobody's business
         return [pods.workload(pod, replace(ROLES["windows-server"], name=NAME)) for pod in found]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
 
-from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, SuiteError
+from conformance.errors import EnvironmentBroken, Nonconformance, SuiteError, first_line
 from conformance.kube.client import Obj
 from conformance.kube.waits import is_ready
 from conformance.model.claim import ClaimVerdict
@@ -23,6 +23,7 @@ from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
 from conformance.pods.starting import verdict_on
 from conformance.pods.tailor import SEAT
+from conformance.verdicts.meaning import of_error
 
 __tracebackhide__ = True  # a failure shows the line of the test
 
@@ -150,9 +151,8 @@ class WorkerPods:
                 raise error
             events = self._pods.changes.waits.events
             verdict = verdict_on(self._pods_of(seat), error, self.claims, because, events)
-            violated = isinstance(verdict, Nonconformance)
-            self._failed(seat, ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE, verdict)
-            verdicts.insert(0 if violated else len(verdicts), verdict)
+            self._failed(seat, verdict)
+            verdicts.insert(0 if isinstance(verdict, Nonconformance) else len(verdicts), verdict)
         if verdicts:
             raise verdicts[0].with_traceback(None) from None  # how the pods were waited for is nobody's business
         self.used |= {seat: one.result() for seat, one in work.items()}
@@ -223,11 +223,9 @@ class WorkerPods:
                 found[seat] = future.result()
                 continue
             errors.append(error)
-            if isinstance(error, SuiteError):
-                lacks = isinstance(error, MissingCapability)
-                self._failed(seat, ClaimVerdict.NOT_RUN if lacks else ClaimVerdict.INCONCLUSIVE, error)
-            else:
+            if not isinstance(error, SuiteError):
                 raise error
+            self._failed(seat, error)
         if not found:
             raise errors[0]
         self.used |= found
@@ -246,8 +244,8 @@ class WorkerPods:
             if node.os == os:
                 self.keep([decision_on(node, ClaimVerdict.INCONCLUSIVE, self._placement.lost[name], "behaviour")])
 
-    def _failed(self, seat: str, verdict: ClaimVerdict, error: BaseException) -> None:
-        self.keep([decision_on(self._wish(seat).node, verdict, str(error).partition("\n")[0], "behaviour")])
+    def _failed(self, seat: str, error: BaseException) -> None:
+        self.keep([decision_on(self._wish(seat).node, of_error(error), first_line(error), "behaviour")])
 
     def _seats(self, role: str) -> list[str]:
         """The seats of a role on each covered node, the worker's first node first."""

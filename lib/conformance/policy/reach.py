@@ -13,7 +13,7 @@ from conformance.policy.oracle import fields
 from conformance.policy.oracle.fields import PROTOCOLS, Obj, Range
 from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
 from conformance.policy.oracle.panics import panics
-from conformance.policy.oracle.policies import Direction
+from conformance.policy.oracle.policies import Direction, Policy
 from conformance.policy.oracle.rules import Packet, Rule
 from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switch, Switches, alike
 from conformance.policy.oracle.world import Pod, World
@@ -78,6 +78,8 @@ class Reach:
             raise UsageProblem(f"{policy} is in tier {tier}, which no file describes, so that its order is not known")
         pods = [End(name, pod.address, pod) for name, pod in sorted(self.world.pods.items())]
         self.ends = [*pods, *(End(text, fields.address(text)) for text in addresses)]
+        for one in self.oracle.policies:
+            _allowed(one)
         rules = [rule for policy in self.oracle.policies for each in policy.rules.values() for rule in each]
         self._protocols = sorted({6, 17, *(rule.protocol for rule in rules if rule.protocol and not rule.ipv6)})
         self._ranges = _told_apart(rules, self.world)
@@ -147,6 +149,20 @@ def _no_doubles(objects: Iterable[Obj]) -> None:
         if (group, label := fields.label(obj)) in seen:
             raise UsageProblem(f"{label} is there twice")
         seen.add((group, label))
+
+
+def _allowed(policy: Policy) -> None:
+    """What can be read, and Calico's or Kubernetes' validation refuses all the same."""
+    with_ports = {PROTOCOLS["tcp"], PROTOCOLS["udp"], PROTOCOLS["sctp"]}
+    for rule in (rule for each in policy.rules.values() for rule in each):
+        for end in (rule.source, rule.destination):
+            if rule.protocol not in with_ports and (end.has_ports or end.not_ports or end.not_named):
+                raise UsageProblem(f"{policy.label} {rule.where}: ports want protocol TCP, UDP or SCTP beside them")
+            for one in end.not_nets or () if policy.label.startswith("Kubernetes ") else ():
+                if not any(
+                    first <= one[0] and one[1] <= last and one != (first, last) for first, last in end.nets or ()
+                ):
+                    raise UsageProblem(f"{policy.label} {rule.where}: an exception is no smaller part of its ipBlock")
 
 
 def _key(verdicts: tuple[Verdict, ...], differences: tuple[Difference, ...]) -> str:

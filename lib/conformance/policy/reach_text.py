@@ -24,6 +24,8 @@ def text(reach: Reach) -> Iterator[str]:
     for pod, rules in reach.panics().items():
         yield f"DANGER: these end Felix on the node of {pod}, again and again, from v3.29 on: {rules[0]}"
         yield from (f"    and {other}" for other in rules[1:])
+    if not reach.oracle.policies:
+        yield "no policy is in these files"
     yield from (f"assumed: {line}" for line in reach.world.assumed)
     if reach.passed_over:
         yield f"passed over, no pod and no policy: {', '.join(reach.passed_over)}"

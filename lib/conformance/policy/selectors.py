@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from conformance.policy.labels import NAME_LABEL, Labels
 
+P = TypeVar("P")
 Predicate = Callable[[Labels], bool]
 
 
@@ -50,7 +51,7 @@ class Selector:
 
 def calico(text: str | None) -> Selector:
     """Calico's language on labels of endpoints, network sets or service accounts; nothing and "" select all."""
-    return _calico(text or "", False)
+    return _of_calico(text, False)
 
 
 def calico_namespaces(text: str | None) -> Selector:
@@ -59,7 +60,7 @@ def calico_namespaces(text: str | None) -> Selector:
     There ``all()`` is whatever is in a namespace and ``global()`` whatever is in none; a negation (``!has(team)``) is
     true of what is in none, too.  Nothing and "" select all.
     """
-    return _calico(text or "", True)
+    return _of_calico(text, True)
 
 
 def kubernetes(selector: Mapping[str, Any]) -> Selector:
@@ -93,25 +94,52 @@ _TOKENS = {
 }
 
 
+@dataclass(frozen=True)
+class Meaning(Generic[P]):
+    """What the parts of a selector mean to who reads it."""
+
+    everything: P
+    any_of: Callable[[list[P]], P]
+    all_of: Callable[[list[P]], P]
+    negated: Callable[[P], P]
+    has: Callable[[str], P]
+    within: Callable[[str, frozenset[str]], P]
+    """Label and values."""
+    compare: Callable[[str, str, str], P]
+    """Label, operator without blanks, value."""
+
+
+def read(text: str, meaning: Meaning[P], *, namespaces: bool = False) -> P:
+    """What a selector means.  Raises ValueError where it cannot be read."""
+    reader = _Reader(text, namespaces, meaning)
+    try:
+        found = meaning.everything if reader.ended() else reader.disjunction()
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    if not reader.ended():
+        raise reader.refused("the end")
+    return found
+
+
+def _of_calico(text: Any, namespaces: bool) -> Selector:
+    if text is not None and not isinstance(text, str):
+        return _unreadable(str(text), "a text is expected, such as \"app == 'web'\"")
+    return _calico(text or "", namespaces)
+
+
 @lru_cache(4096)
 def _calico(text: str, namespaces: bool) -> Selector:
-    reader = _Reader(text, namespaces)
     try:
-        predicate = _everything if reader.ended() else reader.disjunction()
-        if not reader.ended():
-            raise reader.refused("the end")
+        return Selector(text, read(text, _PREDICATES, namespaces=namespaces))
     except ValueError as error:
         return _unreadable(text, str(error))
-    except RecursionError:
-        return _unreadable(text, "it is nested too deep")
-    return Selector(text, predicate)
 
 
-class _Reader:
+class _Reader(Generic[P]):
     """Reads a text from left to right; ``||`` binds least, then ``&&``, then ``!``."""
 
-    def __init__(self, text: str, namespaces: bool) -> None:
-        self.text, self.namespaces, self.at = text, namespaces, 0
+    def __init__(self, text: str, namespaces: bool, meaning: Meaning[P]) -> None:
+        self.text, self.namespaces, self.meaning, self.at = text, namespaces, meaning, 0
 
     def ended(self) -> bool:
         self._skip()
@@ -137,32 +165,34 @@ class _Reader:
             raise self.refused(expected)
         return found
 
-    def disjunction(self) -> Predicate:
+    def disjunction(self) -> P:
         parts = [self._conjunction()]
         while self._take("or"):
             parts.append(self._conjunction())
-        return parts[0] if len(parts) == 1 else _any_of(parts)
+        return parts[0] if len(parts) == 1 else self.meaning.any_of(parts)
 
-    def _conjunction(self) -> Predicate:
+    def _conjunction(self) -> P:
         parts = [self._operation()]
         while self._take("and"):
             parts.append(self._operation())
-        return parts[0] if len(parts) == 1 else _all_of(parts)
+        return parts[0] if len(parts) == 1 else self.meaning.all_of(parts)
 
-    def _operation(self) -> Predicate:
+    def _operation(self) -> P:
         negated = False
         while self._take("not"):
             negated = not negated
         operation = self._positive()
-        return _not(operation) if negated else operation
+        return self.meaning.negated(operation) if negated else operation
 
-    def _positive(self) -> Predicate:
+    def _positive(self) -> P:
+        meaning = self.meaning
         if found := self._take("has"):
-            return _has(found[1])
+            return meaning.has(found[1])
         if found := self._take("all"):
             if not self.namespaces:
-                return _everything
-            return _has(NAME_LABEL) if found[1] == "all" else _not(_has(NAME_LABEL))
+                return meaning.everything
+            named = meaning.has(NAME_LABEL)
+            return named if found[1] == "all" else meaning.negated(named)
         if self._take("("):
             inner = self.disjunction()
             self._demand(")", "')'")
@@ -170,7 +200,7 @@ class _Reader:
         label = self._demand("label", "a label, has(), all(), '!' or '('")[1]
         operator = re.sub(r"[ \t]", "", self._demand("operator", "an operator")[1])
         if operator not in {"in", "notin"}:
-            return _compare(label, operator, self._value())
+            return meaning.compare(label, operator, self._value())
         self._demand("{", "'{'")
         values = set()
         while not self._take("}"):
@@ -178,7 +208,8 @@ class _Reader:
             if not self._take(","):
                 self._demand("}", "',' or '}'")
                 break
-        return _within(label, frozenset(values)) if operator == "in" else _not(_within(label, frozenset(values)))
+        inside = meaning.within(label, frozenset(values))
+        return inside if operator == "in" else meaning.negated(inside)
 
     def _value(self) -> str:
         found = self._demand("value", "a text in quotes")
@@ -192,12 +223,18 @@ def _terms(selector: Mapping[str, Any]) -> list[Predicate]:
     strange = sorted(selector.keys() - {"matchLabels", "matchExpressions"})
     if strange:
         raise ValueError(f"unknown field {strange[0]}")
-    terms = [_compare(str(key), "==", str(value)) for key, value in (selector.get("matchLabels") or {}).items()]
+    terms = [_compare(str(key), "==", _text(value)) for key, value in (selector.get("matchLabels") or {}).items()]
     return terms + [_expression(one) for one in selector.get("matchExpressions") or []]
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"values are texts: {str(value)!r} in quotes, not {value!r}")
+    return value
+
+
 def _expression(one: Mapping[str, Any]) -> Predicate:
-    label, operator, values = str(one["key"]), one["operator"], frozenset(map(str, one.get("values") or []))
+    label, operator, values = str(one["key"]), one["operator"], frozenset(map(_text, one.get("values") or []))
     if bool(values) != (operator in {"In", "NotIn"}):
         raise ValueError(f"operator {operator} with {len(values) or 'no'} values")
     if operator == "In":
@@ -257,3 +294,6 @@ def _compare(label: str, operator: str, value: str) -> Predicate:
     if operator == "startswith":
         return lambda labels: label in labels and labels[label].startswith(value)
     return lambda labels: label in labels and labels[label].endswith(value)
+
+
+_PREDICATES = Meaning[Predicate](_everything, _any_of, _all_of, _not, _has, _within, _compare)

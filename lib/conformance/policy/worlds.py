@@ -29,12 +29,12 @@ SPACES = ("a", "b")
 SYSTEMS = ("linux", "windows")
 NAMESPACE_LABELS = {"a": {"team": "a"}, "b": {"team": "b"}}
 SEAT_LABELS = {
-    ("a", "linux"): {"x": "1", "y": "1"},
+    ("a", "linux"): {"x": "1", "y": "1", "z": ""},
     ("a", "windows"): {"x": "2"},
     ("b", "linux"): {"x": "2", "y": "1"},
-    ("b", "windows"): {"x": "13"},
+    ("b", "windows"): {"x": "13", "z": ""},
 }
-"""Beside these, ``os`` and those of ``SEAT``."""
+"""Beside these, ``os`` and those of ``SEAT``; ``z`` is there and empty."""
 SEAT = {"seat": "yes"}
 """Labels of every seat."""
 ACCOUNT = "teller"
@@ -42,7 +42,7 @@ ACCOUNT_LABELS = {"a": {"may": "pay"}, "b": {"may": "look"}}
 SEATS_OF_ACCOUNT = (("a", "linux"), ("b", "windows"))
 """Whose pods are the account's; the others' is the default one."""
 PORTS: tuple[tuple[str, int], ...] = (("TCP", 80), ("TCP", 8080), ("UDP", 8080))
-"""What is asked of every pair; TCP 8080 is called ``echo``."""
+"""What is asked of every pair; TCP 80 is called ``page``, and 8080 ``echo``."""
 SOURCE_PORT = 40000
 """Clients' ports are above all that a world may name."""
 _NET = re.compile(r"\d+\.\d+\.\d+\.\d+/\d+")
@@ -218,7 +218,8 @@ def _named(oracle: Oracle, pod: Pod, way: Direction, decision: Decision) -> Deci
 
 
 def _pod(seat: Seat, namespace: str, labels: Mapping[str, str]) -> Obj:
-    port = {"name": "echo", "containerPort": 8080, "protocol": "TCP"}
+    named = {"page": 80, "echo": 8080}
+    ports = [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in named.items()]
     return {
         "kind": "Pod",
         "metadata": {"name": seat.pod, "namespace": namespace, "labels": dict(labels)},
@@ -226,7 +227,7 @@ def _pod(seat: Seat, namespace: str, labels: Mapping[str, str]) -> Obj:
             "nodeName": seat.node,
             "os": {"name": seat.os},
             "serviceAccountName": ACCOUNT if (seat.space, seat.os) in SEATS_OF_ACCOUNT else "default",
-            "containers": [{"ports": [port]}],
+            "containers": [{"ports": ports}],
         },
         "status": {"podIP": seat.address},
     }

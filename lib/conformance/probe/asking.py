@@ -31,10 +31,6 @@ class Answered:
 class Asking(Protocol):
     """One expectation's attempts under way.  Not thread-safe: it is used by one thread."""
 
-    @property
-    def pending(self) -> int:
-        """Attempts begun whose result :meth:`next` has not given yet."""
-
     def begin(self, attempts: Sequence[Attempt]) -> list[int]:
         """Send attempts, and return at once with their tickets, which are unique in this Asking."""
 
@@ -58,6 +54,7 @@ class LiveAsking:
         self._came = queue.SimpleQueue[Sequence[Told]]()
         self._ready = deque[Answered]()
         self.pending = 0
+        """Attempts begun whose result :meth:`next` has not given yet."""
 
     def begin(self, attempts: Sequence[Attempt]) -> list[int]:
         """As :class:`Asking` says.  Raises ValueError, and sends nothing, for an attempt that names too little."""

@@ -2,11 +2,10 @@
 
 import base64
 from collections.abc import Collection
+from typing import Any
 
-from conformance.errors import ProbeBroken
 from conformance.model.capture import Capture, Packet
-from conformance.model.counted import counted
-from conformance.probe import protocol
+from conformance.probe.linux_host import only_answer
 from conformance.probe.protocol import Program
 
 CAPTURE = Program("capture.py", ("python3", "-I", "-S", "-u", "/probe/capture.py"))
@@ -26,26 +25,16 @@ def argv(seconds: float, vxlan_port: int, ends: Collection[str], peers: Collecti
 
 
 def parse(node: str, stdout: bytes) -> Capture:
-    """The capture in an output.  Raises ProbeBroken: no line with the mark, another program's, garbled."""
-    lines = [found for line in stdout.splitlines() if (found := protocol.read_line(line)) is not None]
-    if len(lines) != 1 or lines[0]["type"] != "capture":
-        raise ProbeBroken(
-            f"capture.py on {node} said {counted(len(lines), 'line')} instead of one: {stdout[:200]!r}",
-            transport="no answer",
+    """The capture in an output.  Raises as :func:`only_answer`."""
+    return only_answer(node, stdout, CAPTURE, "capture", lambda found: _capture(node, found))
+
+
+def _capture(node: str, found: dict[str, Any]) -> Capture:
+    packets = tuple(
+        Packet(
+            at=float(packet["at"]), interface=str(packet["interface"]), way=int(packet["way"]),
+            hardware=int(packet["hardware"]), data=base64.b64decode(packet["data"], validate=True),
         )
-    if problem := protocol.other_program(lines[0], CAPTURE):
-        raise ProbeBroken(f"capture.py on {node}: {problem}", transport=problem)
-    try:
-        packets = tuple(
-            Packet(
-                at=float(packet["at"]), interface=str(packet["interface"]), way=int(packet["way"]),
-                hardware=int(packet["hardware"]), data=base64.b64decode(packet["data"], validate=True),
-            )
-            for packet in lines[0]["packets"]
-        )  # fmt: skip
-        return Capture(node=node, packets=packets, dropped=int(lines[0]["dropped"]), full=bool(lines[0]["full"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ProbeBroken(
-            f"capture.py on {node} gave an answer that cannot be read: {type(error).__name__}: {error}",
-            transport="garbled answer",
-        ) from None
+        for packet in found["packets"]
+    )  # fmt: skip
+    return Capture(node=node, packets=packets, dropped=int(found["dropped"]), full=bool(found["full"]))

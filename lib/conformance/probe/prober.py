@@ -19,14 +19,14 @@ from conformance.pods.nodes_lost import NodeWatch
 from conformance.probe import protocol
 from conformance.probe.agent import Agent
 from conformance.probe.agents import Agents
-from conformance.probe.asking import Answered, Asking, LiveAsking
+from conformance.probe.asking import LiveAsking
 from conformance.probe.clocks import unix
 from conformance.probe.limits import Counts, Limits
 from conformance.probe.machine import Machine
 from conformance.probe.slots import Slots
 from conformance.settings import Settings
 
-__all__ = ["Answered", "Asking", "Counts", "Limits", "Prober"]
+__all__ = ["Counts", "Limits", "Prober"]
 
 ANSWER = 60.0
 """s.  Between two looks whether an answer has come; it only bounds a single wait, and ends nothing."""
@@ -64,7 +64,7 @@ class Prober:
         """What probing has cost so far."""
         return self.agents.counts
 
-    def asking(self) -> Asking:
+    def asking(self) -> LiveAsking:
         """A new set of attempts under way, for one thread.  Those of several may go to one agent at the same time."""
         return LiveAsking(self.agents)
 

@@ -17,16 +17,17 @@ Tone = Literal["plain", "good", "known", "warn", "bad"]
 """``known``: as documented, and no success: a limitation that is still there."""
 
 TONES: dict[ClaimVerdict, Tone] = {
-    ClaimVerdict.CONFIRMED: "good",
-    ClaimVerdict.NOT_OBSERVED: "good",
     ClaimVerdict.VIOLATED: "bad",
     ClaimVerdict.INCONCLUSIVE: "bad",
     ClaimVerdict.UNMET: "warn",
-    ClaimVerdict.ADVISED: "warn",
     ClaimVerdict.LIFTED: "warn",
+    ClaimVerdict.ADVISED: "warn",
     ClaimVerdict.NOT_RUN: "warn",
+    ClaimVerdict.NOT_OBSERVED: "good",
+    ClaimVerdict.CONFIRMED: "good",
     ClaimVerdict.NOT_APPLICABLE: "plain",
 }
+"""Verdicts in the order in which they are told; NOT_APPLICABLE where that is so of the parts of a claim alone."""
 EXIT_MEANINGS = {
     0: "nothing violated",
     1: "a claim is VIOLATED",
@@ -37,19 +38,6 @@ EXIT_MEANINGS = {
     6: "something is INCONCLUSIVE: the suite or its surroundings broke",
     7: "the environment makes the run impossible, or no Windows node was reached",
 }
-_TOLD = (
-    ClaimVerdict.VIOLATED,
-    ClaimVerdict.INCONCLUSIVE,
-    ClaimVerdict.UNMET,
-    ClaimVerdict.LIFTED,
-    ClaimVerdict.ADVISED,
-    ClaimVerdict.NOT_RUN,
-    ClaimVerdict.NOT_OBSERVED,
-    ClaimVerdict.CONFIRMED,
-    ClaimVerdict.NOT_APPLICABLE,
-)
-"""Verdicts that are told, in this order; NOT_APPLICABLE where that is so of the parts of a claim alone."""
-_WITH_REASON = frozenset(_TOLD) - {ClaimVerdict.CONFIRMED}
 
 
 def summary(plain: Mapping[str, Any], where: Path, *, figures: bool = False) -> Iterator[tuple[str, Tone]]:
@@ -80,7 +68,7 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
         for claim in fallen:
             yield from ((f"  {line}", tone) for line, tone in _claim(claim, ClaimVerdict(claim["verdict"]), cause))
     under = {claim["id"] for fallen in grouped.values() for claim in fallen}
-    for verdict in _TOLD:
+    for verdict in TONES:
         for claim in sorted(plain["claims"], key=lambda one: not one.get("opens")):  # what is open comes first
             if claim["id"] in under:
                 continue
@@ -151,7 +139,7 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = "") -> 
     there = summed_up.word(claim) == summed_up.THERE
     tone, ident = "known" if there else TONES[verdict], claim["id"]
     first = (claim["reason"].splitlines() or [""])[0].removeprefix(f"{ident}  ").removeprefix(f"{ident}: ")
-    said = verdict in _WITH_REASON and first and not (cause and cause in first)
+    said = verdict is not ClaimVerdict.CONFIRMED and first and not (cause and cause in first)
     text = first if said else claim["statement"]
     builds = {build: ClaimVerdict(said) for build, said in (claim.get("builds") or {}).items()}
     where = on_builds(ClaimKind(claim["kind"]), verdict, builds)
@@ -167,7 +155,7 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = "") -> 
         yield f"{'':22} {passive}", tone
     if subnets := underlay(result["measured"] for result in claim["results"]):
         yield f"{'':22} {subnets}", tone
-    if claim["remedy"] and verdict in _WITH_REASON and claim["remedy"] not in text:
+    if claim["remedy"] and verdict is not ClaimVerdict.CONFIRMED and claim["remedy"] not in text:
         yield f"{'':22} {claim['remedy']}", tone
 
 

@@ -34,9 +34,11 @@ class RunDirectory:
         self.slots = self.shared / "slots"
         """Empty files to flock: as many per node as execs may start at once."""
         self.plans = self.shared / "plans"
+        """What each worker has collected, which is the same for all."""
         self.probing = self.shared / "probing"
         """What each process has used of execs and slots."""
         self.images = self.shared / "images"
+        """Which images each worker's pods ran."""
         self.late = self.shared / "late"
         """How far behind the machine was (``conformance.probe.machine``)."""
         self.turns = self.shared / "turns"
@@ -135,32 +137,13 @@ class RunDirectory:
         """Another process may take it."""
         (self.watches / name).unlink(missing_ok=True)
 
-    def write_plan(self, worker: str, plan: Any) -> None:
-        """What a worker collected, written whole or not at all."""
-        _write_whole(self.plans / f"{worker}.json", plan)
+    def write(self, folder: Path, worker: str, content: Any) -> None:
+        """What a worker has to say, in the folder of such things; written whole or not at all."""
+        _write_whole(folder / f"{worker}.json", content)
 
-    def write_probing(self, worker: str, used: Any) -> None:
-        _write_whole(self.probing / f"{worker}.json", used)
-
-    def write_images(self, worker: str, ran: Any) -> None:
-        """Which images a worker's pods ran, at its end."""
-        _write_whole(self.images / f"{worker}.json", ran)
-
-    def write_late(self, worker: str, measured: Any) -> None:
-        """How far behind the machine was while a worker ran, at its end."""
-        _write_whole(self.late / f"{worker}.json", measured)
-
-    def read_late(self) -> list[Any]:
-        """The same of all workers that came to their end."""
-        return [json.loads(path.read_text()) for path in sorted(self.late.glob("*.json"))]
-
-    def read_images(self) -> list[Any]:
-        """What each worker's pods ran."""
-        return [entry for path in sorted(self.images.glob("*.json")) for entry in json.loads(path.read_text())]
-
-    def read_probing(self) -> list[Any]:
-        """What all workers have used that came to their end."""
-        return [json.loads(path.read_text()) for path in sorted(self.probing.glob("*.json"))]
+    def read(self, folder: Path) -> list[Any]:
+        """What workers have said there that came so far."""
+        return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
 
     def write_node_fact(self, name: str, node: str, fact: Any) -> None:
         """What a worker has found out about a node: ``dsr`` or ``update``."""
@@ -171,19 +154,10 @@ class RunDirectory:
         found = sorted(self.shared.glob(f"{name}-*.json"))
         return {path.stem.removeprefix(f"{name}-"): json.loads(path.read_text()) for path in found}
 
-    def write_problem(self, problem: str) -> None:
-        """Something wrong with the test files, which all workers find alike."""
-        (self.plans / "problem.txt").write_text(problem)
-
-    def read_problems(self) -> list[str]:
-        """What workers found wrong with the test files."""
-        return [path.read_text() for path in self.plans.glob("problem.txt")]
-
-    def read_plan(self) -> Any | None:
-        """The plan, which is the same for all workers; None: none of them got so far."""
-        for path in sorted(self.plans.glob("*.json")):
-            return json.loads(path.read_text())
-        return None
+    @property
+    def problem(self) -> Path:
+        """File about something wrong with the test files, which all workers find alike; not there: nothing is."""
+        return self.plans / "problem.txt"
 
 
 def _write_whole(target: Path, content: Any) -> None:

@@ -13,17 +13,16 @@ from dataclasses import dataclass, replace
 from conformance.catalog import catalog
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect import late, others, vet
-from conformance.expect.engine.answered import as_wanted, default_kind
+from conformance.expect.engine.answered import as_wanted
 from conformance.expect.engine.ask import ask
 from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Wrong
 from conformance.expect.explain import advice, message
 from conformance.expect.outcome import Outcome, table
 from conformance.expect.session import Session
-from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.decision import Half, Side, decisions_about
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Workload
 from conformance.model.explanation import Explanation
 from conformance.pods.roles import ECHO_PORT
 from conformance.policy import worlds
@@ -31,6 +30,7 @@ from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.worlds import Cell, World
 from conformance.run.worlds import Ground
 from conformance.timing import hold
+from conformance.verdicts.meaning import of_cell
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -209,12 +209,7 @@ class InWorld(Session):
     def _path(self, cell: Cell, rule: Rule, *, want: bool) -> Path:
         source, target = self.ground.seats.pod(cell.source), self.ground.seats.pod(cell.destination)
         at = target.tcp(cell.port) if cell.protocol == "TCP" else target.udp(cell.port)
-        return Path(self._attempt(source, at, default_kind(at, want=want)), want, rule)
-
-    def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
-        patience = self.timings.of(source.os)
-        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
-        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
+        return Path(self.attempt(source, at, want=want), want, rule)
 
     def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:
         """What decides a cell; ``agree``: so many tries alone, with no time between them."""
@@ -237,7 +232,7 @@ class InWorld(Session):
         ring = []
         for pod, following in zip(there, [*there[1:], there[0]], strict=True):
             target = following.tcp(ECHO_PORT)
-            attempt = self._attempt(pod, target, default_kind(target, want=True))
+            attempt = self.attempt(pod, target)
             ring.append(Path(attempt, True, self._between(pod, following)))
         return {pod.node: (ring[number], ring[number - 1]) for number, pod in enumerate(there)}
 
@@ -250,7 +245,10 @@ class InWorld(Session):
             attempt = one.outcome.path.attempt
             half: Half = "open" if one.outcome.path.want else "closed"
             line = reason.partition("\n")[0]
-            seen = decisions_about(attempt.source, attempt.target, verdict, line, half, enforced_at=one.side)
+            symptom = (one.outcome.expected, one.outcome.observed)
+            seen = decisions_about(
+                attempt.source, attempt.target, verdict, line, half, enforced_at=one.side, symptom=symptom
+            )
             self.context.keep([replace(each, claim=one.cell.claim) for each in seen])
         self.context.record("seconds until policies had closed what they close", round(self.ground.seats.latency, 3))
         wrong = [(one, reason) for one, verdict, reason in found if verdict is ClaimVerdict.VIOLATED]
@@ -272,17 +270,19 @@ class InWorld(Session):
 
     def _verdict(self, one: Asked, because: str, *, edited: bool) -> tuple[ClaimVerdict, str]:
         """What a cell decides, and why."""
-        outcome, again = one.outcome, one.again
+        outcome, again, cell = one.outcome, one.again, one.cell
+        held_again = again is not None and again.held
+        sure = again is not None and (differs(again) or (held_again and edited))
+        limitation = cell.promised is not cell.expected and catalog()[cell.claim].kind is ClaimKind.LIMITATION
+        verdict = of_cell(held=outcome.held, sure=sure, again=held_again, limitation=limitation)
         if outcome.held:
-            return ClaimVerdict.CONFIRMED, f"{because}: {one.by}"
-        if again is None or not (differs(again) or (again.held and edited)):
-            return ClaimVerdict.INCONCLUSIVE, f"{UNSURE}: {outcome.reason(because)}"
-        kind = catalog()[one.cell.claim].kind
-        if one.cell.promised is not one.cell.expected and kind is ClaimKind.LIMITATION:
-            state = one.cell.promised.value
-            verdict = ClaimVerdict.INCONCLUSIVE if again.held else ClaimVerdict.LIFTED
+            return verdict, f"{because}: {one.by}"
+        if not sure:
+            return verdict, f"{UNSURE}: {outcome.reason(because)}"
+        if limitation:
+            state = cell.promised.value
             return verdict, f"{outcome.label} is {state}, as policies promise, although it is documented not to be"
-        return ClaimVerdict.VIOLATED, f"{outcome.reason(because)}: {NOT_HONOURED if again.held else one.by}"
+        return verdict, f"{outcome.reason(because)}: {NOT_HONOURED if held_again else one.by}"
 
     def _told(self, one: Asked, so: str, because: str, also: Sequence[Asked] = ()) -> Explanation:
         """The whole message about one cell."""

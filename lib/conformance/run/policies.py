@@ -5,8 +5,9 @@ Calico's objects go through what writes them on this cluster, Kubernetes' throug
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -68,21 +69,18 @@ class Policy:
             namespace = None if cluster_scoped else into
             target = reference(obj, namespace)
             self._applied[target] = time.monotonic()
-            if obj["apiVersion"].startswith(GROUP):
-                try:
-                    self._calico().apply(obj, f"the test's policy, {self._path}", namespace=namespace)
-                except MissingCapability:  # nothing was written, and nothing can be deleted
-                    del self._applied[target]
-                    raise
-            else:
-                self._changes.apply(obj, f"the test's policy, {self._path}", namespace=namespace)
+            try:
+                self._writer(target).apply(obj, f"the test's policy, {self._path}", namespace=namespace)
+            except MissingCapability:  # nothing was written, and nothing can be deleted
+                del self._applied[target]
+                raise
         self.change = PolicyChange(
             what=", ".join(target.label for target in self._applied), at=time.monotonic(), enforced_at=_side(filled)
         )
 
-    def filled(self, *, into: str = "", **named: Named) -> Filled:
+    def filled(self, *, into: str = "", **named: Named) -> Later:
         """The policies with these values for their placeholders, not yet applied; arguments as of :meth:`apply`."""
-        return Filled(self, into, named)
+        return Later(functools.partial(self.apply, into=into, **named))
 
     def remove(self) -> None:
         """Delete what was applied and wait until it is gone, the newest first: a tier with policies cannot be deleted.
@@ -91,9 +89,9 @@ class Policy:
         """
         self._remove(list(self._applied))
 
-    def without(self, name: str) -> Without:
+    def without(self, name: str) -> Later:
         """The removal, not yet made, of one of the manifest's policies, by the name that it has there."""
-        return Without(self, name)
+        return Later(functools.partial(self.withdraw, name))
 
     def withdraw(self, name: str) -> None:
         """As :meth:`remove`, of one of several policies.  Raises UsageProblem when none of that name was applied."""
@@ -102,15 +100,16 @@ class Policy:
             raise UsageProblem(f"no policy {name} of manifest {self._path} is applied")
         self._remove(named)
 
+    def _writer(self, target: ObjectRef) -> CalicoApi | Changes:
+        """Who writes such an object."""
+        return self._calico() if target.api_version.startswith(GROUP) else self._changes
+
     def _remove(self, targets: Sequence[ObjectRef]) -> None:
         errors: list[SuiteError] = []
         labels = ", ".join(target.label for target in targets)
         for target in reversed(targets):
             try:
-                if target.api_version.startswith(GROUP):
-                    self._calico().delete(target, "its test is over")
-                else:
-                    self._changes.delete(target, "its test is over")
+                self._writer(target).delete(target, "its test is over")
                 if not self._changes.dry_run and self._changes.kube.discovery.serves(target.api_version, target.kind):
                     self._changes.waits.gone(target, within=self._removed_within)
                 del self._applied[target]
@@ -136,26 +135,10 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class Filled:
-    """A manifest's policies, with the values that a test gives their placeholders."""
+class Later:
+    """A change of a manifest's policies that is not made yet, as expectations take it."""
 
-    policy: Policy
-    into: str
-    named: Mapping[str, Named]
-
-    def apply(self) -> None:
-        self.policy.apply(into=self.into, **self.named)
-
-
-@dataclass(frozen=True)
-class Without:
-    """The removal of one of a manifest's policies, as the change that an expectation makes."""
-
-    policy: Policy
-    name: str
-
-    def apply(self) -> None:
-        self.policy.withdraw(self.name)
+    apply: Callable[[], None]
 
 
 def _side(policies: Sequence[Obj]) -> Literal["source", "target", "both"]:

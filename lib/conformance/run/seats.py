@@ -6,8 +6,7 @@ One seat on each covered node in each of two namespaces that exist for it, and o
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from conformance.errors import MissingCapability, SuiteError, first_line
-from conformance.model.claim import ClaimVerdict
+from conformance.errors import SuiteError, first_line
 from conformance.model.decision import Decision, decision_on
 from conformance.model.endpoint import Workload
 from conformance.model.facts import NodeFacts
@@ -15,10 +14,10 @@ from conformance.pods.deploy import Pods, Wish, changed_among
 from conformance.pods.placement import Placement
 from conformance.policy import worlds
 from conformance.policy.worlds import SPACES, Seat
+from conformance.verdicts.meaning import of_error
 
 BYSTANDERS = "c"
 """The space of pods that no world selects."""
-VERDICTS = (ClaimVerdict.INCONCLUSIVE, ClaimVerdict.NOT_RUN)
 
 
 class Seats:
@@ -75,10 +74,8 @@ class Seats:
             if not any(pod.os == os for pod in self._pods.values()):
                 raise next(error for node, error in self._failed.values() if node.os == os)
         self._again()
-        return [
-            decision_on(node, VERDICTS[isinstance(error, MissingCapability)], first_line(error), "behaviour")
-            for node, error in self._failed.values()
-        ]
+        failed = self._failed.values()
+        return [decision_on(node, of_error(error), first_line(error), "behaviour") for node, error in failed]
 
     def _prepare(self) -> None:
         for space in (*SPACES, BYSTANDERS):

@@ -2,7 +2,8 @@
 
 On each covered node stand two small pods that no test touches, each behind a Service of its own: a watched one, which
 policies of both APIs select, and a free one in another namespace.  The watched are entered by the watched alone
-(Kubernetes' policy), and enter these alone (Calico's).  The nodes are a ring, and each is asked from the next one.
+(Kubernetes' policy), and enter these alone (Calico's); what is denied is asked by TCP and by UDP.  The nodes are a
+ring, and each is asked from the next one.
 """
 
 import contextlib
@@ -38,7 +39,8 @@ from conformance.pods.placement import Placement
 from conformance.pods.roles import ECHO_PORT
 from conformance.pods.services import Services, cluster_domain
 from conformance.pods.worker_pods import WorkerPods
-from conformance.probe.prober import Answered, Limits, Prober
+from conformance.probe.asking import Answered
+from conformance.probe.prober import Limits, Prober
 from conformance.run.directory import BEGUN, RunDirectory
 from conformance.run.plan import writes_calico_policies
 from conformance.run.policies import Policy
@@ -152,7 +154,7 @@ class Watch:
         fresh.write_text(json.dumps(to_plain(kept)))
         fresh.replace(self._shared / ANSWER)
         self._prober.close()
-        self._directory.write_probing(WATCH, to_plain(self._prober.used()))
+        self._directory.write(self._directory.probing, WATCH, to_plain(self._prober.used()))
         self._pods.close()
 
     def _look(self) -> list[tuple[Workload, Workload]]:
@@ -185,15 +187,20 @@ class Watch:
 
     def _connect(self, pods: list[tuple[Workload, Workload]]) -> None:
         """Ask the paths between these pods from now on, and those of no other."""
-        there = {(path.way, path.attempt.source.uid, path.ends[1].uid): path for path in self._paths if not path.gone}
+        there = {
+            (path.way, path.protocol, *(end.uid for end in path.ends)): path for path in self._paths if not path.gone
+        }
         for (watched, free), (their, stranger) in zip(pods, [*pods[1:], *pods[:1]], strict=True):
             ends: dict[Way, tuple[Workload, Workload]] = {
                 "in": (stranger, watched), "out": (watched, stranger), "allowed": (their, watched),
                 "free": (stranger, free),
             }  # fmt: skip
-            for way, (source, pod) in ends.items():
-                if there.pop((way, source.uid, pod.uid), None) is None and source.uid != pod.uid:
-                    target, patience = pod.tcp(ECHO_PORT), self._timings.of(source.os).tcp_give_up
+            asked = [(way, pod.tcp(ECHO_PORT)) for way, (_, pod) in ends.items()]
+            asked += [(way, pod.udp(ECHO_PORT)) for way, (_, pod) in ends.items() if way in ("in", "out")]
+            for way, target in asked:
+                source, pod = ends[way]
+                if there.pop((way, target.protocol, source.uid, pod.uid), None) is None and source.uid != pod.uid:
+                    patience = self._timings.of(source.os).tcp_give_up
                     attempt = Attempt(source=source, target=target, kind=plain(target), give_up_after=patience)
                     self._paths.append(Watched(node=watched.node, way=way, attempt=attempt, since=time.monotonic()))
         for path in there.values():

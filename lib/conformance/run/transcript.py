@@ -16,7 +16,8 @@ from conformance.kube.transcript import ExecRecord
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation
-from conformance.probe.prober import Answered, Asking, Prober
+from conformance.probe.asking import Answered, Asking
+from conformance.probe.prober import Prober
 
 KEPT = 4000
 """Characters of one exec's output that a test's attachment shows; the rest is in the worker's file."""
@@ -103,10 +104,6 @@ class _WitnessedAsking:
 
     def __init__(self, asking: Asking, transcript: OneTest) -> None:
         self._asking, self._transcript = asking, transcript
-
-    @property
-    def pending(self) -> int:
-        return self._asking.pending
 
     def begin(self, attempts: Sequence[Attempt]) -> list[int]:
         return self._asking.begin(attempts)

@@ -138,22 +138,19 @@ class Ground:
         if errors:
             raise errors[0]
 
+    def _writer(self, target: ObjectRef) -> CalicoApi | Changes:
+        return self.calico() if target.api_version.startswith(GROUP) else self.changes
+
     def _apply(self, target: ObjectRef, obj: Obj) -> None:
         self._there[target] = obj  # before it is made: its answer may be lost
         try:
-            if target.api_version.startswith(GROUP):
-                self.calico().apply(obj, "a world's policy", namespace=target.namespace)
-            else:
-                self.changes.apply(obj, "a world's policy", namespace=target.namespace)
+            self._writer(target).apply(obj, "a world's policy", namespace=target.namespace)
         except MissingCapability:
             del self._there[target]
             raise
 
     def _remove(self, target: ObjectRef) -> None:
-        if target.api_version.startswith(GROUP):
-            self.calico().delete(target, "its world is over")
-        else:
-            self.changes.delete(target, "its world is over")
+        self._writer(target).delete(target, "its world is over")
         if target.kind == LAST and not self.changes.dry_run and self.calico().direct:
             self.changes.waits.gone(target, within=self.removed_within)
         del self._there[target]

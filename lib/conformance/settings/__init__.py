@@ -13,26 +13,18 @@ from pathlib import Path
 from typing import Literal
 
 from conformance.errors import UsageProblem
-from conformance.settings.images import ImageChoice, Images, Mirror, PodLimits, load_choices
-from conformance.settings.timings import OsTimings, RunTimings, Timings, load_timings
+from conformance.settings.images import ImageChoice as ImageChoice
+from conformance.settings.images import Images as Images
+from conformance.settings.images import Mirror as Mirror
+from conformance.settings.images import PodLimits as PodLimits
+from conformance.settings.images import load_choices as load_choices
+from conformance.settings.timings import OsTimings as OsTimings
+from conformance.settings.timings import RunTimings as RunTimings
+from conformance.settings.timings import Timings as Timings
+from conformance.settings.timings import load_timings as load_timings
 
 EXTERNAL_PORT = 80
 """The port of a target beyond the cluster that is named without one."""
-__all__ = [
-    "ImageChoice",
-    "Images",
-    "Mirror",
-    "OsTimings",
-    "PodLimits",
-    "RunTimings",
-    "Settings",
-    "Timings",
-    "Toleration",
-    "Workers",
-    "external_target",
-    "load_choices",
-    "load_timings",
-]
 
 _TOLERATION = re.compile(
     r"(?P<key>[A-Za-z0-9./_-]+)(?:=(?P<value>[A-Za-z0-9._-]*))?"

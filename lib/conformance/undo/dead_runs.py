@@ -63,12 +63,7 @@ def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool, nam
         if shared:
             dead, others = recovery.dead(own=run.run, named=named)  # as it is now that nobody else works on it
         result = recovery.recover(dead, check=lock.check)
-        disrupted = _disrupted(result.restored, Changes(kube, run), settings)
-        problem = (
-            connectivity_problem(kube, _anew(kube), settings, process=process, disrupted=disrupted, tell=print)
-            if result.restored
-            else ""
-        )
+        problem = _problem(result.restored, Changes(kube, run), settings, process, print) if result.restored else ""
         if held and not others:
             recovery.tidy(result, own=run.run)
     finally:
@@ -124,12 +119,7 @@ def before_a_run(
     try:
         lock.acquire()
         result = recovery.recover(_unrestored(recovery, run), check=lock.check)
-        disrupted = _disrupted(result.restored, Changes(kube, run), settings)
-        problem = (
-            connectivity_problem(kube, _anew(kube), settings, process=process, disrupted=disrupted, tell=tell)
-            if result.changed
-            else ""
-        )
+        problem = _problem(result.restored, Changes(kube, run), settings, process, tell) if result.changed else ""
     except ClusterUnusable as unusable:
         return list(unusable.reasons)
     finally:
@@ -177,10 +167,7 @@ def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, pr
     problem = next((str(restored) for restored in done if restored.outcome in (Outcome.CONFLICT, Outcome.FAILED)), "")
     if worker and not problem and any(restored.outcome is Outcome.RESTORED for restored in done):
         try:
-            disrupted = _disrupted(done, changes, settings)
-            problem = connectivity_problem(
-                kube, _anew(kube), settings, process=process, disrupted=disrupted, tell=lines.append
-            )
+            problem = _problem(done, changes, settings, process, lines.append)
         except SuiteError as unknown:
             problem = f"not known whether pods reach each other: {first_line(unknown)}"
         lines += [problem] if problem else []
@@ -194,6 +181,14 @@ def _disrupted(done: Sequence[Restored], changes: Changes, settings: Settings) -
     procedures = [str(entry.arguments["node"]) for entry in entries if "node" in entry.arguments]
     nodes = tuple(dict.fromkeys([*changed, *procedures]))
     return Disrupted(nodes=nodes, revive=revivals(changes, settings, entries))
+
+
+def _problem(
+    done: Sequence[Restored], changes: Changes, settings: Settings, process: str, tell: Callable[[str], None]
+) -> str:
+    """Which pods do not reach each other after the recovery, by facts of then: nodes take pods again."""
+    facts, disrupted = detect(changes.kube, evidence="field"), _disrupted(done, changes, settings)
+    return connectivity_problem(changes.kube, facts, settings, process=process, disrupted=disrupted, tell=tell)
 
 
 def _lock(
@@ -217,11 +212,6 @@ def _unrestored(recovery: Recovery, run: Ownership) -> list[Leftovers]:
         if not refusal.forbidden:
             raise
         return []  # who may not read journals may not change what they speak of either
-
-
-def _anew(kube: Kube) -> Facts:
-    """Facts after the recovery: nodes take pods again."""
-    return detect(kube, evidence="field")
 
 
 def summary(result: Recovered) -> str:

@@ -175,10 +175,10 @@ class Recovery:
             lambda: self._lease(run), lambda now: now is not None and _version(now) == _version(lease),
             seconds=seconds, every=self.patience.look_every, description=f"run {run} is silent", clock=self._clock,
         )  # fmt: skip
-        if watched.lasted:
+        if watched.converged:
             self._silent.add(_version(lease))
             self._given_up.add(run)
-        return watched.lasted or watched.answers[-1].value is None
+        return watched.converged or watched.last is None
 
     def _lease(self, run: str) -> Obj | None:
         """The run lock, while it is this run's."""

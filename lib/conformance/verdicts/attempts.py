@@ -6,8 +6,9 @@ Trying again never whitens what was seen: a path that is closed every other time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from conformance.model.claim import ClaimResult
+from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.verdicts.claims import TestOutcome, worst
+from conformance.verdicts.prospect import ClaimPart, Prospect, not_run
 
 FLAKY = "FLAKY"
 """How outputs mark such a test."""
@@ -31,6 +32,30 @@ def merged(attempts: Sequence[TestOutcome]) -> TestOutcome:
         touched=tuple(sorted({os for attempt in attempts for os in attempt.touched})),
         attempts=verdicts,
     )
+
+
+def silenced(test: str, parts: Sequence[ClaimPart], evidence: str, *, crash: str, ended: str) -> TestOutcome:
+    """What is said of a planned test whose end was not heard; ``crash``: how its worker died, else ``ended``."""
+    verdict = ClaimVerdict.INCONCLUSIVE if crash else ClaimVerdict.NOT_RUN
+    prospect = Prospect(verdict=verdict, reason=crash or ended, remedy="" if crash else "run it again")
+    return TestOutcome(
+        test=test,
+        verdict=verdict,
+        reason=prospect.reason,
+        remedy=prospect.remedy,
+        results=not_run(test, parts, prospect, evidence),
+        ran=bool(crash),
+    )
+
+
+def of_planned(heard: TestOutcome | None, silent: TestOutcome, before: TestOutcome | None) -> TestOutcome:
+    """What counts of a planned test; ``before``: what it had said until its worker died.
+
+    ``silent``: what is to be said where nothing was ``heard`` of it, or where it crashed and was tried again.
+    """
+    if heard:
+        return merged([*([before] if before else []), silent, heard]) if silent.ran else heard
+    return before if before and before.verdict is ClaimVerdict.VIOLATED else silent
 
 
 def _worst(results: Sequence[ClaimResult], prefix: str) -> ClaimResult:

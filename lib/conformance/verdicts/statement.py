@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from conformance.catalog import Claim
-from conformance.errors import MissingCapability, NotAboutThisCluster, Unmet, first_line
+from conformance.errors import MissingCapability, first_line
 from conformance.expect.figures import FigureLog
 from conformance.model.claim import ClaimKind, ClaimResult, ClaimVerdict, Finding
 from conformance.model.decision import Decision
 from conformance.model.explanation import Explanation
+from conformance.verdicts.meaning import of_error
 
 SETTLED = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
 """What nothing that comes later covers up."""
@@ -61,16 +62,9 @@ class Statement:
 
 def from_body(error: BaseException) -> Finding:
     """Return what an exception that a test's body raised says of its claims."""
-    line = first_line(error)
-    if isinstance(error, NotAboutThisCluster):
-        return Finding(ClaimVerdict.NOT_APPLICABLE, line)
-    if isinstance(error, MissingCapability):
-        return Finding(ClaimVerdict.NOT_RUN, line, error.remedy)
-    if isinstance(error, Unmet):
-        return Finding(ClaimVerdict.UNMET, line)
-    if isinstance(error, AssertionError):
-        return Finding(ClaimVerdict.VIOLATED, line)
-    return Finding(ClaimVerdict.INCONCLUSIVE, f"{type(error).__name__}: {line}")
+    verdict, line = of_error(error), first_line(error)
+    told = f"{type(error).__name__}: {line}" if verdict is ClaimVerdict.INCONCLUSIVE else line
+    return Finding(verdict, told, error.remedy if isinstance(error, MissingCapability) else "")
 
 
 def unmet_for(claim: Claim) -> ClaimVerdict:

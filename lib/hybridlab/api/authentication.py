@@ -27,17 +27,6 @@ _BOUND = {"Pod": "pods", "Secret": "secrets"}
 _ACCOUNT = "system:serviceaccount:"
 
 
-def service_account(user: str) -> tuple[str, str] | None:
-    """Return namespace and name of the ServiceAccount that a user name stands for, or None."""
-    namespace, colon, name = user.removeprefix(_ACCOUNT).partition(":")
-    return (namespace, name) if user.startswith(_ACCOUNT) and colon and namespace and name else None
-
-
-def account_groups(namespace: str) -> tuple[str, ...]:
-    """Return the groups of every ServiceAccount of a namespace."""
-    return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-
-
 @dataclass(frozen=True)
 class Token:
     """Whom a token stands for and until when."""
@@ -111,7 +100,7 @@ class Authenticator:
         token = secrets.token_urlsafe(32)
         expires = self._clock() + seconds
         name = f"{_ACCOUNT}{meta['namespace']}:{meta['name']}"
-        groups = account_groups(meta["namespace"])
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{meta['namespace']}")
         extra = {"authentication.kubernetes.io/credential-id": (f"JTI={uuid.uuid4()}",)}
         self._tokens[token] = Token(name, groups, expires, meta["uid"], extra)
         self._accounts[token] = (meta["namespace"], meta["name"], meta["uid"])

@@ -40,11 +40,12 @@ class FelixPods:
             self._then(name, self._runtime.append_log(container, line))
 
     def start_services(self) -> None:
-        """Start Felix on Windows nodes whose hosts run it as a service: no pod does."""
-        for node in self._calico.windows:
-            self._calico.felix_started(node)
-            for service in self._calico.plane.host_services(self._calico.windows[node]):
-                self._calico.plane.ran(node, service, now=True)
+        """Start Felix on Windows nodes whose hosts run it as a service, once startup there has ended: no pod does."""
+        for node, windows in self._calico.windows.items():
+            if self._calico.plane.starts(windows.machine):
+                self._calico.felix_started(node)
+                for service in self._calico.plane.host_services(windows):
+                    self._calico.plane.ran(node, service, now=True)
 
     async def stop(self) -> None:
         """End what is still being done; nothing is heard of any Felix afterwards."""

@@ -9,17 +9,21 @@ from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types, seconds
 from hybridlab.faults.rules import RuleFault
 
 TYPES = Types()
-WORN_OFF = ("f_deny", "accept")
 
 
-@TYPES.fault("denial-wears-off", "policy", NODE_OR_ALL, Parameter("seconds", "how long denials last"))
+@TYPES.fault(
+    "denial-wears-off", "policy", NODE_OR_ALL, Parameter("seconds", "how long denials last"),
+    Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
+)  # fmt: skip
 class DenialWearsOff(RuleFault):
     """What policy denies is let through some time after Felix programmed a pod of the node last."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._seconds = seconds("seconds", parameters["seconds"])
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
-        super().__init__(lab.dataplane, identity, {node: [WORN_OFF] for node in self._felixes})
+        what = "" if parameters["protocol"] == "all" else f"meta l4proto {parameters['protocol']} "
+        self._worn_off = ("f_deny", f"{what}accept")
+        super().__init__(lab.dataplane, identity, {node: [self._worn_off] for node in self._felixes})
         self._wearing: dict[str, asyncio.Task[None]] = {}
 
     async def inject(self) -> None:
@@ -53,7 +57,7 @@ class DenialWearsOff(RuleFault):
 
     async def _wear_off(self, node: str) -> None:
         await asyncio.sleep(self._seconds)
-        await self._dataplane.set_fault_rules(node, self._identity, [WORN_OFF])
+        await self._dataplane.set_fault_rules(node, self._identity, [self._worn_off])
 
 
 @TYPES.fault("first-syns-denied", "policy", NODE_OR_ALL)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hybridlab.calico.felix_faults import Keys
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types
-from hybridlab.policy.policy import Peer, Policy, PolicyKey, PolicyRule
+from hybridlab.policy.policy import Direction, Peer, Policy, PolicyKey, PolicyRule
 from hybridlab.policy.render import TierPolicies
 
 Tiers = tuple[TierPolicies, ...]
@@ -42,19 +42,28 @@ _RULES: Mapping[str, Callable[[PolicyRule, PolicyRule], PolicyRule]] = {
     "rule-selector": lambda now, first: _selectors("selector", now, first),
     "rule-namespaces": lambda now, first: _selectors("namespaceSelector", now, first),
 }
-FIELDS = (*_RULES, "order", "types", "selector", "network-set", "overlapping-nets")
-"""Fields whose edits can be ignored; ``overlapping-nets``: with a network that leaves a NetworkSet go wider ones."""
+FIELDS = (*_RULES, "order", "types", "selector", "network-set", "overlapping-nets", "leaving-nets", "tier-end")
+"""Fields whose edits can be ignored; ``overlapping-nets``: with a network that leaves a NetworkSet go wider ones,
+``leaving-nets``: those that leave it stay; ``tier-end``: a tier's ``defaultAction``."""
 
 
-@TYPES.fault("policy-edit-ignored", "policy", NODE_OR_ALL, Parameter("field", ", ".join(FIELDS), choices=FIELDS))
+@TYPES.fault(
+    "policy-edit-ignored",
+    "policy",
+    NODE_OR_ALL,
+    Parameter("field", ", ".join(FIELDS), choices=FIELDS),
+    Parameter("of", "all rules, or those for ingress or egress", "all", ("all", "ingress", "egress")),
+)
 class PolicyEditIgnored(Fault):
     """Felix keeps one field of policies as it was when they came, whatever they are edited into."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._identity, self._field = identity, parameters["field"]
+        self._identity, self._field, self._of = identity, parameters["field"], parameters["of"]
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
         self._graph = lab.calico.typha.graph
         self._first: dict[PolicyKey, Policy] = {}
+        self._ends: dict[str, TierPolicies] = {}
+        """Tier to what it was when its policies came."""
         self._members: dict[str, tuple[str, ...]] = {}
         """Set to the members that it had last, or, of one with networks, first."""
 
@@ -95,6 +104,8 @@ class PolicyEditIgnored(Fault):
 
     def _stale(self, tiers: Tiers) -> Tiers:
         self._look()
+        if self._field == "tier-end":
+            return tuple(replace(tier, end=self._ends.setdefault(tier.name, tier).end) for tier in tiers)
         return tuple(replace(tier, policies=self._policies(tier.policies)) for tier in tiers)
 
     def _policies(self, policies: tuple[Policy, ...]) -> tuple[Policy, ...]:
@@ -107,13 +118,16 @@ class PolicyEditIgnored(Fault):
         return tuple(
             replace(
                 policy,
-                ingress=self._rules(policy.ingress, self._first[policy.key].ingress),
-                egress=self._rules(policy.egress, self._first[policy.key].egress),
+                ingress=self._rules("ingress", policy),
+                egress=self._rules("egress", policy),
             )
             for policy in policies
         )
 
-    def _rules(self, now: tuple[PolicyRule, ...], first: tuple[PolicyRule, ...]) -> tuple[PolicyRule, ...]:
+    def _rules(self, way: Direction, policy: Policy) -> tuple[PolicyRule, ...]:
+        now, first = policy.rules(way), self._first[policy.key].rules(way)
+        if self._of not in {"all", way}:
+            return now
         both = zip(now, first, strict=False)
         return (*(_RULES[self._field](*pair) for pair in both), *now[len(first) :])
 
@@ -126,5 +140,7 @@ class PolicyEditIgnored(Fault):
             return known
         if self._field == "overlapping-nets":
             members = _without_wider(members, known or ())
+        if self._field == "leaving-nets":
+            members = tuple(sorted({*members, *(net for net in known or () if "/" in net)}))
         self._members[name] = members
         return members

@@ -13,6 +13,7 @@ from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types
 from hybridlab.faults.rules import policy_not_enforced
+from hybridlab.policy.policy import PolicyKey
 
 SOON = 15.0
 """Seconds.  A pod that comes so soon after its node's Felix has started is right after it."""
@@ -28,6 +29,7 @@ EVENTS: Mapping[str, str] = {
     "namespace-labels": "namespaces",
     "kube-proxy-restart": "pods",
     "member-deleted": "pods",
+    "backend-gone": SLICES,
     "policy-removed": "",
     "felix-down": "",
     "felix-restart": "",
@@ -39,9 +41,13 @@ EVENTS: Mapping[str, str] = {
 }
 """What policy is lost after, to the objects whose changes tell of it; empty: Felix does.
 
-Two of them are about what stays: ``member-deleted`` (the address of a pod that is gone stays in sets) and
-``policy-removed`` (of several pods of a node that the same policies select the last stays closed when they go).
+Three of them are about what stays: ``member-deleted`` (the address of a pod that is gone stays in sets),
+``backend-gone`` (that of one that is no backend of a Service any more) and ``policy-removed`` (of several pods of a
+node that the same policies select the last stays closed when they go).
 The last four take policy from pods that have had it for a while, so that no test is there to see it."""
+STAYS = {"member-deleted", "backend-gone", "policy-removed"}
+WAYS = {"ingress": ["daddr"], "egress": ["saddr"]}
+"""What is lost of a policy, to where a packet has the pod's address."""
 OLD = 8.0
 """Seconds.  A pod has had its policies for a while."""
 
@@ -51,18 +57,26 @@ OLD = 8.0
     "policy",
     NODE_OR_ALL,
     Parameter("after", ", ".join(EVENTS), choices=tuple(EVENTS)),
-    Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
+    Parameter("protocol", "all, tcp, udp or icmp", "all", ("all", "tcp", "udp", "icmp")),
+    Parameter("of", "all, or policies for one way, or of one API", "all", ("all", *WAYS, "calico", "kubernetes")),
 )
 class PolicyLost(Fault):
     """Pods of a node lose their policy after an event that is no policy's business, until other policies apply."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab, self._identity, self._event = lab, identity, parameters["after"]
-        self._protocol = parameters["protocol"]
-        if self._protocol != "all" and self._event in {"member-deleted", "policy-removed"}:
-            raise BadFault(f"what stays after {self._event} stays for all protocols, not for {self._protocol} alone")
+        self._protocol, self._of = parameters["protocol"], parameters["of"]
+        self._passed = self._protocol != "all" or self._of in WAYS
+        """It is lost for a protocol or a way alone, which pass it."""
+        told = [self._protocol != "all", self._of in WAYS, self._of not in {"all", *WAYS}]
+        if (
+            (any(told) and self._event in STAYS)
+            or (any(told[1:]) and self._event == "felix-down")
+            or (told[0] and told[2])
+        ):
+            raise BadFault(f"what is lost {self._event} is lost as a whole: protocol={self._protocol} of={self._of}")
         self._past: dict[str, set[str]] = {}
-        """Node to the addresses of pods that have lost policy for one protocol alone."""
+        """Node to the addresses of pods whose policy a protocol or a way passes."""
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
         self._graph = lab.calico.typha.graph
         self._lost: dict[str, Keys | None] = {}
@@ -93,7 +107,7 @@ class PolicyLost(Fault):
         for node, felix in self._felixes.items():
             felix.faults.applying[self._identity] = self._applying
             felix.faults.on_life[self._identity] = partial(self._lives, node)
-            if self._event == "member-deleted":
+            if self._event in {"member-deleted", "backend-gone"}:
                 felix.faults.stale_sets[self._identity] = self._members
         if resource := EVENTS[self._event]:
             self._informer = Informer(self._lab.client, resource)
@@ -137,19 +151,23 @@ class PolicyLost(Fault):
         lost = self._lost.get(uid) == keys
         if not lost and self._lost.get(uid) is not None:
             del self._lost[uid]
-        if self._protocol != "all":
+        if self._passed:
             self._passes(uid, lost=lost)
-        return frozenset() if lost and self._protocol == "all" else keys
+        return keys if self._passed or not lost else frozenset(key for key in keys if not self._takes(key))
+
+    def _takes(self, key: PolicyKey) -> bool:
+        return self._of in {"all", "kubernetes" if key.kind.startswith("Kubernetes") else "calico"}
 
     def _passes(self, uid: str, *, lost: bool) -> None:
-        """What a pod has lost of one protocol passes its policy, which stays for the others."""
+        """What a pod has lost of one protocol or way passes its policy, which stays for the others."""
         pod = self._graph.pod(uid)
         past = self._past.setdefault(pod.node, set())
         if not pod.address or (pod.address in past) == lost:
             return
         past.symmetric_difference_update({pod.address})
-        ways = [f"ip {side} {address}" for address in sorted(past) for side in ("saddr", "daddr")]
-        rules = [("f_policy", f"{way} meta l4proto {self._protocol} accept") for way in ways]
+        ways = [f"ip {side} {address}" for address in sorted(past) for side in WAYS.get(self._of, ["saddr", "daddr"])]
+        what = "" if self._protocol == "all" else f"meta l4proto {self._protocol} "
+        rules = [("f_policy", f"{way} {what}accept") for way in ways]
         self._do(self._lab.dataplane.set_fault_rules(pod.node, self._identity, rules))
 
     def _removed(self, uid: str, keys: Keys) -> None:
@@ -169,7 +187,7 @@ class PolicyLost(Fault):
     def _members(self, name: str, members: tuple[str, ...]) -> tuple[str, ...]:
         seen = self._seen.setdefault(name, set())
         seen.update(members)
-        return tuple(sorted({*members, *(seen & self._left)}))
+        return tuple(sorted({*members, *(member for member in seen if member.partition(",")[0] in self._left)}))
 
     # -- what happens
 
@@ -192,6 +210,8 @@ class PolicyLost(Fault):
         match self._event:
             case "service-made" | "service-changed" | "service-gone":
                 self._backends_changed(_addresses(old), _addresses(new))
+            case "backend-gone" if self._follows:
+                self._left = (self._left | _addresses(old)) - _addresses(new)
             case "namespace-labels" if old and new and _labels(old) != _labels(new):
                 self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["name"])
             case "pod-labels" if old and new and _labels(old) != _labels(new):

@@ -132,6 +132,12 @@ def _as_ipv4(rule: PolicyRule) -> PolicyRule:
     return replace(rule, ip_version=None, source=source, destination=destination)
 
 
+def _ipv6_open(rule: PolicyRule) -> PolicyRule:
+    """A rule of IPv6 lets everybody in, by what it says of ports."""
+    of_ipv6 = rule.ip_version == 6 or any(":" in net for net in rule.source.nets)
+    return replace(rule, action="allow", ip_version=None, source=Peer()) if of_ipv6 else rule
+
+
 def _numbers_beside_names(rule: PolicyRule, *, open: bool = False) -> PolicyRule:
     """A rule with names and numbers of ports is one for the numbers alone; ``open``: and for everybody."""
     ports = rule.destination.ports
@@ -164,6 +170,9 @@ _RULES: dict[Misreading, Callable[[PolicyRule, Direction], list[PolicyRule]]] = 
     "no-egress-udp": lambda rule, direction: [] if _is_egress_udp(rule, direction) else [rule],
     "negations-enforced": lambda rule, _: _negations_enforced(rule),
     "no-negations": lambda rule, _: [_without_negations(rule)],
+    "negations-open": lambda rule, _: [
+        rule if _without_negations(rule) == rule else replace(_without_negations(rule), source=Peer())
+    ],
     "numbers-beside-names": lambda rule, _: [_numbers_beside_names(rule)],
     "numbers-beside-names-open": lambda rule, _: [_numbers_beside_names(rule, open=True)],
     "icmp-any-type": lambda rule, _: [replace(rule, icmp=None, not_icmp=None)],
@@ -172,6 +181,7 @@ _RULES: dict[Misreading, Callable[[PolicyRule, Direction], list[PolicyRule]]] = 
     ],
     "log-denies": lambda rule, _: [replace(rule, action="deny") if rule.action == "log" else rule],
     "ipv6-as-ipv4": lambda rule, _: [_as_ipv4(rule)],
+    "ipv6-open": lambda rule, _: [_ipv6_open(rule)],
     "log-allows": lambda rule, _: [replace(rule, action="allow") if rule.action == "log" else rule],
     "http-left-out": lambda rule, _: [] if rule.written.get("http") else [rule],
     "http-open": lambda rule, _: [replace(rule, source=Peer()) if rule.written.get("http") else rule],

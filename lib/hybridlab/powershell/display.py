@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 
-from hybridlab.powershell.faults import WIDTH, ErrorRecord, fold, render
-from hybridlab.powershell.objects import HashTable, NetObject, TypedList, to_text
-from hybridlab.powershell.syntax import NotEmulated, TypeName
+from hybridlab.powershell.faults import WIDTH, fold
+from hybridlab.powershell.objects import HashTable, NetObject, to_text
+from hybridlab.powershell.syntax import NotEmulated
 
 Write = Callable[[str], Awaitable[None]]
 
@@ -12,37 +12,22 @@ Write = Callable[[str], Awaitable[None]]
 class Display:
     """Objects are shown as they come; objects of one kind in a row share a list's blank lines."""
 
-    def __init__(self, write: Write, *, script: str, name: str) -> None:
+    def __init__(self, write: Write) -> None:
         self._write = write
-        self._script, self._name = script, name
         self._kind = ""
         """The kind of the objects in the list that is open; empty when none is."""
 
     async def show(self, value: object) -> None:
         """One object; nothing for null.  Raises NotEmulated where its view is not known."""
-        if value is None:
-            return
         if isinstance(value, HashTable) or (isinstance(value, NetObject) and value.table):
             raise NotEmulated("showing a table")
         if isinstance(value, NetObject) and value.shown:
             await self._object(value)
-        else:
-            for line in self._text(value):
-                await self._line(line)
-
-    def _text(self, value: object) -> list[str]:
-        if isinstance(value, ErrorRecord):
-            return render(value.fault, self._script, name=self._name)
-        if isinstance(value, NetObject):
-            if value.text is None or value.type_name.startswith(("System.Management", "System.Runtime", "System.Time",
-                                                                  "System.Coll")):  # fmt: skip
-                raise NotEmulated(f"showing {value.type_name}")
-            return [value.text]
-        if isinstance(value, TypeName):
-            raise NotEmulated(f"showing the type [{value.name}]")
-        if isinstance(value, (list, bytes)) and not isinstance(value, TypedList):
-            return [line for item in value for line in self._text(item)]
-        return [to_text(value)]
+        elif isinstance(value, NetObject) and value.type_name.startswith("System.Management"):
+            raise NotEmulated(f"showing {value.type_name}")
+        elif value is not None:
+            for item in value if isinstance(value, (list, bytes)) else [value]:
+                await self._line(to_text(item))
 
     async def _object(self, value: NetObject) -> None:
         if self._kind and self._kind != value.type_name:
@@ -69,20 +54,17 @@ class Display:
 
 def _shown(value: object) -> str:
     """A property's value: collections in braces, at most four of their members."""
-    if isinstance(value, (list, HashTable)):
-        items = (
-            [f"[{to_text(k)}, {to_text(v)}]" for k, v in value.items()]
-            if isinstance(value, HashTable)
-            else [to_text(i) for i in value]
-        )
-        return "{" + ", ".join(items[:4]) + ("..." if len(items) > 4 else "") + "}"
+    if isinstance(value, HashTable):
+        value = [f"[{to_text(key)}, {to_text(item)}]" for key, item in value.items()]
+    if isinstance(value, list):
+        return "{" + ", ".join(to_text(item) for item in value[:4]) + ("..." if len(value) > 4 else "") + "}"
     return to_text(value)
 
 
 def _list_lines(item: NetObject) -> list[str]:
     """One object of a list, with the blank line after it."""
     lines = []
-    names = item.shown or tuple(item.properties)
+    names = item.shown
     width = max(len(name) for name in names)
     for name in names:
         first, *more = fold(_shown(item.view(name)), WIDTH - width - 4)

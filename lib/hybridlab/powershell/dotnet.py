@@ -2,15 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
-from typing import Any
 
 from hybridlab.powershell.addresses import ip_address
-from hybridlab.powershell.conversion import invalid_cast, to_int, to_number
 from hybridlab.powershell.faults import call_fault
 from hybridlab.powershell.listener import http_listener
-from hybridlab.powershell.numbers import Long
-from hybridlab.powershell.objects import Awaitable, NetObject, to_text
+from hybridlab.powershell.objects import NetObject, to_text
+from hybridlab.powershell.operators import to_int
 from hybridlab.powershell.shell import Library, Shell
 from hybridlab.powershell.syntax import NotEmulated
 from hybridlab.runtime.applets import dns, http
@@ -18,12 +15,11 @@ from hybridlab.runtime.applets.refusals import heard_late
 
 
 async def _dns(shell: Shell, name: str, arguments: list[object] | None) -> object:
-    if name != "gethostaddresses" or arguments is None or len(arguments) != 1:
-        raise NotEmulated(f"[Net.Dns]::{name}")
-    if not to_text(arguments[0]) or isinstance(arguments[0], (list, NetObject)):
+    wanted = arguments[0] if arguments and len(arguments) == 1 else None
+    if name != "gethostaddresses" or not wanted or not isinstance(wanted, str):
         raise NotEmulated(f"[Net.Dns]::{name} of this value")
     try:
-        return [ip_address(text) for text in await shell.process.net.resolve(to_text(arguments[0]), timeout=15.0)]
+        return [ip_address(text) for text in await shell.process.net.resolve(wanted, timeout=15.0)]
     except dns.NameNotFound:
         raise call_fault("GetHostAddresses", 1, "No such host is known", "SocketException") from None
     except dns.ResolverSilent:
@@ -33,11 +29,10 @@ async def _dns(shell: Shell, name: str, arguments: list[object] | None) -> objec
 
 
 async def _encodings(shell: Shell, name: str, arguments: list[object] | None) -> object:
-    names = {"utf8": "utf-8", "ascii": "ascii", "unicode": "utf-16-le"}
-    if arguments is not None or name not in names:
+    if arguments is not None or name != "utf8":
         raise NotEmulated(f"[Text.Encoding]::{name}")
-    made = NetObject("System.Text.Encoding", text=f"System.Text.{name.upper()}Encoding")
-    made.method("GetBytes", lambda text: to_text(text).encode(names[name], "replace"))
+    made = NetObject("System.Text.UTF8Encoding")
+    made.method("GetBytes", lambda text: to_text(text).encode("utf-8", "replace"))
     return made
 
 
@@ -46,61 +41,42 @@ async def _stopwatch(shell: Shell, name: str, arguments: list[object] | None) ->
         raise NotEmulated(f"[Diagnostics.Stopwatch]::{name}")
     start = time.monotonic()
     watch = NetObject("System.Diagnostics.Stopwatch")
-    watch.put("ElapsedMilliseconds", lambda: Long((time.monotonic() - start) * 1000))
+    watch.put("ElapsedMilliseconds", lambda: int((time.monotonic() - start) * 1000))
     return watch
 
 
-def _task(work: Coroutine[Any, Any, object]) -> NetObject:
-    running = asyncio.ensure_future(work)
-    running.add_done_callback(lambda done: done.cancelled() or done.exception())
-    waiting = Awaitable(running)
-
-    async def wait(milliseconds: object = None) -> bool:
-        finished = await waiting.wait(None if milliseconds is None else float(to_number(milliseconds)))
-        if finished and (error := running.exception()) is not None:
-            raise call_fault("Wait", 1, "One or more errors occurred.", "AggregateException") from error
-        return finished
-
-    made = NetObject("System.Threading.Tasks.Task")
-    made.put("IsCompleted", running.done)
-    made.put("IsFaulted", lambda: running.done() and not running.cancelled() and running.exception() is not None)
-    made.method("Wait", wait)
-    return made
-
-
-def tcp_client(shell: Shell, arguments: list[object]) -> object:
-    """System.Net.Sockets.TcpClient: ConnectAsync and closing."""
+def tcp_client(shell: Shell) -> object:
+    """System.Net.Sockets.TcpClient: ConnectAsync, of whose task Wait alone is here, and Close."""
     connection: list[asyncio.StreamWriter] = []
 
-    async def connect(host: object, port: object) -> None:
-        process = shell.process
-        address = (await process.net.resolve(to_text(host)))[0]
-        try:
-            number = to_int(port)
-        except ValueError as error:
-            raise invalid_cast(error) from None
-        connecting = http.connect(process.net, address, number)
-        _, writer = await heard_late(connecting, process.settings)
-        connection.append(writer)
-        client.put("Connected", True)
+    async def connect(host: str, port: int) -> None:
+        address = (await shell.process.net.resolve(host))[0]
+        connecting = http.connect(shell.process.net, address, port)
+        connection.append((await heard_late(connecting, shell.process.settings))[1])
+
+    def connect_async(host: object, port: object) -> NetObject:
+        running = asyncio.ensure_future(connect(to_text(host), to_int(port)))
+        running.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+        async def wait(milliseconds: object) -> bool:
+            """Whether it is done in time.  Raises Fault where it failed."""
+            done, _ = await asyncio.wait({running}, timeout=to_int(milliseconds) / 1000)
+            if done and (error := running.exception()) is not None:
+                raise call_fault("Wait", 1, "One or more errors occurred.", "AggregateException") from error
+            return bool(done)
+
+        task = NetObject("System.Threading.Tasks.Task")
+        task.method("Wait", wait)
+        return task
 
     def close() -> None:
-        client.put("Connected", _connected_of_closed)
         for writer in connection:
             http.abort(writer)
 
-    client = NetObject("System.Net.Sockets.TcpClient", Connected=False, SendTimeout=0, ReceiveTimeout=0, NoDelay=False)
-    client.method("ConnectAsync", lambda host, port: _task(connect(host, port)))
+    client = NetObject("System.Net.Sockets.TcpClient")
+    client.method("ConnectAsync", connect_async)
     client.method("Close", close)
-    client.method("Dispose", close)
-    if arguments:
-        raise NotEmulated("New-Object Net.Sockets.TcpClient with arguments")
     return client
-
-
-def _connected_of_closed() -> object:
-    """.NET Framework looks into a socket that is no longer there; what PowerShell makes of that was not seen."""
-    raise NotEmulated("property Connected of a closed TcpClient in 5.1")
 
 
 def add_to(library: Library) -> None:

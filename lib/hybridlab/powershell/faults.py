@@ -1,7 +1,7 @@
-"""PowerShell errors: what is thrown inside a script and how each version prints it."""
+"""PowerShell errors: what ends a statement of a script, and how 5.1 prints it."""
 
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hybridlab.powershell.objects import NetObject
 from hybridlab.powershell.syntax import Node
@@ -24,32 +24,21 @@ class Fault(Exception):
     """Ends the statement; a non-terminating one only sets ``$?``."""
     kind: str = ""
     """The exception's type; empty where it is not known."""
-    inner: NetObject | None = None
-    """The .NET exception inside."""
-    members: dict[str, object] = field(default_factory=dict)
-    """Further properties of the exception."""
-    thrown: bool = False
-    """By ``throw``: ends the script, unless $ErrorActionPreference is SilentlyContinue."""
     stops: bool = False
     """By a preference of Stop: ends the script."""
-    target: object = None
-    """What was thrown."""
     details: str = ""
     """What is shown instead of the exception's message."""
-    recorded: bool = False
-    """Already in $Error."""
 
 
-def position(script: str, at: Node, name: str = "") -> list[str]:
+def _position(script: str, at: Node) -> list[str]:
     """``At line:1 char:1`` and the marked line."""
     before = script[: at.start]
     line = before.count("\n") + 1
     column = at.start - (before.rfind("\n") + 1)
     text = script.split("\n")[line - 1].rstrip("\r")
     length = min(at.end - at.start, len(text) - column)
-    where = f"At {name}:{line} char:{column + 1}" if name else f"At line:{line} char:{column + 1}"
     shown, mark = _cut(text, column, max(length, 1))
-    return [where, f"+ {shown}", f"+ {mark}"]
+    return [f"At line:{line} char:{column + 1}", f"+ {shown}", f"+ {mark}"]
 
 
 def _cut(text: str, column: int, length: int, limit: int = 69) -> tuple[str, str]:
@@ -74,11 +63,11 @@ def _wrap(line: str) -> list[str]:
     return [*lines, line]
 
 
-def render(fault: Fault, script: str, *, name: str = "") -> list[str]:
+def render(fault: Fault, script: str) -> list[str]:
     """The lines on standard error."""
     lines = f"{fault.source} : {fault.details or fault.message}".removeprefix(" : ").splitlines()
     if fault.at is not None:
-        lines += position(script, fault.at, name)
+        lines += _position(script, fault.at)
     lines.append(f"    + CategoryInfo          : {fault.category}")
     lines.append(f"    + FullyQualifiedErrorId : {fault.identity}")
     return [piece for line in lines for piece in _wrap(line)] + [" "]
@@ -104,28 +93,12 @@ def call_fault(method: str, count: int, message: str, identity: str) -> Fault:
     )
 
 
-class ErrorRecord(NetObject):
-    """``$_`` in a catch block, and an element of ``$Error``."""
-
-    def __init__(self, fault: Fault, *, merged: bool = False) -> None:
-        self.fault = fault
-        self.merged = merged
-        """Came from the error stream into the output, by ``2>&1``."""
-        exception = NetObject(fault.kind or "System.Exception", Message=fault.message)
-        if fault.inner is not None or fault.thrown:
-            exception.put("InnerException", fault.inner)
-        if fault.kind:
-            kind = NetObject("System.RuntimeType", text=fault.kind)
-            kind.put("Name", fault.kind.rsplit(".", 1)[-1])
-            kind.put("FullName", fault.kind)
-            exception.method("GetType", lambda: kind)
-        for name, value in fault.members.items():
-            exception.put(name, value)
-        super().__init__(
-            "System.Management.Automation.ErrorRecord",
-            text=fault.details or fault.message,
-            Exception=exception,
-            FullyQualifiedErrorId=fault.identity,
-        )
-        if fault.thrown:
-            self.put("TargetObject", fault.target)
+def error_record(fault: Fault) -> NetObject:
+    """``$_`` in a catch block."""
+    exception = NetObject(fault.kind or "System.Exception", Message=fault.message)
+    return NetObject(
+        "System.Management.Automation.ErrorRecord",
+        text=fault.details or fault.message,
+        Exception=exception,
+        FullyQualifiedErrorId=fault.identity,
+    )

@@ -1,11 +1,7 @@
-"""How a script leaves what it is in: ``exit``, ``break``, ``continue``, ``return``, and a pipeline that has enough."""
+"""How a script leaves what it is in: ``exit``, and a pipeline that has enough."""
 
 
-class Flow(Exception):
-    """Any of them; none is an error that ``catch`` takes."""
-
-
-class Exit(Flow):
+class Exit(Exception):
     """``exit N``."""
 
     def __init__(self, status: int) -> None:
@@ -13,19 +9,7 @@ class Exit(Flow):
         self.status = status
 
 
-class Break(Flow):
-    """``break``: ends the loop around it, or without one the script."""
-
-
-class Continue(Flow):
-    """``continue``."""
-
-
-class Return(Flow):
-    """``return``: its value was put out before."""
-
-
-class Enough(Flow):
+class Enough(Exception):
     """A stage of a pipeline, ``Select-Object -First``, wants no more objects."""
 
     def __init__(self, stage: object) -> None:

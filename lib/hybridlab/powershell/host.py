@@ -8,12 +8,12 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from hybridlab.powershell.binding import Call
-from hybridlab.powershell.conversion import invalid_cast, to_int
 from hybridlab.powershell.faults import Fault
-from hybridlab.powershell.items import CONTENT, content, get_content
+from hybridlab.powershell.items import content, get_content
 from hybridlab.powershell.json_text import from_json
 from hybridlab.powershell.objects import NetObject, enumerate_value, to_text
-from hybridlab.powershell.shell import Library, Shell, Stage
+from hybridlab.powershell.operators import to_int
+from hybridlab.powershell.shell import Library, Make, Shell, Stage
 from hybridlab.powershell.stages import once
 from hybridlab.powershell.syntax import NotEmulated
 from hybridlab.runtime.applet import Host, HostProblem
@@ -74,24 +74,13 @@ def _missing(call: Call, kind: str, what: str, identity: str, message: str) -> F
     )
 
 
-def _listed(answer: Any) -> list[object]:
-    """The objects of a list; what else a cmdlet returned as it is."""
-    return enumerate_value(from_json(answer)) if isinstance(answer, list) else [answer]
+def _hns(question: str) -> Make:
+    async def listed(shell: Shell, call: Call) -> list[object]:
+        """The objects of a list; what else a cmdlet returned as it is."""
+        answer = await ask(shell, call, question)
+        return enumerate_value(from_json(answer)) if isinstance(answer, list) else [answer]
 
-
-async def get_hns_network(shell: Shell, call: Call) -> list[object]:
-    """All networks."""
-    return _listed(await ask(shell, call, "networks"))
-
-
-async def get_hns_endpoint(shell: Shell, call: Call) -> list[object]:
-    """All endpoints."""
-    return _listed(await ask(shell, call, "endpoints"))
-
-
-async def get_hns_policy_list(shell: Shell, call: Call) -> list[object]:
-    """All load balancers."""
-    return _listed(await ask(shell, call, "policy-lists"))
+    return once(listed)
 
 
 class _RemoveHnsNetwork(Stage):
@@ -101,9 +90,6 @@ class _RemoveHnsNetwork(Stage):
         if not isinstance(item, NetObject) or not item.has("ID"):
             raise NotEmulated("Remove-HnsNetwork of something that is no network")
         await ask(self.shell, self.call, "remove-network", id=to_text(item.get("ID")))
-
-    async def alone(self) -> None:
-        raise NotEmulated("Remove-HnsNetwork without a network piped in")
 
 
 async def get_service(shell: Shell, call: Call) -> list[object]:
@@ -163,23 +149,23 @@ class _CalicoProgram(Stage):
         if [given.word for given in self.call.arguments] != ["-v"]:
             raise NotEmulated(f"{self.call.name} other than with -v")
         await self.put([await ask(self.shell, self.call, "calico-version")])
-        self.shell.scope.variables["lastexitcode"] = 0
+        self.shell.variables["lastexitcode"] = 0
 
 
 async def stop_process(shell: Shell, call: Call) -> list[object]:
     """By id."""
+    if not call.has("id"):
+        raise NotEmulated(f"{call.name} without an id")
     for identity in enumerate_value(call.get("id")):
-        try:
-            number = to_int(identity)
-        except ValueError as error:
-            raise invalid_cast(error) from None
-        await ask(shell, call, "stop-process", id=number)
+        await ask(shell, call, "stop-process", id=to_int(identity))
     return []
 
 
 async def get_host_content(shell: Shell, call: Call) -> list[object]:
     """A file of the container or, in a HostProcess container, of the host; ``*`` stands for any characters there."""
-    path = call.text("literalpath") or call.text("path")
+    path = call.text("path")
+    if isinstance(call.get("path"), list) or not path:
+        raise NotEmulated("Get-Content without a path, or with several")
     if shell.process.host is not None:
         wanted = path.replace("/", "\\").lower()
         for name, text in (await ask(shell, call, "files")).items():
@@ -187,33 +173,17 @@ async def get_host_content(shell: Shell, call: Call) -> list[object]:
                 return content(call, text)
         if "*" in path:
             return []
-    return await get_content(shell, call)
-
-
-_SERVICE = "-DisplayName -Include -Exclude -InputObject"
+    return get_content(shell, call, path)
 
 
 def add_to(library: Library) -> None:
     """Register them."""
     library.tools |= dict.fromkeys(CALICO_PROGRAMS, _CalicoProgram)
-    library.add("Get-HnsNetwork", "-Id -Detailed? -Version", once(get_hns_network))
-    library.add("Get-HnsEndpoint", "-Id -Version", once(get_hns_endpoint))
-    library.add("Get-HnsPolicyList", "-Id -Version", once(get_hns_policy_list))
-    library.add("Remove-HnsNetwork", "-InputObjects -Id", _RemoveHnsNetwork)
-    library.add(
-        "Get-Service",
-        f"Name=ServiceName@0 -ComputerName=Cn -DependentServices=DS? -RequiredServices=SDO? {_SERVICE}",
-        once(get_service), "gsv",
-    )  # fmt: skip
-    library.add("Restart-Service", f"Name=ServiceName@0 Force? -PassThru? {_SERVICE}", once(restart_service))
-    library.add(
-        "Get-CimInstance",
-        "ClassName@0 Filter -CimClass -CimSession -ComputerName=CN -InputObject -KeyOnly? -Namespace "
-        "-OperationTimeoutSec -Property -Query -QueryDialect -ResourceUri -Shallow?",
-        once(get_cim_instance), "gcim",
-    )  # fmt: skip
-    library.add(
-        "Stop-Process", "Id@0 Force? -Name=ProcessName -InputObject -PassThru? -WhatIf=wi? -Confirm=cf?",
-        once(stop_process), "spps", "kill",
-    )  # fmt: skip
-    library.add("Get-Content", CONTENT, once(get_host_content), "cat", "type", "gc")
+    for name, question in {"Network": "networks", "Endpoint": "endpoints", "PolicyList": "policy-lists"}.items():
+        library.add(f"Get-Hns{name}", "", _hns(question))
+    library.add("Remove-HnsNetwork", "", _RemoveHnsNetwork)
+    library.add("Get-Service", "Name@0", once(get_service), "gsv")
+    library.add("Restart-Service", "Name@0 Force?", once(restart_service))
+    library.add("Get-CimInstance", "ClassName@0 Filter", once(get_cim_instance), "gcim")
+    library.add("Stop-Process", "Id@0 Force?", once(stop_process), "spps", "kill")
+    library.add("Get-Content", "Path@0 Raw?", once(get_host_content), "cat", "type", "gc")

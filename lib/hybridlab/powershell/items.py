@@ -1,53 +1,33 @@
-"""Get-Content of files and environment variables, Start-Sleep and New-Object."""
+"""Get-Content of files, Start-Sleep and New-Object."""
 
 import asyncio
 import re
 
 from hybridlab.powershell.binding import Call
-from hybridlab.powershell.conversion import to_int
 from hybridlab.powershell.faults import Fault
 from hybridlab.powershell.objects import to_text
+from hybridlab.powershell.operators import to_int
 from hybridlab.powershell.shell import Library, Shell
 from hybridlab.powershell.stages import once
 from hybridlab.powershell.syntax import NotEmulated
 
-CONTENT = (
-    "Path@0 LiteralPath=PSPath=LP Raw? -TotalCount=First=Head -Tail=Last -Encoding -ReadCount -Filter -Include "
-    "-Exclude -Force? -Credential -Delimiter -Wait? -Stream -UseTransaction=usetx?"
-)
-"""Parameters of Get-Content."""
-_WILDCARDS = re.compile(r"[*?\[\]]")
+_NO_FILE = re.compile(r".*[*?\[\]].*|\w\w+:.*", re.DOTALL)
+"""Wildcards, and drives of other providers: ``env:``."""
 _SYSTEM = re.compile(
     r"([a-z]:)?[\\/]*((windows|users|program files|programdata|inetpub|license)\b.*)?|\.+", re.IGNORECASE
 )
 """Folders that every Windows image has, though no file of theirs is kept."""
 
 
-def _path(call: Call) -> str:
-    path = call.get("literalpath") if call.has("literalpath") else call.get("path")
-    if path is None or isinstance(path, list):
-        raise NotEmulated(f"{call.name} without a path, or with several")
-    return to_text(path)
-
-
-async def get_content(shell: Shell, call: Call) -> list[object]:
-    """Lines of a file, or all of it with -Raw."""
-    path = _path(call)
-    if re.match(r"env:", path, re.IGNORECASE):
-        value = shell.environment_variable(path[4:].lstrip("\\/"))
-        if value is None:
-            raise NotEmulated(f"Get-Content {path}")
-        return [value]
-    if _WILDCARDS.search(path):
-        raise NotEmulated(f"Get-Content of a wildcard path, {path}")
-    if _SYSTEM.fullmatch(path) and path.strip():
-        try:
-            shell.process.files.read(path)
-        except OSError:
-            raise NotEmulated(f"Get-Content {path}") from None
+def get_content(shell: Shell, call: Call, path: str) -> list[object]:
+    """A file of the container: its lines, or all of it with -Raw."""
+    if _NO_FILE.fullmatch(path):
+        raise NotEmulated(f"Get-Content {path}")
     try:
         data = shell.process.files.read(path)
     except OSError:
+        if _SYSTEM.fullmatch(path):
+            raise NotEmulated(f"Get-Content {path}") from None
         raise missing_path(call, path) from None
     return content(call, data.decode("utf-8-sig", "replace"))
 
@@ -77,28 +57,23 @@ def content(call: Call, text: str) -> list[object]:
 async def _start_sleep(shell: Shell, call: Call) -> list[object]:
     if call.has("milliseconds") == call.has("seconds"):
         raise NotEmulated("Start-Sleep without one length of time")
-    if call.has("milliseconds"):
-        seconds = to_int(call.get("milliseconds")) / 1000
-    else:
-        seconds = float(to_int(call.get("seconds")))
-    if seconds < 0:
-        raise call.fault("Cannot validate argument on parameter.", "ParameterArgumentValidationError")
-    await asyncio.sleep(seconds)
+    milliseconds = to_int(call.get("milliseconds")) + 1000 * to_int(call.get("seconds"))
+    if milliseconds < 0:
+        raise NotEmulated("Start-Sleep of less than nothing")
+    await asyncio.sleep(milliseconds / 1000)
     return []
 
 
 async def _new_object(shell: Shell, call: Call) -> list[object]:
     """The .NET types of ``dotnet``."""
-    name = call.text("typename")
-    key = name.lower().removeprefix("system.")
-    make = shell.library.constructors.get(key)
+    name = to_text(call.get("typename"))
+    make = shell.library.constructors.get(name.lower().removeprefix("system."))
     if make is None:
         raise NotEmulated(f"New-Object {name}")
-    return [make(shell, [])]
+    return [make(shell)]
 
 
 def add_to(library: Library) -> None:
     """Register them with their aliases."""
-    library.add("Get-Content", CONTENT, once(get_content), "cat", "type", "gc")
-    library.add("Start-Sleep", "Seconds@0:number Milliseconds=ms:int", once(_start_sleep), "sleep")
-    library.add("New-Object", "TypeName@0 -ArgumentList=Args@1 -Property -ComObject -Strict?", once(_new_object))
+    library.add("Start-Sleep", "Seconds@0:int Milliseconds:int", once(_start_sleep), "sleep")
+    library.add("New-Object", "TypeName@0", once(_new_object))

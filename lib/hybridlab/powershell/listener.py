@@ -3,12 +3,11 @@
 import asyncio
 import contextlib
 import re
-import socket
 
 from hybridlab.powershell.addresses import ip_address
-from hybridlab.powershell.conversion import to_number
-from hybridlab.powershell.faults import Fault
+from hybridlab.powershell.faults import Fault, call_fault
 from hybridlab.powershell.objects import NetObject, to_text
+from hybridlab.powershell.operators import to_int
 from hybridlab.powershell.shell import Shell
 from hybridlab.powershell.syntax import NotEmulated
 from hybridlab.runtime.applets import http
@@ -17,12 +16,7 @@ _SERVER = "Microsoft-HTTPAPI/2.0"
 
 
 def _fault(method: str, message: str, identity: str = "HttpListenerException") -> Fault:
-    return Fault(
-        f'Exception calling "{method}" with "0" argument(s): "{message}"',
-        "NotSpecified: (:) [], MethodInvocationException",
-        identity,
-        kind="System.Management.Automation.MethodInvocationException",
-    )
+    return call_fault(method, 0, message, identity)
 
 
 class _Listener:
@@ -33,20 +27,12 @@ class _Listener:
         self._prefixes: list[tuple[int, str]] = []
         self._contexts: asyncio.Queue[NetObject] = asyncio.Queue()
         self._servers = contextlib.AsyncExitStack()
-        self._sockets: list[socket.socket] = []
         self.listening = False
 
     def add(self, prefix: object) -> None:
-        match = re.fullmatch(r"http://([^/:]+)(?::(\d+))?(/.*)", to_text(prefix))
+        match = re.fullmatch(r"http://([^/:]+)(?::(\d+))?(/(?:.*/)?)", to_text(prefix))
         if not match:
-            if to_text(prefix).startswith("https://"):
-                raise NotEmulated("HttpListener with https")
-            message = "Only Uri prefixes ending in '/' are allowed."
-            raise Fault(
-                f'Exception calling "Add" with "1" argument(s): "{message}"',
-                "NotSpecified: (:) [], MethodInvocationException",
-                "ArgumentException",
-            )
+            raise NotEmulated(f"HttpListener with the prefix {to_text(prefix)}")
         self._prefixes.append((int(match[2] or 80), match[3]))
 
     async def start(self) -> None:
@@ -80,33 +66,10 @@ class _Listener:
         return await self._contexts.get()
 
 
-def _endpoint(peer: tuple[str, int]) -> NetObject:
-    return NetObject("System.Net.IPEndPoint", text=f"{peer[0]}:{peer[1]}", Address=ip_address(peer[0]), Port=peer[1])
-
-
 def _request(request: http.Request) -> NetObject:
-    host = request.headers.get("host", f"{request.local[0]}:{request.local[1]}")
-    url = f"http://{host}{request.target}"
-    uri = NetObject(
-        "System.Uri",
-        text=url,
-        AbsoluteUri=url,
-        AbsolutePath=request.path,
-        LocalPath=request.path,
-        Host=host,
-        PathAndQuery=request.target,
-        Query=request.target[len(request.path) :],
-    )
-    return NetObject(
-        "System.Net.HttpListenerRequest",
-        Url=uri,
-        RawUrl=request.target,
-        HttpMethod=request.method,
-        RemoteEndPoint=_endpoint(request.peer),
-        LocalEndPoint=_endpoint(request.local),
-        UserHostName=host,
-        UserAgent=request.headers.get("user-agent"),
-    )
+    url = f"http://{request.headers.get('host', f'{request.local[0]}:{request.local[1]}')}{request.target}"
+    peer = NetObject("System.Net.IPEndPoint", Address=ip_address(request.peer[0]), Port=request.peer[1])
+    return NetObject("System.Net.HttpListenerRequest", Url=NetObject("System.Uri", text=url), RemoteEndPoint=peer)
 
 
 class _Response:
@@ -117,40 +80,23 @@ class _Response:
         self._body = b""
         stream = NetObject("System.Net.HttpResponseStream")
         stream.method("Write", self._write)
-        stream.method("Close", self._close)
-        stream.method("Flush", lambda: None)
         self.shown = NetObject(
-            "System.Net.HttpListenerResponse",
-            StatusCode=200,
-            StatusDescription="OK",
-            ContentLength64=0,
-            ContentType=None,
-            KeepAlive=True,
-            OutputStream=stream,
+            "System.Net.HttpListenerResponse", StatusCode=200, ContentLength64=0, OutputStream=stream
         )
         self.shown.method("Close", self._close)
-        self.shown.method("AddHeader", self._add_header)
-        self._headers: dict[str, str] = {}
-
-    def _add_header(self, name: object, value: object) -> None:
-        self._headers[to_text(name)] = to_text(value)
 
     def _write(self, data: object, start: object, count: object) -> None:
-        raw = bytes(int(to_number(item)) for item in data) if isinstance(data, list) else bytes(data)  # type: ignore[call-overload]
-        first = int(to_number(start))
-        self._body += raw[first : first + int(to_number(count))]
+        if not isinstance(data, bytes):
+            raise NotEmulated("OutputStream.Write of what is no array of bytes")
+        first = to_int(start)
+        self._body += data[first : first + to_int(count)]
 
-    def _close(self, data: object = b"", _block: object = False) -> None:
-        if isinstance(data, (bytes, list)) and data:
-            self._write(data, 0, len(data))
+    def _close(self) -> None:
         if not self.reply.done():
-            status = int(to_number(self.shown.get("StatusCode")))
-            kind = to_text(self.shown.get("ContentType"))
-            keep = bool(self.shown.get("KeepAlive"))
-            self.reply.set_result(http.Reply(status, self._body, kind, self._headers, keep))
+            self.reply.set_result(http.Reply(to_int(self.shown.get("StatusCode")), self._body, ""))
 
 
-def http_listener(shell: Shell, arguments: list[object]) -> object:
+def http_listener(shell: Shell) -> object:
     """New-Object System.Net.HttpListener."""
     listener = _Listener(shell)
     prefixes = NetObject("System.Net.HttpListenerPrefixCollection")
@@ -158,8 +104,6 @@ def http_listener(shell: Shell, arguments: list[object]) -> object:
     made = NetObject("System.Net.HttpListener", Prefixes=prefixes)
     made.put("IsListening", lambda: listener.listening)
     made.method("Start", listener.start)
-    made.method("Stop", listener.stop)
-    made.method("Close", listener.stop)
     made.method("GetContext", listener.get_context)
     shell.closing.push_async_callback(listener.stop)
     return made

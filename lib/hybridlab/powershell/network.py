@@ -3,15 +3,13 @@
 from dataclasses import replace
 
 from hybridlab.powershell.binding import Call
-from hybridlab.powershell.objects import NetObject, enumerate_value, to_text
+from hybridlab.powershell.objects import NetObject, to_text
 from hybridlab.powershell.shell import Library, Make, Shell, Stage
 from hybridlab.powershell.stages import once
-from hybridlab.powershell.streams import drop
 from hybridlab.powershell.syntax import NotEmulated
 from hybridlab.runtime.applet import Output
 from hybridlab.runtime.applets.busybox import interfaces
 from hybridlab.runtime.applets.registry import WINDOWS
-from hybridlab.runtime.streams import NullOutput
 
 _ADAPTER = "MSFT_NetAdapter"
 _TOOLS = ("ping", "ipconfig", "hostname")
@@ -19,8 +17,6 @@ _TOOLS = ("ping", "ipconfig", "hostname")
 
 async def get_net_adapter(shell: Shell, call: Call) -> list[object]:
     """The pod's one adapter."""
-    if call.text("name", "*") not in ("*", "vEthernet (Ethernet)"):
-        raise NotEmulated(f"Get-NetAdapter {call.text('name')}")
     return [
         NetObject(
             _ADAPTER,
@@ -44,10 +40,7 @@ class _GetNetIPAddress(Stage):
     async def process(self, item: object) -> None:
         if not isinstance(item, NetObject) or item.type_name != _ADAPTER:
             raise NotEmulated("Get-NetIPAddress of something that is no adapter")
-        await self.put([*_addresses(self.shell, self.call)])
-
-    async def alone(self) -> None:
-        raise NotEmulated("Get-NetIPAddress without an adapter piped in")
+        await self.put([*_addresses(self.shell)])
 
 
 def _address(text: str, kind: str, length: int, index: int, alias: str) -> NetObject:
@@ -65,10 +58,7 @@ def _address(text: str, kind: str, length: int, index: int, alias: str) -> NetOb
     )
 
 
-def _addresses(shell: Shell, call: Call) -> list[NetObject]:
-    family = call.text("addressfamily").lower()
-    if family not in ("", "ipv4", "ipv6"):
-        raise NotEmulated(f"Get-NetIPAddress -AddressFamily {family}")
+def _addresses(shell: Shell) -> list[NetObject]:
     found = []
     for index, name, address, mask, _, mac in interfaces(shell.process.net):
         if name == "lo":
@@ -83,8 +73,7 @@ def _addresses(shell: Shell, call: Call) -> list[NetObject]:
         local = "fe80::" + ":".join(f"{word:x}" for word in words) + f"%{index}"
         prefix = bin(int.from_bytes(bytes(int(part) for part in mask.split(".")), "big")).count("1")
         for text, kind, length in ((local, "IPv6", 64), (address, "IPv4", prefix)):
-            if family in ("", kind.lower()):
-                found.append(_address(text, kind, length, index, "vEthernet (Ethernet)"))
+            found.append(_address(text, kind, length, index, "vEthernet (Ethernet)"))
     return found
 
 
@@ -124,22 +113,15 @@ class _Errors:
 
 def _tool(name: str) -> Make:
     class _Tool(Stage):
-        async def process(self, item: object) -> None:
-            raise NotEmulated(f"pipeline input of {name}")
-
         async def alone(self) -> None:
-            shell, call = self.shell, self.call
-            output = _Lines(self)
-            sink = shell.streams.error
-            if sink not in (None, drop):
-                raise NotEmulated(f"redirection of the errors of {name}")
-            errors = _Errors(shell.process.stderr if sink is None else NullOutput())
-            argv = (call.name, *_words(call))
+            shell = self.shell
+            output, errors = _Lines(self), _Errors(shell.process.stderr)
+            argv = (name, *_words(self.call))
             status = await WINDOWS[name](replace(shell.process, argv=argv, stdout=output, stderr=errors))
             await output.end()
             if errors.refused:
                 raise NotEmulated(errors.refused)
-            shell.scope.variables["lastexitcode"] = status
+            shell.variables["lastexitcode"] = status
             self.failed = status != 0
 
     return _Tool
@@ -147,36 +129,14 @@ def _tool(name: str) -> Make:
 
 def _words(call: Call) -> list[str]:
     """A program's arguments: as they stand, variables replaced."""
-    words: list[str] = []
-    for given in call.arguments:
-        if given.parameter and given.has_value:
-            words.append(f"-{given.parameter}:{to_text(given.value)}")
-        elif given.parameter:
-            words.append(given.word)
-        else:
-            words += [to_text(item) for item in enumerate_value(given.value)]
-    if any(not word or '"' in word for word in words):
-        raise NotEmulated(f"empty or quoted arguments of {call.name}")
-    if not words and call.name == "ping":
-        raise NotEmulated(f"{call.name} without arguments")
+    words = [given.word if given.parameter else to_text(given.value) for given in call.arguments]
+    if any(not word or '"' in word for word in words) or any(isinstance(given.value, list) for given in call.arguments):
+        raise NotEmulated(f"empty, quoted or listed arguments of {call.name}")
     return words
 
 
-_CIM = "-CimSession -ThrottleLimit -AsJob?"
-
-
 def add_to(library: Library) -> None:
-    """Register them with their aliases."""
-    library.add(
-        "Get-NetAdapter",
-        f"Name=ifAlias=InterfaceAlias@0 -InterfaceDescription -InterfaceIndex -IncludeHidden? -Physical? {_CIM}",
-        once(get_net_adapter),
-    )
-    library.add(
-        "Get-NetIPAddress",
-        "AddressFamily -IPAddress@0 -InterfaceIndex -InterfaceAlias -AssociatedIPAddress -Type -PrefixLength "
-        "-PrefixOrigin -SuffixOrigin -AddressState -ValidLifetime -PreferredLifetime -SkipAsSource -PolicyStore "
-        f"-IncludeAllCompartments? {_CIM}",
-        _GetNetIPAddress,
-    )
+    """Register them."""
+    library.add("Get-NetAdapter", "", once(get_net_adapter))
+    library.add("Get-NetIPAddress", "", _GetNetIPAddress)
     library.tools |= {name: _tool(name) for name in _TOOLS}

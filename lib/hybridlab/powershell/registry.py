@@ -20,7 +20,7 @@ PROVIDER = "Microsoft.PowerShell.Core\\Registry::HKEY_LOCAL_MACHINE\\"
 async def get_item_property(shell: Shell, call: Call) -> list[object]:
     """All values of one key of HKLM, with what PowerShell's provider adds."""
     path = call.text("path")
-    if not HIVE.match(path) or call.has("name"):
+    if not HIVE.match(path):
         raise NotEmulated(f"Get-ItemProperty {path}")
     key = HIVE.sub("", path)
     values = {name.lower(): found for name, found in (await ask(shell, call, "registry")).items()}.get(key.lower())
@@ -47,8 +47,5 @@ def execution_context() -> NetObject:
 
 def add_to(library: Library) -> None:
     """Register them."""
-    library.add(
-        "Get-ItemProperty", "Path@0 Name@1 -LiteralPath=PSPath -Filter -Include -Exclude -Credential",
-        once(get_item_property), "gp",
-    )  # fmt: skip
+    library.add("Get-ItemProperty", "Path@0", once(get_item_property), "gp")
     library.add("Get-Culture", "", once(get_culture))

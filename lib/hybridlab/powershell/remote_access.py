@@ -15,13 +15,8 @@ from hybridlab.powershell.stages import once
 from hybridlab.powershell.syntax import NotEmulated
 from hybridlab.runtime.applet import HostProblem
 
-CMDLETS = {
-    "Get-BgpRouter": ("BgpRouter", "-RoutingDomain"),
-    "Get-BgpPeer": ("BgpPeer", "-Name=PeerId -RoutingDomain"),
-    "Get-BgpCustomRoute": ("BgpCustomRoute", "-RoutingDomain"),
-    "Get-BgpRouteInformation": ("BgpRouteInformation", "-Network -RoutingDomain -Type"),
-}
-"""Cmdlet to the class of its objects, and what it takes."""
+CLASSES = ("BgpRouter", "BgpPeer", "BgpCustomRoute", "BgpRouteInformation")
+"""Of their objects, each of which a cmdlet lists, ``Get-BgpRouter``; none takes a parameter here."""
 
 
 def _listing(kind: str) -> Callable[[Shell, Call], Awaitable[list[object]]]:
@@ -57,5 +52,5 @@ def _unknown(call: Call) -> Fault:
 
 def add_to(library: Library) -> None:
     """Register them."""
-    for name, (kind, parameters) in CMDLETS.items():
-        library.add(name, parameters, once(_listing(kind)))
+    for kind in CLASSES:
+        library.add(f"Get-{kind}", "", once(_listing(kind)))

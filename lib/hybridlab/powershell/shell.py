@@ -12,10 +12,11 @@ from typing import Protocol
 
 from hybridlab.powershell.binding import Call, Declared, declared
 from hybridlab.powershell.faults import Fault
-from hybridlab.powershell.scope import Scope
-from hybridlab.powershell.streams import Emit, Streams, drop
-from hybridlab.powershell.syntax import Block, Node, NotEmulated, ScriptBlock
+from hybridlab.powershell.syntax import Node, NotEmulated, ScriptBlock
 from hybridlab.runtime.applet import Process
+
+Emit = Callable[[object], Awaitable[None]]
+"""Takes one object of an output."""
 
 
 class Shell(Protocol):
@@ -24,11 +25,9 @@ class Shell(Protocol):
     process: Process
     library: Library
     script: str
-    environment: dict[str, str]
-    scope: Scope
-    streams: Streams
+    variables: dict[str, object]
     succeeded: bool
-    """``$?``."""
+    """Whether the last command did what it was asked."""
     closing: contextlib.AsyncExitStack
     """What must be closed when the run ends."""
 
@@ -38,35 +37,24 @@ class Shell(Protocol):
     def output_of(self, node: Node, value: object) -> list[object]:
         """What an expression puts out."""
 
-    async def run_block(self, block: Block, emit: Emit) -> None:
-        """Run statements."""
-
     async def call_block(self, block: ScriptBlock, emit: Emit, item: object) -> None:
         """Run a script block for an object."""
-
-    async def block_values(self, block: ScriptBlock, item: object) -> list[object]:
-        """What a script block puts out for an object."""
 
     def property(self, owner: object, name: str) -> object:
         """A property of a value."""
 
-    async def method(self, owner: object, name: str, arguments: list[object]) -> object:
-        """Call a method of a value."""
-
-    def comparison(self, operator: str, left: object, right: object, *, sensitive: bool = False) -> object:
+    def comparison(self, operator: str, left: object, right: object, *, sensitive: bool = False) -> bool:
         """A comparison."""
 
-    def environment_variable(self, name: str) -> str | None:
-        """An environment variable."""
-
-    async def write_error(self, fault: Fault, call: Call | None) -> None:
+    async def write_error(self, fault: Fault, call: Call) -> None:
         """An error that does not end its statement."""
 
-    async def inform(self, text: str, end: str) -> None:
-        """Text for the host."""
+    async def host(self, text: str) -> None:
+        """Text on the host."""
 
-    async def show(self, value: object) -> None:
-        """One object on the host."""
+
+async def drop(value: object) -> None:
+    """The sink of what nobody takes."""
 
 
 class Stage:
@@ -80,14 +68,12 @@ class Stage:
         self.failed = False
         """A program that ended with another status than 0."""
 
-    async def begin(self) -> None:
-        """Before the first object."""
-
     async def process(self, item: object) -> None:
         raise NotEmulated(f"pipeline input of {self.call.name}")
 
     async def alone(self) -> None:
         """Instead of ``process`` when it is the first stage."""
+        raise NotEmulated(f"{self.call.name} without pipeline input")
 
     async def end(self) -> None:
         """After the last object."""
@@ -100,8 +86,8 @@ class Stage:
 Make = Callable[[Shell, Call], Stage]
 Type = Callable[[Shell, str, "list[object] | None"], Awaitable[object]]
 """A static member: its name in lower case, and the arguments of a call (None: a property)."""
-Constructor = Callable[[Shell, "list[object]"], object]
-"""What New-Object calls; it may be a coroutine function."""
+Constructor = Callable[[Shell], object]
+"""What New-Object calls."""
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,6 @@ class NotEmulated(Exception):
     """A construct, cmdlet or member that this PowerShell does not have; the message names it."""
 
 
-class SyntaxFault(Exception):
-    """The script is not valid PowerShell; ``at`` is the offset."""
-
-    def __init__(self, message: str, at: int) -> None:
-        super().__init__(message)
-        self.at = at
-
-
 @dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class Node:
@@ -31,24 +23,16 @@ class Node:
 
 
 class Literal(Node):
-    """A number, a single-quoted string or a bare word."""
+    """A number, a quoted text or a bare word."""
 
-    value: object
-    text: str = ""
-    """How a number was written, where it is an argument of a command."""
-
-
-class Expandable(Node):
-    """A double-quoted string: texts and expressions in turn."""
-
-    parts: tuple[str | Node, ...]
+    value: int | str
 
 
 class Variable(Node):
-    """``$name``, ``$env:NAME``; ``scope`` is what stands before the colon."""
+    """``$name``, and ``$env:NAME`` with ``environment``."""
 
     name: str
-    scope: str = ""
+    environment: bool = False
 
 
 class TypeName(Node):
@@ -61,7 +45,7 @@ class Member(Node):
     """``a.B`` and ``[T]::B``; with ``arguments`` a method call."""
 
     target: Node
-    name: Node
+    name: str
     static: bool
     arguments: tuple[Node, ...] | None
 
@@ -71,13 +55,6 @@ class Index(Node):
 
     target: Node
     index: Node
-
-
-class Unary(Node):
-    """``-a``, ``!a``, ``-not a``, ``,a``."""
-
-    operator: str
-    operand: Node
 
 
 class Binary(Node):
@@ -102,61 +79,39 @@ class Array(Node):
     items: tuple[Node, ...]
 
 
-class SubExpression(Node):
-    """``(...)``, ``$(...)``, ``@(...)``; ``kind`` is the opening character."""
+class Group(Node):
+    """``(...)``."""
 
-    kind: str
-    body: Block
+    inner: Node
 
 
 class Hash(Node):
-    """``@{...}``."""
-
-    entries: tuple[tuple[Node, Node], ...]
+    """``@{}``, without entries."""
 
 
 class ScriptBlock(Node):
-    """``{...}`` as a value; ``text`` is what stands between the braces."""
+    """``{...}`` as a value."""
 
     body: Block
-    text: str
 
 
 class Parameter(Node):
-    """``-Name`` or ``-Name:value`` of a command."""
+    """``-Name`` of a command."""
 
     name: str
-    value: Node | None
 
 
 class Command(Node):
-    """A cmdlet, script block or program with its arguments."""
+    """A cmdlet or program with its arguments; ``&`` before it says nothing more."""
 
     name: Node
     arguments: tuple[Node, ...]
-    operator: str = ""
-    """``&`` or ``.``."""
-
-
-@dataclass(frozen=True)
-class Redirection:
-    """``2>$null`` and ``2>&1``; stream ``*`` is all of them."""
-
-    stream: str
-    merge: bool
-
-
-class Element(Node):
-    """One element of a pipeline: a command or, in the first place, an expression."""
-
-    node: Node
-    redirections: tuple[Redirection, ...] = ()
 
 
 class Pipeline(Node):
-    """``a | b``; also a single command."""
+    """``a | b``, the first of which may be an expression; also a single command."""
 
-    elements: tuple[Element, ...]
+    elements: tuple[Node, ...]
 
 
 class Assignment(Node):
@@ -174,9 +129,10 @@ class Block(Node):
 
 
 class If(Node):
-    """``if``/``elseif`` branches and ``else``."""
+    """``if`` and ``else``."""
 
-    branches: tuple[tuple[Node, Block], ...]
+    condition: Node
+    body: Block
     otherwise: Block | None
 
 
@@ -196,15 +152,13 @@ class ForEach(Node):
 
 
 class Try(Node):
-    """``try``; a typed catch is not emulated."""
+    """``try`` and ``catch``."""
 
     body: Block
-    catch: Block | None
-    final: Block | None
+    catch: Block
 
 
-class Jump(Node):
-    """``break``, ``continue``, ``return``, ``exit``, ``throw``."""
+class End(Node):
+    """``exit``."""
 
-    kind: str
-    value: Node | None = None
+    status: Node | None

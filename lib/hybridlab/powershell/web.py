@@ -4,9 +4,9 @@ import asyncio
 import re
 
 from hybridlab.powershell.binding import Call
-from hybridlab.powershell.conversion import to_int
 from hybridlab.powershell.faults import Fault
-from hybridlab.powershell.objects import HashTable, NetObject, to_text
+from hybridlab.powershell.objects import HashTable, NetObject
+from hybridlab.powershell.operators import to_int
 from hybridlab.powershell.shell import Library, Shell
 from hybridlab.powershell.stages import once
 from hybridlab.powershell.syntax import NotEmulated
@@ -18,89 +18,58 @@ _RESOLVE_SECONDS = 15.0
 _VIEW_LENGTH = 200
 """Characters of a body that the list view shows."""
 _AGENT = "Mozilla/5.0 (Windows NT; Windows NT 10.0; en-US) WindowsPowerShell/5.1.20348.2760"
-_PARAMETERS = (
-    "Uri@0 UseBasicParsing? TimeoutSec:int DisableKeepAlive? -Method -Headers -Body -UserAgent -ContentType "
-    "-WebSession -SessionVariable=SV -Credential -UseDefaultCredentials? -CertificateThumbprint -Certificate "
-    "-MaximumRedirection -Proxy -ProxyCredential -ProxyUseDefaultCredentials? -TransferEncoding -InFile -OutFile "
-    "-PassThru?"
-)
 
 
-class _Command:
-    """One request."""
+def _fault(call: Call, message: str) -> Fault:
+    return Fault(
+        message,
+        f"InvalidOperation: (System.Net.HttpWebRequest:HttpWebRequest) [{call.name}], WebException",
+        "WebCmdletWebResponseException,Microsoft.PowerShell.Commands.InvokeWebRequestCommand",
+        source=call.typed,
+        at=call.node,
+        kind="System.Net.WebException",
+    )
 
-    def __init__(self, shell: Shell, call: Call) -> None:
-        self.shell = shell
-        self.call = call
-        self.class_name = call.name.replace("-", "") + "Command"
-        self.seconds = float(to_int(call.get("timeoutsec", 0))) or None
-        if self.seconds is not None and self.seconds < 0:
-            raise NotEmulated(f"{call.name} -TimeoutSec {self.seconds:g}")
 
-    def fault(self, message: str) -> Fault:
-        return Fault(
-            message,
-            f"InvalidOperation: (System.Net.HttpWebRequest:HttpWebRequest) [{self.call.name}], WebException",
-            f"WebCmdletWebResponseException,Microsoft.PowerShell.Commands.{self.class_name}",
-            source=self.call.typed,
-            at=self.call.node,
-            kind="System.Net.WebException",
-        )
-
-    async def send(self) -> http.Response:
-        call = self.call
-        if not call.has("uri"):
-            raise NotEmulated(f"{call.name} without a URI")
-        text = to_text(call.get("uri"))
-        try:
-            url = http.Url.parse(text)
-        except ValueError:
-            raise self.fault("Invalid URI: The hostname could not be parsed.") from None
-        if url.scheme != "http":
-            raise NotEmulated(f"{call.name} with {url.scheme}")
-        response = await self._exchange(url)
-        if response.status >= 400:
-            raise self._refused(response)
-        if response.status in (301, 302, 303, 307, 308):
-            raise NotEmulated(f"{call.name} following a redirect")
-        return response
-
-    async def _exchange(self, url: http.Url) -> http.Response:
-        connection = "close" if self.call.flag("disablekeepalive") else "Keep-Alive"
-        headers = {"User-Agent": _AGENT, "Connection": connection}
-        net, settings = self.shell.process.net, self.shell.process.settings
-        try:
-            addresses = await net.resolve(url.host, timeout=_RESOLVE_SECONDS)
-        except (dns.NameNotFound, dns.ResolverSilent):
-            raise self.fault(f"The remote name could not be resolved: '{url.host}'") from None
-        try:
-            async with asyncio.timeout(self.seconds):
-                asking = http.request(net, url, addresses[0], headers=headers)
-                return await heard_late(asking, settings)
-        except http.ConnectFailed:
-            raise self.fault("Unable to connect to the remote server") from None
-        except TimeoutError:
-            raise self.fault("The operation has timed out.") from None
-        except http.BadAnswer:
-            words = "The underlying connection was closed: The connection was closed unexpectedly."
-            raise self.fault(words) from None
-        except OSError:
-            words = "The underlying connection was closed: An unexpected error occurred on a receive."
-            raise self.fault(words) from None
-
-    def _refused(self, response: http.Response) -> Fault:
-        """A status of 400 or more is an error; what is shown of it is the body's text, where there is one."""
-        fault = self.fault(f"The remote server returned an error: ({response.status}) {response.reason}.")
-        fault.details = re.sub(r"<[^>]*>", "", response.body.decode("utf-8", "replace")).strip()
-        code = "".join(part.capitalize() for part in re.split(r"[ -]", response.reason))
-        status = NetObject("System.Net.HttpStatusCode", text=code, number=response.status, value__=response.status)
-        fault.members["Response"] = NetObject("System.Net.HttpWebResponse", StatusCode=status)
-        return fault
+async def _exchange(shell: Shell, call: Call, url: http.Url, seconds: int) -> http.Response:
+    """One request; without ``seconds`` it waits for ever."""
+    connection = "close" if call.flag("disablekeepalive") else "Keep-Alive"
+    headers = {"User-Agent": _AGENT, "Connection": connection}
+    net, settings = shell.process.net, shell.process.settings
+    try:
+        addresses = await net.resolve(url.host, timeout=_RESOLVE_SECONDS)
+    except (dns.NameNotFound, dns.ResolverSilent):
+        raise _fault(call, f"The remote name could not be resolved: '{url.host}'") from None
+    try:
+        async with asyncio.timeout(seconds or None):
+            asking = http.request(net, url, addresses[0], headers=headers)
+            return await heard_late(asking, settings)
+    except http.ConnectFailed:
+        raise _fault(call, "Unable to connect to the remote server") from None
+    except TimeoutError:
+        raise _fault(call, "The operation has timed out.") from None
+    except (http.BadAnswer, OSError) as error:
+        words = "An unexpected error occurred on a receive." if isinstance(error, OSError) else ""
+        words = words or "The connection was closed unexpectedly."
+        raise _fault(call, f"The underlying connection was closed: {words}") from None
 
 
 async def invoke_web_request(shell: Shell, call: Call) -> list[object]:
     """Invoke-WebRequest; without -UseBasicParsing it fails in Server Core, which has no Internet Explorer."""
-    response = await _Command(shell, call).send()
+    seconds = to_int(call.get("timeoutsec"))
+    try:
+        url = http.Url.parse(call.text("uri"))
+    except ValueError:
+        raise NotEmulated(f"{call.name} of the URI '{call.text('uri')}'") from None
+    if url.scheme != "http" or seconds < 0:
+        raise NotEmulated(f"{call.name} with {url.scheme} for {seconds} s")
+    response = await _exchange(shell, call, url, seconds)
+    if response.status >= 400:
+        fault = _fault(call, f"The remote server returned an error: ({response.status}) {response.reason}.")
+        fault.details = re.sub(r"<[^>]*>", "", response.body.decode("utf-8", "replace")).strip()
+        raise fault
+    if response.status in (301, 302, 303, 307, 308):
+        raise NotEmulated(f"{call.name} following a redirect")
     if not call.flag("usebasicparsing"):
         raise Fault(
             "The response content cannot be parsed because the Internet Explorer engine is not available, or "
@@ -116,7 +85,7 @@ async def invoke_web_request(shell: Shell, call: Call) -> list[object]:
 
 
 def _headers_of(response: http.Response) -> HashTable:
-    table = HashTable(ordered=True)
+    table = HashTable()
     for key, text in sorted(response.headers):
         table.set(key, text)
     return table
@@ -136,8 +105,6 @@ def _response(response: http.Response) -> NetObject:
     body = _decoded(response) if text else response.body.decode("iso-8859-1")
     top = f"{response.version} {response.status} {response.reason}\r\n"
     raw = top + "".join(f"{name}: {value}\r\n" for name, value in response.headers) + "\r\n" + body
-    elements = {"Forms": "form", "Images": "img", "InputFields": "input", "Links": "a"}
-    parsed = {name: _elements(body, name, tag) for name, tag in elements.items()}
     properties: dict[str, object] = {
         "StatusCode": response.status,
         "StatusDescription": response.reason,
@@ -152,7 +119,9 @@ def _response(response: http.Response) -> NetObject:
         kind = "BasicHtmlWebResponseObject"
         names = (*list(properties)[:4], "Forms", "Headers", "Images", "InputFields", "Links", "ParsedHtml")
         names = (*names, "RawContentLength")
-        properties |= parsed | {"Forms": None, "ParsedHtml": None}
+        elements = {"Images": "img", "InputFields": "input", "Links": "a"}
+        properties |= {"Forms": None, "ParsedHtml": None}
+        properties |= {name: _elements(body, name, tag) for name, tag in elements.items()}
     return _WebResponse(f"Microsoft.PowerShell.Commands.{kind}", properties, shown=names)
 
 
@@ -184,4 +153,5 @@ def _is_text(content_type: str) -> bool:
 
 def add_to(library: Library) -> None:
     """Register it with its aliases."""
-    library.add("Invoke-WebRequest", _PARAMETERS, once(invoke_web_request), "iwr", "wget", "curl")
+    parameters = "Uri@0 UseBasicParsing? TimeoutSec:int DisableKeepAlive?"
+    library.add("Invoke-WebRequest", parameters, once(invoke_web_request), "iwr", "wget", "curl")

@@ -15,6 +15,8 @@ class HnsFaults:
     """Services do not come back with a network that is made anew, until kube-proxy starts again."""
     fails: dict[str, str] = field(default_factory=dict)
     """It cannot be asked: ``error``, ``silent`` or ``garbled``, by the fault that wants it."""
+    bare: set[str] = field(default_factory=set)
+    """The host has no endpoint of its own among the pods."""
     removed_vsid: int | None = None
     """VSID of the network that was removed last."""
 

@@ -157,7 +157,7 @@ class Hns:
     @property
     def endpoints(self) -> tuple[HnsEndpoint, ...]:
         """All endpoints, the oldest first."""
-        return tuple(self._endpoints.values())
+        return tuple(one for one in self._endpoints.values() if one.name != HOST_ENDPOINT or not self.faults.bare)
 
     @property
     def host_endpoint(self) -> str | None:

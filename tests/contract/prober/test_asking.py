@@ -14,7 +14,8 @@ import pytest
 from conformance.errors import EnvironmentBroken, ProbeBroken
 from conformance.model.attempt import Kind
 from conformance.model.observation import Verdict
-from conformance.probe.prober import Answered, Asking, Prober
+from conformance.probe.asking import Answered, LiveAsking
+from conformance.probe.prober import Prober
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def listening() -> Iterator[int]:
         yield one.getsockname()[1]
 
 
-def all_of(asking: Asking) -> list[Answered]:
+def all_of(asking: LiveAsking) -> list[Answered]:
     found = []
     while asking.pending:
         answered = asking.next(10.0)

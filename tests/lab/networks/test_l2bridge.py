@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from hybridlab.dataplane.model import DirectRoute
 from hybridlab.networks.contract.plane import NodeProgram
 from hybridlab.networks.l2bridge.plane import BIRD, L2Bridge
 from hybridlab.networks.vxlan.plane import Vxlan
@@ -26,18 +28,21 @@ def lab() -> Iterator[CalicoLab]:
         yield six_pods(made)
 
 
-def complaints(lab: CalicoLab, source: str, target: str) -> list[str]:
-    """What of one connection between nodes is not as it is on a network without encapsulation."""
+def seen(lab: CalicoLab, source: str, target: str) -> tuple[bool, list[str]]:
+    """Whether one connection between nodes is on the underlay as UDP 4789, and which way no packet of pods' own is."""
     client, server = lab.addresses[source], lab.addresses[target]
     with capture(lab, "fabric") as sock:
         assert lab.attempt(source, target) == client, "it connects, and keeps its source"
         captured = [frame for frame in frames(sock) if frame[12:14] == b"\x08\x00"]
     ends = {(socket.inet_ntoa(f[26:30]), socket.inet_ntoa(f[30:34])) for f in captured if f[23] == socket.IPPROTO_TCP}
     udp = [int.from_bytes(f[36:38], "big") for f in captured if f[23] == socket.IPPROTO_UDP]
-    return [
-        *(["UDP 4789 on the underlay"] if 4789 in udp else []),
-        *(f"no packet {way} on the underlay" for way in ((client, server), (server, client)) if way not in ends),
-    ]
+    return 4789 in udp, [f"no packet {way}" for way in ((client, server), (server, client)) if way not in ends]
+
+
+def complaints(lab: CalicoLab, source: str, target: str) -> list[str]:
+    """What of one connection between nodes is not as it is on a network without encapsulation."""
+    hidden, missing = seen(lab, source, target)
+    return [*(["UDP 4789 on the underlay"] if hidden else []), *missing]
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
@@ -57,6 +62,30 @@ def test_a_plane_that_carries_them_over_vxlan_is_found_out(monkeypatch: pytest.M
     with calico_lab(*SETTINGS) as made:
         six_pods(made)
         assert [pair for pair in PAIRS if "UDP 4789 on the underlay" not in complaints(made, *pair)] == []
+
+
+HIDDEN, BARE = (True, 2), (False, 0)
+"""Whether UDP 4789 is on the underlay, and how many ways no packet of the pods' own is."""
+
+
+@pytest.mark.parametrize("mutant", [False, True], ids=["an overlay", "an overlay that carries them as they are"])
+def test_an_overlay_hides_pods_packets_and_one_that_does_not_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, *, mutant: bool
+) -> None:
+    true = Vxlan.program
+
+    def program(self: Vxlan, node: str, facts: Any, felix: Any, windows: Any) -> NodeProgram:
+        made = true(self, node, facts, felix, windows)
+        blocks = made.routes.remote_blocks
+        direct = tuple(DirectRoute(cidr=block.cidr, via=block.node_address, protocol=BIRD) for block in blocks)
+        return replace(made, routes=replace(made.routes, remote_blocks=(), direct=direct))
+
+    if mutant:
+        monkeypatch.setattr(Vxlan, "program", program)
+    with calico_lab() as made:
+        six_pods(made)
+        found = {pair: seen(made, *pair) for pair in PAIRS}
+    assert {(hidden, len(missing)) for hidden, missing in found.values()} == {BARE if mutant else HIDDEN}
 
 
 def test_nodes_have_routes_by_bird_and_no_tunnel(lab: CalicoLab) -> None:

@@ -28,10 +28,6 @@ AsRole = Callable[[str], Path]
 """Role to the kubeconfig of its ServiceAccount."""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: takes minutes; run when asked for, by -m slow")
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if "slow" in str(config.getoption("-m")):
         return

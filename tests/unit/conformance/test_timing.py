@@ -120,7 +120,7 @@ def test_nonsense_is_refused(wrong: dict[str, float]) -> None:
 def test_holding_asks_for_its_whole_time() -> None:
     clock = FakeClock()
     held = hold(answers(clock, ["open"]), is_open, seconds=5, every=1, description="it stays open", clock=clock)
-    assert held.lasted
+    assert held.converged
     assert len(held.seen) == 6
 
 
@@ -129,7 +129,7 @@ def test_holding_ends_at_once_with_the_first_wrong_answer() -> None:
     held = hold(
         answers(clock, ["open", "open", "shut", "open"]), is_open, seconds=60, description="it stays", clock=clock
     )
-    assert not held.lasted
+    assert not held.converged
     assert held.seen == ("open", "open", "shut")
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from conformance.errors import ProbeBroken
 from conformance.expect.engine.answered import as_wanted
@@ -25,8 +24,7 @@ from conformance.expect.engine.decide import (
     conclude,
     decide,
 )
-from conformance.model.attempt import Attempt
-from conformance.probe.asking import Answered
+from conformance.probe.asking import Answered, Asking
 from conformance.probe.clocks import unix
 from conformance.probe.machine import Machine
 from conformance.timing import AT_LEAST, Clock
@@ -58,22 +56,6 @@ LOOK_AFTER = 10.0
 LATE = (Why.OPEN, Why.CLOSED, Why.WAVERS, Why.CONTROL, Why.SILENT)
 """What more time may mend where the machine ran late: a path that is not yet as it is to be, or whose controls are not.
 """
-
-
-class Asking(Protocol):
-    """What asking needs of probing: attempts that leave when they are begun."""
-
-    def begin(self, attempts: Sequence[Attempt]) -> list[int]:
-        """Send attempts; their tickets."""
-
-    def next(self, within: float) -> Answered | None:
-        """The next result, or None after so many seconds."""
-
-    def waits(self, source: str) -> bool:
-        """Whether some of a source's attempts have not left yet: its agent is being started, or has its hands full."""
-
-    def cancel(self) -> None:
-        """End everything that is under way."""
 
 
 def ask(

@@ -29,8 +29,10 @@ class Blamed:
     """Why something of it is not known; empty: all was read."""
     by: str = "overlay"
     """What carries pods there, as the line of a message is called."""
-    see: str = "VXLAN-2, VXLAN-3 and VXLAN-9"
+    see: str = "VXLAN-2, VXLAN-3, VXLAN-4 and VXLAN-9"
     """The claims about it."""
+    sound: str = ""
+    """What both nodes have as they should; empty: something of it is wrong or not known, or there are no two nodes."""
 
     @property
     def shown(self) -> str:
@@ -39,7 +41,7 @@ class Blamed:
         return "; ".join(self.wrong[:SHOWN]) + more
 
 
-def blamed(entries: Entries, source: Workload, target: Target) -> Blamed:
+def blamed(entries: Entries, source: Workload, target: Target, sound: str = "") -> Blamed:
     """What is wrong with what both ends' nodes have for each other, there and back; nothing within one node."""
     found: dict[str, None] = {}
     unread = ""
@@ -52,4 +54,4 @@ def blamed(entries: Entries, source: Workload, target: Target) -> Blamed:
                 unread = unread or f"routes of node {node} could not be read: {first_line(error)}"
             else:
                 found |= dict.fromkeys(f"{name}: {fact.value}" for name, fact in facts.items())
-    return Blamed(tuple(found), unread)
+    return Blamed(tuple(found), unread, sound=sound if ends and not found and not unread else "")

@@ -6,7 +6,6 @@ is slow from one that is silent, and name the pod.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from conformance.errors import SuiteError
 from conformance.expect.engine.names import Asks
@@ -14,6 +13,7 @@ from conformance.expect.explain import message
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
+from conformance.pods.cluster_dns import ClusterDns
 
 SEARCHED = (
     "compare the pod's DNS search list (Linux: /etc/resolv.conf; Windows: ipconfig /all) with NAMESPACE.svc.DOMAIN, "
@@ -26,17 +26,6 @@ COMPARE = (
 """What to do where nothing more is known."""
 LONGER = 3
 """So many times as long as usual a source waits here: resolvers that send their question again give up before."""
-
-
-class Servers(Protocol):
-    """The cluster's DNS (``conformance.pods.cluster_dns.ClusterDns``)."""
-
-    @property
-    def known_name(self) -> str:
-        """A name that every cluster has, with a final dot."""
-
-    def pods(self) -> list[Target]:
-        """The ports of its pods.  Raises SuiteError where they are not known."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +88,7 @@ class Heard:
         return SEARCHED if self.answered else COMPARE
 
 
-def listen(asks: Asks, attempts: Sequence[Attempt], servers: Callable[[], Servers | None]) -> dict[str, Heard]:
+def listen(asks: Asks, attempts: Sequence[Attempt], servers: Callable[[], ClusterDns | None]) -> dict[str, Heard]:
     """What the sources of these attempts hear, by the attempts' labels; empty where it could not be found out."""
     known = servers()
     if known is None or not attempts:
@@ -121,7 +110,7 @@ def listen(asks: Asks, attempts: Sequence[Attempt], servers: Callable[[], Server
 
 
 def telling_otherwise(
-    asks: Asks, attempt: Attempt, right: Callable[[Observation], bool], servers: Callable[[], Servers | None]
+    asks: Asks, attempt: Attempt, right: Callable[[Observation], bool], servers: Callable[[], ClusterDns | None]
 ) -> dict[str, str]:
     """DNS pods that answer a question wrongly while others answer it rightly, each with what it answers.
 
@@ -138,13 +127,13 @@ def telling_otherwise(
     return wrong if len(wrong) < len(seen) else {}
 
 
-def _question(asks: Asks, attempt: Attempt, servers: Servers) -> Attempt:
+def _question(asks: Asks, attempt: Attempt, servers: ClusterDns) -> Attempt:
     """One question and no search list: where each name of a list waits for itself, the sum says nothing."""
     patience = LONGER * asks.timings.of(attempt.source.os).dns_give_up
     return replace(attempt, query=servers.known_name, record="A", give_up_after=patience)
 
 
-def _at_pods(asks: Asks, attempt: Attempt, servers: Servers, pods: Sequence[Target]) -> list[Attempt]:
+def _at_pods(asks: Asks, attempt: Attempt, servers: ClusterDns, pods: Sequence[Target]) -> list[Attempt]:
     if attempt.target is not None:
         return []
     return [replace(_question(asks, attempt, servers), target=pod) for pod in pods]

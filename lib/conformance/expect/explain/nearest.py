@@ -55,13 +55,14 @@ def nearest(
     named = {"policies there": "; ".join(there)} if there else {}
     if target.path is Addressing.POD_IP:
         found = overlay(attempt.source, target)
-        observed = f", while {found.wrong[0]}" if found.wrong else ""
+        told = found.wrong[0] if found.wrong else "" if there else found.sound
+        observed = f", while {told}" if told else ""
         lines = named | _lines(found)
         if target.backends and seen[-1].verdict is Verdict.TIMED_OUT:
-            lines.setdefault("do", _advice(there, target))
+            lines.setdefault("do", _advice(there, target, found))
         return Nearest(observed=observed, lines=lines)
     if target.path not in SERVICES or not target.backends:
-        return Nearest(lines={**named, "do": _advice(there, target)} if target.backends else named)
+        return Nearest(lines={**named, "do": _advice(there, target, Blamed())} if target.backends else named)
     own = _by_own_address(asks, attempt, target)
     if not own:
         return Nearest(lines=named)
@@ -85,7 +86,7 @@ def nearest(
         cause = f"; {which} may close it"
     return Nearest(
         observed=f", by the backend's own address too{cause}",
-        lines={"own address": told} | named | _lines(found) | {"do": _advice(there, target)},
+        lines={"own address": told} | named | _lines(found) | {"do": _advice(there, target, found)},
     )
 
 
@@ -113,13 +114,12 @@ def _by_own_address(asks: Asks, attempt: Attempt, target: Target) -> dict[str, l
     return {goal.label: [seen[place] for seen in rounds] for place, goal in enumerate(goals)}
 
 
-def _advice(policies: Sequence[str], target: Target) -> str:
+def _advice(policies: Sequence[str], target: Target, found: Blamed) -> str:
     if len(policies) == 1:
-        return f"read policy {policies[0]}; if it allows this, see VXLAN-4"
+        return f"read policy {policies[0]}; if it allows this, see {found.see}"
     if policies:
-        return "read the policies there; if they allow this, see VXLAN-4"
+        return f"read the policies there; if they allow this, see {found.see}"
     nodes = ", ".join(dict.fromkeys(backend.node for backend in target.backends))
     return (
-        "no policy was found that selects these pods: see CONN-3, VXLAN-2 and VXLAN-4 for this pair of nodes first; "
-        f"then Felix' log on node {nodes}"
+        f"no policy was found that selects these pods: see CONN-3, {found.see} first; then Felix' log on node {nodes}"
     )

@@ -270,6 +270,8 @@ def of_kubernetes(given: Any, direction: str, home: str, where: str, owner: str)
 def _kubernetes_peer(given: Any, home: str, where: str) -> Peer:
     peer = fields.mapping(given, where, {"podSelector", "namespaceSelector", "ipBlock"})
     block = fields.mapping(peer.get("ipBlock"), f"{where} ipBlock", {"cidr", "except"})
+    if block and len(peer) > 1:
+        raise UsageProblem(f"{where}: a peer with ipBlock and a selector, which are two peers")
     if block:
         return Peer(nets=fields.nets([block.get("cidr")], where), not_nets=fields.nets(block.get("except"), where))
     spaces, pods = peer.get("namespaceSelector"), peer.get("podSelector")
@@ -295,13 +297,17 @@ def _by_protocol(given: Any, where: str) -> Iterator[tuple[int | None, tuple[Ran
     found: dict[int, list[Any] | None] = {}
     for one in entries:
         entry = fields.mapping(one, where, {"protocol", "port", "endPort"})
-        protocol = fields.protocol(entry.get("protocol") or "TCP", where)
+        protocol = fields.PROTOCOLS[fields.one_of(entry.get("protocol", "TCP"), where, {"TCP", "UDP", "SCTP"}).lower()]
         port, last = entry.get("port"), entry.get("endPort")
+        if isinstance(port, str) and not any(map(str.isalpha, port)):
+            raise UsageProblem(f"{where}: port {port!r} in quotes is a name, and a name has a letter")
+        if last is not None and not isinstance(port, int):
+            raise UsageProblem(f"{where}: endPort {last} beside port {port!r}, which is no number")
         listed = found.setdefault(protocol, [])
         if port is None:
             found[protocol] = None
         elif listed is not None:
-            listed.append(f"{port}:{last}" if last else port)
+            listed.append(port if last is None else f"{port}:{last}")
     for protocol, ports in found.items():
         ranges, names = fields.ports(ports, where)
         yield protocol, ranges, names

@@ -116,6 +116,9 @@ class World:
     def _taken(self, obj: Obj) -> bool:
         """Whether the kind is one of the world's."""
         where = fields.label(obj)
+        for name, value in ((obj.get("metadata") or {}).get("labels") or {}).items():
+            if not isinstance(value, str):
+                raise UsageProblem(f"{where}: label {name} is a text: {str(value)!r} in quotes, not {value!r}")
         try:
             return self._take(obj, where)
         except (KeyError, TypeError, AttributeError, ValueError) as error:

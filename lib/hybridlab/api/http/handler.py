@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import unquote
 
 from hybridlab.api.audit import Audit, Entry
-from hybridlab.api.authentication import account_groups, service_account
-from hybridlab.api.authorization import Attributes
 from hybridlab.api.calico_server import apply_refused
 from hybridlab.api.contract import ApiError, NodeAgent, Obj
 from hybridlab.api.core import Core
 from hybridlab.api.errors import (
     bad_request,
-    forbidden,
     internal,
     method_not_allowed,
     not_a_number,
@@ -44,7 +40,7 @@ from hybridlab.api.http.tables import partial, table
 from hybridlab.api.http.watching import Watching
 from hybridlab.api.interference import Interference
 from hybridlab.api.operations import is_built_in
-from hybridlab.api.requests import AUTHENTICATED, Target, User, WriteOptions
+from hybridlab.api.requests import Target, User, WriteOptions
 from hybridlab.api.resources import V3, Resource
 from hybridlab.api.views import TIERED
 
@@ -54,9 +50,7 @@ _NOT_EMULATED: Final = {
     "proxy": "the API server's proxy: pods, services and nodes of the lab are reached from pods",
     "ephemeralcontainers": "ephemeral containers (kubectl debug)",
 }
-_AUTHENTICATION: Final = "authentication.k8s.io"
 _INCLUDED: Final = frozenset({"None", "Metadata", "Object"})
-_EXTRA: Final = "impersonate-extra-"
 AgentOf = Callable[[str], NodeAgent | None]
 
 
@@ -125,7 +119,9 @@ class Handler:
         elif not header:
             raise unauthorized()
         else:
-            user = self._acting_as(request, self._core.authenticator.authenticate(header))
+            user = self._core.authenticator.authenticate(header)
+            if any(name.lower().startswith("impersonate-") for name in request.headers):
+                raise not_emulated("impersonation (kubectl --as)")
             note.user = user.name
         query = request.query
         about = parse(request.method, path, self._core.catalogue, watch=query.get("watch") in {"true", "1"})
@@ -138,47 +134,6 @@ class Handler:
         note.about(about)
         self._core.authorizer.check(user, about.verb, about.target)
         return await self._resource(request, about, user, note)
-
-    def _acting_as(self, request: web.BaseRequest, user: User) -> User:
-        """Return whom the user asks to be taken for (``kubectl --as``), if anyone; ApiError 403 unless they may."""
-        headers = request.headers
-        name = headers.get("Impersonate-User", "")
-        groups = tuple(headers.getall("Impersonate-Group", []))
-        if not name:
-            if groups:
-                raise bad_request("requested groups without impersonating a user")
-            return user
-        account = service_account(name)
-        asked = [Attributes("impersonate", "", "users", "", name)]
-        if account is not None:
-            asked = [Attributes("impersonate", "", "serviceaccounts", *account)]
-        asked += [Attributes("impersonate", "", "groups", "", group) for group in groups]
-        uid = headers.get("Impersonate-Uid", "")
-        if uid:
-            asked.append(Attributes("impersonate", _AUTHENTICATION, "uids", "", uid))
-        extra: dict[str, tuple[str, ...]] = {}
-        for key in headers:
-            if key.lower().startswith(_EXTRA):
-                extra[unquote(key[len(_EXTRA) :].lower())] = tuple(headers.getall(key))
-        asked += [
-            Attributes("impersonate", _AUTHENTICATION, f"userextras/{key}", "", value)
-            for key, values in extra.items()
-            for value in values
-        ]
-        for each in asked:
-            self._check_impersonation(user, each)
-        if account is not None and not groups:
-            groups = account_groups(account[0])
-        known = "system:unauthenticated" if name == "system:anonymous" else AUTHENTICATED
-        return User(name, tuple(dict.fromkeys((*groups, known))), uid, extra)
-
-    def _check_impersonation(self, user: User, asked: Attributes) -> None:
-        """Raise ApiError 403 unless ``user`` may act as somebody else in this respect."""
-        if self._core.authorizer.allows(user, asked) is None:
-            where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
-            what = f'resource "{asked.resource}" in API group "{asked.group}"'
-            why = f'User "{user.name}" cannot impersonate {what} {where}'
-            raise forbidden(asked.resource.partition("/")[0], asked.group, asked.name, why)
 
     # ---- resources
     async def _resource(self, request: web.BaseRequest, about: Request, user: User, note: _Note) -> web.StreamResponse:

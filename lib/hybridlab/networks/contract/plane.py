@@ -101,6 +101,10 @@ class Plane(ABC):
         """Return whether Calico's startup on a node claims blocks of Calico's even where pods have other addresses."""
         return False
 
+    def starts(self, machine: Machine) -> bool:
+        """Return whether Calico's startup on a node comes to its end, before which no Felix begins."""
+        return True
+
     @abstractmethod
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
         """Return how a node announces, by its object's metadata, that its pods are reached; None while it does not."""

@@ -29,11 +29,11 @@ DEFAULT_AS = 64512
 ADVERTISED = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")
 NOWHERE = "203.0.113.1"
 """A next hop that is on nobody's link (TEST-NET-3)."""
-Wrong = Literal["stopped", "unrendered", "down", "withheld", "astray", "bare", "checked", "more", "reported"]
+Wrong = Literal["stopped", "unrendered", "down", "withheld", "astray", "checked", "more", "reported"]
 """What faults make wrong: (node, program) that does not run; a Windows node whose confd writes nothing down; two nodes
-without a session; a node that does not announce its blocks, or announces a next hop on nobody's link; Windows nodes
-without a host endpoint; nodes of which the fabric takes their own address alone; (node, network) announced as well; a
-Windows node that fills a CalicoNodeStatus."""
+without a session; a node that does not announce its blocks, or announces a next hop on nobody's link; nodes of which
+the fabric takes their own address alone; (node, network) announced as well; a Windows node that fills a
+CalicoNodeStatus."""
 AS_NUMBER = "projectcalico.org/ASNumber"
 CLUSTER_ID = "projectcalico.org/RouteReflectorClusterID"
 

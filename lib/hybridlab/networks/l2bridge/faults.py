@@ -119,21 +119,25 @@ class SourceCheckOn(Told):
 
 
 @TYPES.fault("host-endpoint-missing", "underlay", WINDOWS_OR_ALL)
-class HostEndpointMissing(Told):
+class HostEndpointMissing(RuleFault):
     """A Windows host has no endpoint of its own among its pods, whose gateway it is: they reach nothing beyond it."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         nodes, plane = lab.nodes_of("windows", parameters["node"]), lab.calico.plane
-        super().__init__(lab, identity, "bare", tuple(nodes), *(f"{node} has no host endpoint" for node in nodes))
         drop = [("f_policy", f'iifname "{plane.pod_prefix}*" oifname "{plane.device}" drop')]
-        self._rules = RuleFault(lab.dataplane, identity, dict.fromkeys(nodes, drop))
+        super().__init__(lab.dataplane, identity, dict.fromkeys(nodes, drop))
+        self._hosts = [(lab.calico.windows[node].hns.faults.bare, lab.calico.felixes[node].routing) for node in nodes]
 
     async def inject(self) -> None:
         """Take the endpoints away, and with them the way out."""
+        for bare, routing in self._hosts:
+            bare.add(self._identity)
+            routing.due()
         await super().inject()
-        await self._rules.inject()
 
     async def heal(self) -> None:
         """Make them again."""
-        await self._rules.heal()
+        for bare, routing in self._hosts:
+            bare.discard(self._identity)
+            routing.due()
         await super().heal()

@@ -53,13 +53,11 @@ class L2Bridge(Plane):
 
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
-        version = profile.calico.on("windows")
-        plane = profile.network.plane
-        routers = plane.routers if isinstance(plane, L2BridgeSettings) else ()
-        self._as_shipped = isinstance(plane, L2BridgeSettings) and plane.as_shipped
+        plane = profile.network.plane if isinstance(profile.network.plane, L2BridgeSettings) else L2BridgeSettings()
+        self._routers, configures = plane.routers, not broken(profile.calico.on("windows"))
+        self._knows_no_pod_cidr = plane.as_shipped and profile.network.ipam == "host-local"
         nodes = {machine.name: machine.os for machine in machines(profile)}
-        self.bgp = Bgp(nodes, configures=not broken(version), routers=routers)
-        self._routers = routers
+        self.bgp = Bgp(nodes, configures=configures, routers=plane.routers)
         self._subnets = {machine.name: machine.subnet for machine in machines(profile)}
 
     @classmethod
@@ -90,7 +88,12 @@ class L2Bridge(Plane):
     def claims_blocks(self, machine: Machine) -> bool:
         """On Windows as shipped: its scripts ask CNI_IPAM_TYPE, which the operator does not set, for USE_POD_CIDR
         (node/windows-packaging/CalicoWindows/node/node-service.ps1)."""
-        return self._as_shipped and machine.os == "windows" and self.profile.network.ipam == "host-local"
+        return self._knows_no_pod_cidr and machine.os == "windows" and self.starts(machine)
+
+    def starts(self, machine: Machine) -> bool:
+        """By hand CNI_IPAM_TYPE is set, and with USE_POD_CIDR startup asks for a block of a client that has no IPAM,
+        again and again: "operation not supported" (libcalico-go/lib/backend/k8s/client.go)."""
+        return not (self._knows_no_pod_cidr and machine.os == "windows" and self.profile.calico.install == "services")
 
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
         address = (metadata.get("annotations") or {}).get(IPV4_ADDRESS, "").partition("/")[0]
@@ -118,7 +121,7 @@ class L2Bridge(Plane):
             own_blocks=facts.own_blocks(node),
             own_protocol=BIRD,
             direct=tuple(direct),
-            host_endpoint=None if any(node in nodes for nodes in self.bgp.wrong("bare")) else _host_endpoint(windows),
+            host_endpoint=_host_endpoint(windows),
             pools=facts.pool_cidrs(),
             nat_outgoing=facts.nat_outgoing,
         )

@@ -47,7 +47,7 @@ class L2BridgeSettings(PlaneSettings):
     kind: Literal["l2bridge"] = "l2bridge"
     as_shipped: bool = False
     """Releases that configure no BGP on Windows are taken as they were shipped; otherwise they are refused.  With
-    host-local, startup on Windows claims a block and makes the network of it, as in every release so far."""
+    host-local, startup on Windows claims a block and makes the network of it, and by hand it never ends."""
 
     routers: tuple[Router, ...] = ()
     """A BGPPeer makes one of them a node's peer."""

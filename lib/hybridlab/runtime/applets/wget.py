@@ -1,4 +1,4 @@
-"""busybox ``wget`` for plain http, as ``make defconfig`` builds it (``-T`` exists)."""
+"""busybox ``wget [-q] [-O FILE] [-T SECONDS] URL`` for plain http, as ``make defconfig`` builds it (``-T`` exists)."""
 
 import asyncio
 import getopt
@@ -9,10 +9,6 @@ from hybridlab.runtime.applets import dns, http
 from hybridlab.runtime.applets.console import err, not_emulated
 
 _DEFAULT_TIMEOUT = 900.0
-_LONG = ["quiet", "output-document=", "timeout=", "tries=", "header=", "user-agent=", "no-check-certificate",
-         "directory-prefix=", "proxy=", "continue"]  # fmt: skip
-_SHORT_OF = {"--quiet": "-q", "--output-document": "-O", "--timeout": "-T", "--tries": "-t", "--user-agent": "-U",
-             "--directory-prefix": "-P"}  # fmt: skip
 
 
 class _Failed(Exception):
@@ -22,40 +18,30 @@ class _Failed(Exception):
 async def wget(process: Process) -> int:
     """Run one wget."""
     try:
-        flags, words = getopt.gnu_getopt(list(process.argv[1:]), "qO:T:t:U:P:cY:", _LONG)
-        given = {_SHORT_OF.get(flag, flag): value for flag, value in flags}
+        flags, words = getopt.gnu_getopt(list(process.argv[1:]), "qO:T:")
+        given = dict(flags)
         timeout = float(given.get("-T", _DEFAULT_TIMEOUT)) or None
     except (getopt.GetoptError, ValueError) as error:
-        await err(process, f"wget: {error}", "Usage: wget [-cq] [-O FILE] [-T SEC] URL...")
+        return await not_emulated(process, f"wget: {error}")
+    if len(words) != 1:
+        return await not_emulated(process, "wget of other than one URL")
+    if words[0].startswith(("https://", "ftp://")):
+        return await not_emulated(process, f"wget {words[0].split(':')[0]}")
+    try:
+        await _download(process, words[0], given, timeout)
+    except _Failed as error:
+        await err(process, f"wget: {error}")
         return 1
-    if not words:
-        await err(process, "Usage: wget [-cq] [-O FILE] [-T SEC] URL...")
-        return 1
-    headers = {"User-Agent": given.get("-U", "Wget"), "Connection": "close"}
-    for flag, value in flags:
-        if flag == "--header":
-            name, _, content = value.partition(":")
-            headers[name.strip()] = content.strip()
-    for text in words:
-        if text.startswith(("https://", "ftp://")):
-            return await not_emulated(process, f"wget {text.split(':')[0]}")
-        try:
-            await _download(process, text, given, headers, timeout)
-        except _Failed as error:
-            await err(process, f"wget: {error}")
-            return 1
     return 0
 
 
-async def _download(
-    process: Process, text: str, given: dict[str, str], headers: dict[str, str], limit: float | None
-) -> None:
+async def _download(process: Process, text: str, given: dict[str, str], limit: float | None) -> None:
     quiet = "-q" in given
     try:
         url = http.Url.parse(text)
     except ValueError:
         raise _Failed(f"not an http or ftp url: {text}") from None
-    response = await _request(process, url, given, headers, limit)
+    response = await _request(process, url, given, limit)
     if response.status in (301, 302, 303, 307, 308) and response.header("Location"):
         raise _Failed("not emulated: following a redirect")
     if not 200 <= response.status < 300:
@@ -69,21 +55,20 @@ async def _download(
         if not quiet:
             await err(process, f"saving to '{name}'")
         if name != "/dev/null":
-            process.files.write(os.path.join(given.get("-P", ""), name), response.body)  # noqa: PTH118 - container path
+            process.files.write(name, response.body)
     if not quiet:
         bar = f"{name[:20]:<20} 100% |{'*' * 32}| {len(response.body):>5}  0:00:00 ETA"
         await err(process, bar, "written to stdout" if name == "-" else f"'{name}' saved")
 
 
-async def _request(
-    process: Process, url: http.Url, given: dict[str, str], headers: dict[str, str], limit: float | None
-) -> http.Response:
+async def _request(process: Process, url: http.Url, given: dict[str, str], limit: float | None) -> http.Response:
     try:
         address = (await process.net.resolve(url.host))[0]
     except (dns.NameNotFound, dns.ResolverSilent):
         raise _Failed(f"bad address '{url.host}'") from None
     if "-q" not in given:
         await err(process, f"Connecting to {url.host} ({address}:{url.port})")
+    headers = {"User-Agent": "Wget", "Connection": "close"}
     try:
         async with asyncio.timeout(limit):
             return await http.request(process.net, url, address, headers=headers)

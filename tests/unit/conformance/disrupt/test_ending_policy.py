@@ -11,6 +11,7 @@ import pytest
 from conformance.disrupt.ending_policy import ENDING_POLICY, EndingPolicy
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect.context import Context
+from conformance.expect.session import Session
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.observation import Verdict
@@ -37,9 +38,11 @@ class Story:
 
     def run(self) -> None:
         context = Context(claims=("XPOL-22",), keep=self.kept.extend)
+        prober: Any = SimpleNamespace(observe=self.observe)
+        session = Session(prober, load_timings(), context, Clock())
         expect: Any = SimpleNamespace(
-            context=context, timings=load_timings(), clock=Clock(), controls=lambda *_, **__: self.say("controls"),
-            matrix=self.matrix, under=self.under, prober=SimpleNamespace(observe=self.observe),
+            context=context, timings=session.timings, clock=session.clock, prober=prober, attempt=session.attempt,
+            controls=lambda *_, **__: self.say("controls"), matrix=self.matrix, under=self.under,
         )  # fmt: skip
         felix: Any = SimpleNamespace(
             watched=lambda node: lambda: "another process" if self.ends and "made" in self.happened else "",

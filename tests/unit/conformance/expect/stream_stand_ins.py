@@ -19,7 +19,7 @@ from conformance.model.facts import Fact
 from conformance.model.host import AclRule
 from conformance.model.observation import Observation, Verdict
 from conformance.model.stream import StreamEnd, StreamEvent, StreamState, StreamVerdict
-from conformance.probe.streams import Stream
+from conformance.probe.streams import Stream, Streams
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told, workload
 
@@ -52,7 +52,7 @@ LOST = state(RESET, STALLED)
 BACK = state(RESET, STALLED, 0.02)
 
 
-class ScriptedStreams:
+class ScriptedStreams(Streams):
     """Streams whose states are a script, by their client's name; the last one lasts."""
 
     def __init__(

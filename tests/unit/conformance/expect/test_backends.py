@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from conformance.errors import EnvironmentBroken, Nonconformance
-from conformance.expect.backends import Backends
+from conformance.expect.backends import KEPT_PORT, Backends
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
@@ -151,3 +151,20 @@ def test_large_answers_are_asked_for_and_come_from_a_backend() -> None:
 def test_a_large_answer_that_does_not_come_is_wrong() -> None:
     with pytest.raises(Nonconformance, match="expected an answer of 5000 bytes, observed TIMED_OUT"):
         whole(by_turns(""))
+
+
+def test_what_a_kept_socket_sends_leaves_from_one_port_each_time() -> None:
+    """From a port of its own each time it would be a new flow, which is led to a backend of now by any kube-proxy."""
+    ports: list[int] = []
+
+    def heard(attempt: Attempt, number: int) -> Observation:
+        ports.append(attempt.from_port)
+        return Observation(attempt=attempt, verdict=Verdict.CONNECTED, at=0.0, seconds=0.01, served_by="ns/b")
+
+    prober = ScriptedProber({"c": [heard]})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    service = replace(SERVICE, protocol="udp", backends=(B,))
+    Backends(expect).answer_a_kept_socket([replace(workload("c"), node="c")], service, because="x")
+    assert len(ports) > 1
+    assert set(ports) == {KEPT_PORT}
+    assert KEPT_PORT > 0

@@ -172,6 +172,16 @@ def test_pods_ping_at_the_same_time() -> None:
     assert [seen.verdict for seen in town.kept] == [ClaimVerdict.CONFIRMED] * 2
 
 
+def test_of_what_is_to_be_silent_each_ping_asks_once_and_a_reply_violates() -> None:
+    silent = Town({("windows", SERVER.address): LOST})
+    silent.beyond().ping(PodPairs([(WINDOWS, SERVER)]), want=False, because="x")
+    assert silent.commands == ["ping -n 1 -w 1000 192.168.0.9"] * 3
+    answers = Town({("windows", SERVER.address): [LOST, ANSWERED]})
+    with pytest.raises(Nonconformance, match=r"expected no reply, observed one \(2 tries, 6\.1 s\)"):
+        answers.beyond().ping(PodPairs([(WINDOWS, SERVER)]), want=False, because="x")
+    assert [seen.verdict for seen in answers.kept] == [ClaimVerdict.VIOLATED]
+
+
 def test_a_ping_that_did_not_run_is_broken() -> None:
     with pytest.raises(ProbeBroken, match="it did not ping"):
         Town({("windows", OUTSIDE): "'ping' is not recognized"}).beyond().do_not_ping(

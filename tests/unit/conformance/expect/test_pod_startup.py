@@ -18,6 +18,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation, Verdict
+from conformance.pods import new_pod as pods
 from conformance.pods.new_pod import Stage
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
@@ -28,7 +29,7 @@ CLIENT, POD = workload("client"), workload("pod", "windows")
 
 
 @dataclass
-class NewPod:
+class NewPod(pods.NewPod):
     """A pod that is as far as it is said to be; the last stage lasts."""
 
     stages: list[Stage] = field(default_factory=lambda: ["done"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from conformance.model.attempt import Attempt
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
+from conformance.pods.cluster_dns import ClusterDns
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
 
@@ -26,15 +28,20 @@ KNOWN = "kubernetes.default.svc.cluster.local."
 SILENT = "no answer from 10.96.0.10:53"
 
 
-@dataclass
-class Dns:
-    known_name: str = KNOWN
-    refused: bool = False
+class Dns(ClusterDns):
+    """Of a cluster that is not asked which pods it has."""
+
+    def __init__(self) -> None:
+        no_cluster: Any = None
+        super().__init__(no_cluster, "cluster.local")
 
     def pods(self) -> list[Target]:
-        if self.refused:
-            raise MissingCapability("no Ready pod", "-")
         return [FIRST.udp(53), SECOND.udp(53)]
+
+
+class NoDns(Dns):
+    def pods(self) -> list[Target]:
+        raise MissingCapability("no Ready pod", "-")
 
 
 def answered(attempt: Attempt, seconds: float = 0.003) -> Observation:
@@ -172,7 +179,7 @@ def test_a_name_that_is_not_to_be_found_may_be_refused_where_it_is_bare(detail: 
         expect.resolves(FRIEND, "web", [], because="it is of another namespace")
 
 
-@pytest.mark.parametrize("dns", [None, Dns(refused=True)])
+@pytest.mark.parametrize("dns", [None, NoDns()])
 def test_what_cannot_be_found_out_about_dns_changes_no_verdict(dns: Dns | None) -> None:
     def breaks(attempt: Attempt, _: int) -> Observation:
         if attempt.query == KNOWN:

@@ -32,10 +32,13 @@ ENDS: dict[Way, tuple[str, str]] = {
 BEGAN = 1000.0
 
 
-def path(way: Way, *verdicts: Verdict, ends: Sequence[str] = (), before: bool = True, gone: float = 0.0) -> Watched:
+def path(
+    way: Way, *verdicts: Verdict, ends: Sequence[str] = (), before: bool = True, gone: float = 0.0, udp: bool = False
+) -> Watched:
     """Asked once a second, with these answers."""
-    source, target = (PODS[name] for name in ends or ENDS[way])
-    attempt = Attempt(source=source, target=target.tcp(8080), kind=Kind.TCP, give_up_after=1)
+    source, server = (PODS[name] for name in ends or ENDS[way])
+    target, kind = (server.udp(8080), Kind.UDP) if udp else (server.tcp(8080), Kind.TCP)
+    attempt = Attempt(source=source, target=target, kind=kind, give_up_after=1)
     one = Watched(node="linux-1", way=way, attempt=attempt, before=before, gone=gone and BEGAN + gone)
     for second, verdict in enumerate(verdicts):
         one.heard(BEGAN + second, replace(observation(attempt, verdict), attempt=attempt))
@@ -48,6 +51,8 @@ def watch(
     allowed: Sequence[Verdict] = (UP,) * 60,
     free: Sequence[Verdict] = (UP,) * 60,
     turns: Turns = (),
+    datagrams: Sequence[Verdict] = (DROPPED,) * 60,
+    answered: bool = True,
     before: bool = True,
     gone: float = 0.0,
     unwatched: dict[str, str] | None = None,
@@ -60,7 +65,8 @@ def watch(
     back.node = "linux-2"
     paths = (
         path("in", *opened, before=before, gone=gone), path("out", *[DROPPED] * 60), path("allowed", *allowed),
-        path("free", *free), back,
+        path("free", *free), back, path("in", *datagrams, before=answered, udp=True),
+        path("out", *[DROPPED] * 60, udp=True),
     )  # fmt: skip
     kept = Kept(
         began=BEGAN, ended=BEGAN + 60, paths=paths, unwatched=unwatched or {}, error=error, foreign=foreign,
@@ -96,6 +102,13 @@ def test_a_denied_path_that_opens_is_told_with_the_node_the_second_and_what_happ
     first = str(told.value).splitlines()[0]
     assert "policy of node linux-1 was lost in second 30 of the watch (during test_x; Service web/shop came)" in first
     assert "observed CONNECTED (3 tries" in first
+
+
+def test_what_opens_for_datagrams_alone_is_told_and_what_no_datagram_reached_before_shows_nothing() -> None:
+    with pytest.raises(Nonconformance, match=r":8080/udp .*policy of node linux-1 was lost in second 30"):
+        watch(datagrams=opens(30, 3))
+    with pytest.raises(ControlBroken, match=r"the path in by UDP .* was not open before the policies"):
+        watch(answered=False)
 
 
 def test_a_single_connection_is_a_note() -> None:

@@ -86,6 +86,16 @@ def test_a_source_that_got_through_at_first_alone_proves_nothing_of_the_rest() -
         asked(throughout(answer), friend=friend)
 
 
+def test_a_source_that_gets_through_by_datagrams_alone_proves_nothing_of_its_connections() -> None:
+    friend = replace(TARGET, host="10.0.0.99", protocol="udp")
+
+    def answer(attempt: Attempt, number: int) -> Observation:
+        return observation(attempt, UP if attempt.target == friend else DROPPED)
+
+    with pytest.raises(ControlBroken, match="got through to nobody at the end"):
+        asked(throughout(answer), friend=friend)
+
+
 def test_what_breaks_the_asking_itself_is_raised_and_no_silence() -> None:
     def answer(attempt: Attempt, number: int) -> Observation:
         raise OSError("no more threads")

@@ -319,6 +319,18 @@ def test_the_source_that_the_server_saw_is_compared(expect: Make) -> None:
         expect(friend=[telling("10.0.0.11")]).sources([(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT")
 
 
+def test_a_wrong_source_of_a_node_that_is_another_machine_by_now_says_nothing(expect: Make) -> None:
+    wrong = expect(friend=[telling("10.0.0.11")])
+    assert isinstance(wrong.prober, ScriptedProber)
+
+    def unchanged(workloads: object) -> None:
+        raise EnvironmentBroken("node linux-1 was lost during the run: it was booted anew")
+
+    wrong.prober.unchanged = unchanged  # type: ignore[method-assign]
+    with pytest.raises(EnvironmentBroken, match="booted anew"):
+        wrong.sources([(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT")
+
+
 def test_a_source_that_is_right_in_the_last_round_alone_is_not_the_source(expect: Make) -> None:
     wavering = expect(friend=[telling("10.0.0.11"), telling("10.0.0.11"), telling("192.168.0.5")])
     with pytest.raises(

@@ -11,8 +11,16 @@ import pytest
 
 from conformance.errors import MissingCapability, ProbeBroken
 from conformance.facts.bgp import BgpFacts
+from conformance.facts.objects import CalicoObjects
 from conformance.model.facts import NodeFacts
-from conformance.model.host import BgpHost, BgpPeer, BgpRoute, LinuxFacts, RouteEntry
+from conformance.model.host import (
+    BgpHost,
+    BgpPeer,
+    BgpRoute,
+    HnsEndpoint,
+    LinuxFacts,
+    RouteEntry,
+)
 from conformance.probe import bgp
 
 ADDRESSES = {"l1": "10.0.0.11", "l2": "10.0.0.12", "w1": "10.0.0.14", "w2": "10.0.0.15"}
@@ -22,6 +30,9 @@ LINUX = LinuxFacts(
     node="l1", links=(), fdb=(), neighbours=(),
     routes=(RouteEntry(destination="192.168.2.0/26", gateway="10.0.0.14", device="eth0", onlink=False, table=254),),
 )  # fmt: skip
+
+
+HOST_ENDPOINT = HnsEndpoint(id="E", name="Calico_ep", address="192.168.2.2", mac="00-15-5D-00-00-00", network="N")
 
 
 def node(name: str) -> NodeFacts:
@@ -59,7 +70,12 @@ def blocks() -> dict[str, str]:
 
 
 def facts(
-    *, configuration: Any = None, peering: Sequence[Any] = (), linux: LinuxFacts = LINUX, **hosts: BgpHost
+    *,
+    configuration: Any = None,
+    peering: Sequence[Any] = (),
+    linux: LinuxFacts = LINUX,
+    bare: Sequence[str] = (),
+    **hosts: BgpHost,
 ) -> BgpFacts:
     nodes = tuple(map(node, ADDRESSES))
     cluster = SimpleNamespace(nodes=nodes, by_os=lambda os: tuple(one for one in nodes if one.os == os))
@@ -67,10 +83,17 @@ def facts(
     objects = {
         "BGPConfiguration": [{"metadata": {"name": "default"}, "spec": configuration or {}}],
         "BGPPeer": [{"metadata": {"name": "p"}, "spec": spec} for spec in peering],
+        "IPPool": [{"metadata": {"name": "pool"}, "spec": {"cidr": "192.168.0.0/16"}}],
     }
     told = {f"blocks of node {name}": SimpleNamespace(value=[cidr]) for name, cidr in blocks().items()}
-    calico = SimpleNamespace(blocks=lambda of_all=False: told, listed=lambda kind: (objects[kind], "v3"))
-    looks = SimpleNamespace(bgp=seen.__getitem__, linux=lambda name: linux)
+    calico = CalicoObjects(SimpleNamespace(), cluster)  # type: ignore[arg-type]  # only what is replaced below asks
+    calico.blocks = lambda of_all=False: told  # type: ignore[method-assign,assignment,misc]
+    calico.listed = lambda kind: (objects[kind], "v3")  # type: ignore[method-assign]
+    looks = SimpleNamespace(
+        bgp=seen.__getitem__,
+        linux=lambda name: linux,
+        hns_endpoints=lambda name: [] if name in bare else [HOST_ENDPOINT],
+    )
     return BgpFacts(cluster, looks, calico, looked_into=("w1", "w2"))  # type: ignore[arg-type]
 
 
@@ -101,11 +124,30 @@ def test_sessions_that_are_up() -> None:
          "Connecting; the end that is down is node w2: BGP is not configured"),
         ({"w1": host("w1", ("w2",)), "w2": host("w2", ("w1",))}, "w2", "Connecting; between these two nodes alone"),
         ({"w1": host("w1", peers=host("w1").peers[1:])}, "l1", "no peer 10.0.0.11; between these two nodes alone"),
+        ({"w1": host("w1", peers=())}, "l1",
+         "no peer 10.0.0.11; node w1 is told of no peer: see nodeToNodeMeshEnabled of BGPConfiguration, and BGPPeers"),
         ({"w1": BgpHost(service="Running", errors=UNKNOWN)}, "l1", None),
     ],
 )  # fmt: skip
 def test_a_session_that_is_not_up_names_the_end_that_is_down(hosts: Any, other: str, told: str | None) -> None:
     assert session(facts(**hosts), "w1", other) == told
+
+
+@pytest.mark.parametrize(
+    ("hop", "told"),
+    [
+        ("10.0.0.12", "Connected, and its block 192.168.0.0/26 by 10.0.0.12, which is node l2"),
+        ("10.0.0.15", "Connected, and its block 192.168.0.0/26 by 10.0.0.15, which is node w2"),
+        ("10.0.0.1", "Connected"),
+    ],
+)
+def test_a_session_that_brings_a_block_by_a_third_node_is_told(hop: str, told: str) -> None:
+    routes = (BgpRoute(network="192.168.0.0/26", next_hop=hop, peer="Mesh_l2"), *host("w1").routes[1:])
+    read = facts(w1=host("w1", routes=routes))
+    assert session(read, "w1", "l1") == told
+    assert session(read, "w1", "l2") == "Connected"
+    passed_on = facts(w1=host("w1", routes=routes), peering=[{"nextHopMode": "Self"}])
+    assert session(passed_on, "w1", "l1") == "Connected"
 
 
 @pytest.mark.parametrize(
@@ -130,6 +172,8 @@ def test_the_service_and_its_router(seen: BgpHost, status: str | None) -> None:
         (host("w1"), "its blocks"),
         (host("w1", custom_routes=("192.168.2.0/26", "10.96.0.0/12")), "its blocks and 10.96.0.0/12"),
         (host("w1", custom_routes=()), "not 192.168.2.0/26"),
+        (host("w1", custom_routes=("192.168.2.0/26", "192.168.3.0/26")), "192.168.3.0/26, no block of its own"),
+        (host("w1", custom_routes=("192.168.2.0/26", "192.168.99.0/26")), "192.168.99.0/26, no block of its own"),
         (BgpHost(service="Running", errors=NOT_CONFIGURED), None),
     ],
 )
@@ -198,6 +242,15 @@ def test_what_a_dead_path_lacks() -> None:
     other = replace(LINUX, routes=(replace(LINUX.routes[0], gateway="10.0.0.99"),))
     (fact,) = facts(linux=other).deviations("l1", "w1").values()
     assert fact.value == "by 10.0.0.99, not by the node's address 10.0.0.14"
+
+
+def test_a_host_without_its_endpoint_among_the_pods_is_told_last() -> None:
+    lacking = {"endpoint Calico_ep of node w1, the gateway of its pods": "none"}
+    read = facts(bare=["w1"])
+    for ends in (("w1", "l1"), ("l1", "w1")):
+        assert {name: fact.value for name, fact in read.deviations(*ends).items()} == lacking
+    down = facts(bare=["w1"], w1=host("w1", ("l1",)))
+    assert [*down.deviations("w1", "l1")] == ["BGP session of node w1 with node l1"]
 
 
 @pytest.mark.parametrize(

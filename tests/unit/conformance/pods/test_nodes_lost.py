@@ -56,9 +56,13 @@ class Cluster:
         ]
 
 
-def lost(node: dict[str, Any], *, changed: bool = False, all_behind: float = 0.0) -> str:
-    cluster: Any = Cluster(one={**node, "age": node.get("age", 0) + all_behind}, two={"age": all_behind})
-    found = NodeWatch(cluster, {"one": "b1"}, lambda name: changed).lost(["one", "two"])
+def lost(node: dict[str, Any], **behind: float) -> str:
+    """What is said of two nodes of which one is like that by now; ``behind``: s that a node's clock is behind."""
+    clocks = {name: {"age": behind.get(name, 0.0)} for name in ("one", "two")}
+    cluster: Any = Cluster(**clocks)
+    watch = NodeWatch(cluster, {"one": "b1"})
+    cluster.nodes["one"] = {**node, "age": node.get("age", 0.0) + behind.get("one", 0.0)}
+    found = watch.lost(["one", "two"])
     return str(found).partition("\n")[0] if found else ""
 
 
@@ -72,7 +76,7 @@ def lost(node: dict[str, Any], *, changed: bool = False, all_behind: float = 0.0
         ({"taints": ["node.cloudprovider.kubernetes.io/shutdown"]}, "taint node.cloudprovider.kubernetes.io/shutdown"),
         ({"taints": ["drain:NoExecute"]}, "taint drain:NoExecute, which its pods do not tolerate"),
         ({"boot": "b2"}, "it was booted anew (boot id b2, at the run's beginning b1)"),
-        ({"age": 55}, "its kubelet's lease is 55 s behind the newest of the cluster"),
+        ({"age": 55}, "its kubelet has not renewed its lease for 55 s, by what others have renewed theirs"),
     ],
 )  # fmt: skip
 def test_a_node_that_died_is_named_with_what_says_so(node: dict[str, Any], says: str) -> None:
@@ -93,8 +97,11 @@ def test_a_taint_that_the_run_was_told_to_tolerate_takes_nothing_away() -> None:
     assert NodeWatch(cluster, tolerated=(Toleration(key="drain"),)).lost(["one"]) is None
 
 
-def test_all_clocks_two_minutes_behind_the_judges_say_nothing() -> None:
-    assert lost({}, all_behind=120.0) == ""
+@pytest.mark.parametrize("behind", [{"one": 120.0, "two": 120.0}, {"one": 120.0}, {"two": 120.0}, {"one": -120.0}])
+def test_clocks_that_differ_say_nothing_and_hide_nothing(behind: dict[str, float]) -> None:
+    """Of all nodes behind the judge's, or of one of them behind or before the other's."""
+    assert lost({}, **behind) == ""
+    assert "has not renewed its lease for 55 s" in lost({"age": 55}, **behind)
 
 
 @pytest.mark.parametrize(("node", "changed"), [({"ready": NO_NETWORK}, False), ({"ready": SILENT}, True)])

@@ -28,7 +28,7 @@ def deployed(make: Any, *states: dict[str, Any]) -> tuple[Any, list[dict[str, An
         apply=lambda obj, *_, **__: applied.append(obj),
         waits=SimpleNamespace(states=lambda *_, **__: iter([{"p": state} for state in states])),
     )  # fmt: skip
-    kube: Any = SimpleNamespace()
+    kube: Any = SimpleNamespace(objects=lambda *_: [])
     pods = Pods(kube, changes, make.facts(node), Settings(timings=load_timings()))
     wish = Wish(role="linux-server", node=node, name="linux-server-unready", never_ready=True)
     return (lambda: pods.deploy_unready(wish)), applied

@@ -16,6 +16,9 @@ SHOP = str(EXAMPLES / "shop.yaml")
 DOCUMENTED = re.findall(
     r"```console\n\$ calico-conformance (policy [^\n]*)\n(.*?)```", (ROOT / "docs/policy.md").read_text(), re.S
 )
+KUBERNETES = (
+    "{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: x, namespace: shop}}, spec: {{{}}}}}"
+)
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: shop}, spec: {containers: []}}"
 
 
@@ -58,6 +61,7 @@ def test_without_policies_everybody_reaches_everybody(capsys: Any) -> None:
     printed = capsys.readouterr().out
     assert printed.count("TCP, UDP  open     open     open   open") == 2
     assert "closed" not in printed
+    assert "\nno policy is in these files\n" in printed
 
 
 def test_an_address_that_is_no_pod(capsys: Any) -> None:
@@ -154,8 +158,54 @@ def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) 
             "NetworkPolicy shop/x: apiVersion 'v2' has no such policy",
         ),
         (
-            "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: x, namespace: shop}, "
-            "spec: {podSelector: {}, ingress: [{from: [{}]}]}}",
+            calico("ingress: [{action: Allow, destination: {ports: [80]}}]"),
+            "NetworkPolicy shop/x ingress rule 1: ports want protocol TCP, UDP or SCTP beside them",
+        ),
+        (
+            calico("ingress: [{action: Allow, protocol: ICMP, source: {notPorts: [80]}}]"),
+            "NetworkPolicy shop/x ingress rule 1: ports want protocol TCP, UDP or SCTP beside them",
+        ),
+        (
+            calico("selector: {app: web}"),
+            "NetworkPolicy shop/x selector: selector \"{'app': 'web'}\" cannot be read: a text is expected",
+        ),
+        (
+            KUBERNETES.format("podSelector: {matchLabels: {tier: 1}}"),
+            "Kubernetes NetworkPolicy shop/x podSelector: selector \"{'matchLabels': {'tier': 1}}\" cannot be read: "
+            "values are texts: '1' in quotes, not 1",
+        ),
+        (
+            KUBERNETES.format("podSelector: {}, ingress: [{ports: [{port: '80'}]}]"),
+            "Kubernetes NetworkPolicy shop/x ingress rule 1: port '80' in quotes is a name, and a name has a letter",
+        ),
+        (
+            KUBERNETES.format("podSelector: {}, ingress: [{ports: [{port: 80, protocol: tcp}]}]"),
+            "Kubernetes NetworkPolicy shop/x ingress rule 1: one of SCTP, TCP, UDP is expected, not 'tcp'",
+        ),
+        (
+            KUBERNETES.format("podSelector: {}, ingress: [{ports: [{port: http, endPort: 90}]}]"),
+            "Kubernetes NetworkPolicy shop/x ingress rule 1: endPort 90 beside port 'http', which is no number",
+        ),
+        (
+            KUBERNETES.format("podSelector: {}, ingress: [{ports: [{endPort: 90}]}]"),
+            "Kubernetes NetworkPolicy shop/x ingress rule 1: endPort 90 beside port None, which is no number",
+        ),
+        (
+            KUBERNETES.format(
+                "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/24, except: [10.0.0.0/24]}}]}]"
+            ),
+            "Kubernetes NetworkPolicy shop/x ingress rule 1: an exception is no smaller part of its ipBlock",
+        ),
+        (
+            KUBERNETES.format("podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/24}, podSelector: {}}]}]"),
+            "Kubernetes NetworkPolicy shop/x ingress rule 1: a peer with ipBlock and a selector, which are two peers",
+        ),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: shop, labels: {tier: 1}}, spec: {}}",
+            "Pod shop/p: label tier is a text: '1' in quotes, not 1",
+        ),
+        (
+            KUBERNETES.format("podSelector: {}, ingress: [{from: [{}]}]"),
             "Kubernetes NetworkPolicy shop/x ingress rule 1: a peer without podSelector, namespaceSelector and ipBlock",
         ),
         (POD + "\n---\n" + POD, "Pod shop/p is there twice"),

@@ -12,7 +12,7 @@ from conformance.kube.transcript import ExecRecord
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.probe.prober import Answered
+from conformance.probe.asking import Answered
 from conformance.run.transcript import ExecTranscript, Witnessed
 
 SOURCE = Workload(

@@ -91,3 +91,16 @@ def test_where_it_cannot_be_it_is_refused(profile: str, more: tuple[str, ...], s
     with pytest.raises(ProfileError) as refused:
         load(profile, (*SETTINGS, *more))
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(("profile", "claims", "starts"), [("bgp", True, True), ("manual-bgp", False, False)])
+def test_as_shipped_startup_on_windows_claims_a_block_or_by_hand_never_ends(
+    profile: str, *, claims: bool, starts: bool
+) -> None:
+    as_shipped = load(profile, (*SETTINGS, "network.plane.as_shipped=true"))
+    plane = plane_of(as_shipped)
+    for machine in machines(as_shipped):
+        windows = machine.os == "windows"
+        assert (plane.claims_blocks(machine), plane.starts(machine)) == (
+            (claims, starts) if windows else (False, True)
+        ), machine.name

@@ -139,12 +139,17 @@ def test_who_is_left_out_is_decided_the_other_way_before_the_rest() -> None:
 def test_rules_that_windows_has_no_words_for_are_misread_one_kind_at_a_time() -> None:
     plain = misread_rules("namesakes")
     assert all(not rule.source.not_nets and not rule.not_protocol for rule in misread_rules("no-negations"))
+    assert [rule.source for rule in misread_rules("negations-open")[:3]] == [Peer()] * 3
+    assert misread_rules("negations-open")[3:] == plain[3:]
     assert misread_rules("log-denies")[3].action == "deny"
     assert misread_rules("log-allows")[3].action == "allow"
     assert (misread_rules("ipv6-as-ipv4")[4].ip_version, misread_rules("ipv6-as-ipv4")[4].source.nets) == (
         None,
         ("0.0.0.0/0",),
     )
+    opened = misread_rules("ipv6-open")
+    assert (opened[4].action, opened[4].ip_version, opened[4].source) == ("allow", None, Peer())
+    assert opened[:4] + opened[5:] == plain[:4] + plain[5:]
     assert len(misread_rules("http-left-out")) == len(plain) - 1
     assert [rule.source for rule in misread_rules("http-open") if rule.written.get("http")] == [Peer()]
     opened, told = misread_rules("numbers-beside-names-open"), misread_rules("numbers-beside-names")

@@ -21,10 +21,10 @@ def section() -> str:
     lines = ["| cmdlet | aliases | parameters |", "| --- | --- | --- |"]
     for key, cmdlet in sorted(known.cmdlets.items()):
         aliases = " ".join(f"`{alias}`" for alias, name in known.aliases.items() if name == key)
-        lines.append(f"| `{cmdlet.name}` | {aliases} | {_emulated(cmdlet.parameters)} |")
+        lines.append(f"| `{cmdlet.name}` | {aliases} | {_named(cmdlet.parameters)} |")
     lines += [
         "",
-        f"Every cmdlet also takes {_emulated(common())}.",
+        f"Every cmdlet also takes {_named(common())}.",
         f"Programs: {_words(known.tools)}. Types with static members: {_words(known.types)}.",
         f"`New-Object` makes {_words(known.constructors)}.",
     ]
@@ -36,8 +36,8 @@ def written() -> str:
     return PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
 
 
-def _emulated(parameters: Sequence[Declared]) -> str:
-    return " ".join(f"`-{parameter.name}`" for parameter in parameters if parameter.emulated)
+def _named(parameters: Sequence[Declared]) -> str:
+    return " ".join(f"`-{parameter.name}`" for parameter in parameters if parameter.kind != "*")
 
 
 def _words(names: Iterable[str]) -> str:

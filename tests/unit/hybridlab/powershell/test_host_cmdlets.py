@@ -186,6 +186,8 @@ def test_an_hns_that_fails_shows_it_in_the_error_stream_only(kind: str, printed:
     assert (code, out, "HNS failed" in err) == (0, f"{printed}\r\n", says)
     code, out, _ = powershell(f"$ErrorActionPreference = 'Stop'; Get-HnsNetwork | {JSON}", host)
     assert (code, out) == (stopped, "" if stopped else f"{printed}\r\n")
+    code, out, _ = powershell("Get-HnsNetwork | ? Name -eq Calico | Remove-HnsNetwork; 'after'", host)
+    assert (code, out) == (0, "after\r\n")
     host.failing.pop("networks")
     code, _, err = powershell("Get-HnsNetwork | Where-Object { $_.Name -eq 'Calico' } | Remove-HnsNetwork", host)
     assert (code, "HNS failed" in err) == (0, says)

@@ -111,6 +111,8 @@ def test_wget_words_its_failures_as_busybox_does(harness: Harness, closed_port: 
 
 def test_wget_refuses_what_it_does_not_do(harness: Harness) -> None:
     assert harness.run(wget, "wget", "https://127.0.0.1") == Ran(1, "", "not emulated: wget https\n")
+    ran = harness.run(wget, "wget", "--spider", "http://127.0.0.1")
+    assert (ran.code, ran.err.startswith("not emulated: wget: ")) == (1, True)
 
 
 def test_agnhost_connect_prints_nothing_or_one_word(harness: Harness, closed_port: int) -> None:

@@ -75,7 +75,7 @@ def test_a_policy_that_closes_the_backend_too_is_blamed_before_the_service() -> 
         "  observed        TIMED_OUT after 5000 ms",
         "  own address     192.168.9.9:8080/tcp (server, windows, node windows-2): TIMED_OUT",
         f"  policies there  {COMPANY_WIDE}",
-        f"  do              read policy {COMPANY_WIDE}; if it allows this, see VXLAN-4",
+        f"  do              read policy {COMPANY_WIDE}; if it allows this, see {WELL.see}",
     ]
 
 
@@ -85,8 +85,8 @@ def test_where_no_policy_is_found_the_path_between_the_nodes_is_looked_at_before
         "observed TIMED_OUT, by the backend's own address too: the path to the pod is closed, not only the Service"
     )
     assert last == (
-        "  do           no policy was found that selects these pods: see CONN-3, VXLAN-2 and VXLAN-4 for this pair of "
-        "nodes first; then Felix' log on node windows-2"
+        "  do           no policy was found that selects these pods: see CONN-3, VXLAN-2, VXLAN-3, VXLAN-4 and "
+        "VXLAN-9 first; then Felix' log on node windows-2"
     )
 
 
@@ -112,7 +112,7 @@ def test_a_way_by_the_pods_own_address_names_the_policies_at_its_ends() -> None:
     assert first.endswith("observed TIMED_OUT")
     assert rest[2:] == [
         f"  policies there  {COMPANY_WIDE}",
-        f"  do              read policy {COMPANY_WIDE}; if it allows this, see VXLAN-4",
+        f"  do              read policy {COMPANY_WIDE}; if it allows this, see {WELL.see}",
     ]
 
 
@@ -125,8 +125,8 @@ def test_a_path_between_nodes_that_lack_a_route_says_which(silent: Verdict, cont
     assert first.endswith(f"expected CONNECTED, observed {silent}, while {NO_ROUTE}")
     assert rest[2:] == [
         f"  overlay   {NO_ROUTE}; {NO_WAY_BACK}",
-        "  do        see VXLAN-2, VXLAN-3 and VXLAN-9; then restart calico-node on that node (on Windows that resets "
-        "its pods' connections)",
+        "  do        see VXLAN-2, VXLAN-3, VXLAN-4 and VXLAN-9; then restart calico-node on that node (on Windows that "
+        "resets its pods' connections)",
     ]
 
 
@@ -147,14 +147,29 @@ def test_nodes_that_could_not_be_read_are_told() -> None:
     assert rest[2] == "  overlay   what node linux-1 has is not known"
 
 
-class Nodes:
-    """Each lacks the way to each other."""
+SOUND = "both nodes have session and route as they should be"
 
-    def __init__(self) -> None:
+
+def test_a_dead_path_whose_nodes_lack_nothing_says_so_and_what_is_left() -> None:
+    overlay = Blamed(sound=SOUND, see="the fabric")
+    first, *rest = message(closed, target=SERVER.tcp(8080), overlay=overlay)
+    assert first.endswith(f"observed TIMED_OUT, while {SOUND}")
+    assert rest[-1].endswith("see CONN-3, the fabric first; then Felix' log on node windows-2")
+    first, *_ = message(closed, COMPANY_WIDE, target=SERVER.tcp(8080), overlay=overlay)
+    assert first.endswith("observed TIMED_OUT"), "a policy may close it"
+
+
+class Nodes:
+    """Each lacks the way to each other, or nothing."""
+
+    def __init__(self, *, whole: bool = False) -> None:
         self.asked: list[tuple[str, str]] = []
+        self._whole = whole
 
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         self.asked.append((node, toward))
+        if self._whole:
+            return {}
         if node == "windows-2":
             raise ProbeBroken("no HostProcess pod")
         return {f"route of node {node} to {toward}": Fact("no route", "its routes")}
@@ -170,8 +185,13 @@ def test_both_ends_are_read_there_and_back_and_one_that_cannot_be_read_hides_not
 
 def test_within_one_node_no_overlay_is_read() -> None:
     nodes = Nodes()
-    assert blamed(nodes, FRIEND, replace(SERVER, node=FRIEND.node).tcp(8080)) == Blamed()
+    assert blamed(nodes, FRIEND, replace(SERVER, node=FRIEND.node).tcp(8080), SOUND) == Blamed()
     assert nodes.asked == []
+
+
+def test_only_where_both_ends_were_read_all_is_as_it_should_be() -> None:
+    assert blamed(Nodes(whole=True), FRIEND, SERVER.tcp(8080), SOUND) == Blamed(sound=SOUND)
+    assert blamed(Nodes(), FRIEND, SERVER.tcp(8080), SOUND).sound == ""
 
 
 def test_a_control_by_a_service_blames_the_policy_as_well() -> None:

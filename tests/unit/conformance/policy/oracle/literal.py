@@ -24,10 +24,13 @@ WORLD = """
 - {kind: ServiceAccount, metadata: {name: teller, namespace: bank, labels: {may: pay}}}
 - kind: Pod
   metadata: {name: web, namespace: shop, labels: {app: web, level: gold}}
-  spec: {nodeName: win, containers: [{ports: [{name: http, containerPort: 8080, protocol: TCP}]}]}
+  spec:
+    nodeName: win
+    containers:
+    - {ports: [{name: http, containerPort: 8080, protocol: TCP}, {name: admin, containerPort: 9090, protocol: TCP}]}
   status: {podIP: 10.1.0.1}
 - kind: Pod
-  metadata: {name: client, namespace: shop, labels: {app: client, level: silver}}
+  metadata: {name: client, namespace: shop, labels: {app: client, level: silver, note: ""}}
   spec: {nodeName: lin, containers: [{}]}
   status: {podIP: 10.1.0.2}
 - kind: Pod
@@ -54,10 +57,14 @@ class Case:
     policies: str
     rows: tuple[str, ...]
     """``ingress shop/web from 10.1.0.2 TCP 80: promised, on Windows``; one word for both."""
+    around: str = ""
+    """What there is beside the world."""
     objects: list[Obj] = field(init=False)
+    world: list[Obj] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "objects", yaml.safe_load(self.policies) or [])
+        object.__setattr__(self, "world", yaml.safe_load(WORLD) + (yaml.safe_load(self.around) or []))
 
 
 def calico(name: str, spec: str, *, kind: str = "NetworkPolicy", namespace: str = "shop") -> str:
@@ -294,6 +301,222 @@ CASES = (
             "ingress shop/web from 10.2.0.1 TCP 80: allowed",
             "ingress shop/web from 10.2.0.1 UDP 80: denied",
             "ingress shop/web from 10.1.0.2 TCP 80: denied",
+        ),
+    ),
+    Case(
+        "0.0.0.0/0 is every address, of a rule and of a NetworkSet",
+        "Calico, EntityRule, nets; NetworkSet",
+        calico(
+            "p",
+            "ingress: [{action: Deny, protocol: UDP, source: {selector: \"role == 'all'\"}}, "
+            "{action: Allow, source: {nets: [0.0.0.0/0]}}]",
+        ),
+        ("ingress shop/web from 8.8.8.8 TCP 80: allowed", "ingress shop/web from 8.8.8.8 UDP 80: denied"),
+        "- {kind: NetworkSet, metadata: {name: all, namespace: shop, labels: {role: all}}, spec: {nets: [0.0.0.0/0]}}",
+    ),
+    Case(
+        "one address, and a GlobalNetworkPolicy's selector",
+        "Calico, EntityRule, nets; GlobalNetworkPolicy, spec.selector",
+        calico(
+            "p",
+            "selector: app == 'web', ingress: [{action: Allow, source: {nets: [10.1.0.9/32]}}]",
+            kind="GlobalNetworkPolicy",
+        ),
+        ("ingress shop/web from 10.1.0.2 TCP 80: denied", "ingress shop/client from 10.1.0.1 TCP 80: allowed"),
+    ),
+    Case(
+        "each of several exceptions",
+        "Kubernetes, IPBlock; XPOL-1",
+        kubernetes(
+            "k",
+            "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.2.0.0/16, 203.0.113.0/24]}}]}]",
+        ),
+        (
+            "ingress shop/web from 8.8.8.8 TCP 80: allowed, denied",
+            "ingress shop/web from 203.0.113.7 TCP 80: denied",
+            "ingress shop/client from 10.2.0.1 TCP 80: denied",
+        ),
+    ),
+    Case(
+        "every named port of a pod",
+        "Kubernetes, ContainerPort; XPOL-4",
+        calico("p", "ingress: [{action: Allow, protocol: TCP, destination: {ports: [admin]}}]"),
+        ("ingress shop/web from 10.1.0.2 TCP 9090: allowed, denied", "ingress shop/web from 10.1.0.2 TCP 8080: denied"),
+    ),
+    Case(
+        "both ends of a range, and no more",
+        "Calico, Ports",
+        calico("p", "ingress: [{action: Allow, protocol: TCP, destination: {ports: ['80:90', 95]}}]"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 79: denied",
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.1.0.2 TCP 90: allowed",
+            "ingress shop/web from 10.1.0.2 TCP 91: denied",
+        ),
+    ),
+    Case(
+        "port and endPort, and no more",
+        "Kubernetes, NetworkPolicyPort, endPort",
+        kubernetes("k", "podSelector: {}, ingress: [{ports: [{port: 80, endPort: 90}, {port: 95}]}]"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 79: denied",
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.1.0.2 TCP 90: allowed",
+            "ingress shop/web from 10.1.0.2 TCP 91: denied",
+            "ingress shop/web from 10.1.0.2 UDP 85: denied",
+        ),
+    ),
+    Case(
+        "a protocol alone",
+        "Kubernetes, NetworkPolicyPort; Calico, Rule",
+        kubernetes("k", "podSelector: {matchLabels: {app: web}}, ingress: [{ports: [{protocol: TCP}]}]")
+        + kubernetes("l", "podSelector: {matchLabels: {app: client}}, ingress: [{ports: [{protocol: SCTP, port: 7}]}]"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 1: allowed",
+            "ingress shop/web from 10.1.0.2 UDP 1: denied",
+            "ingress shop/client from 10.1.0.1 SCTP 7: allowed",
+            "ingress shop/client from 10.1.0.1 TCP 7: denied",
+        ),
+    ),
+    Case(
+        "ICMP, SCTP and a protocol by its number",
+        "Calico, Rule, protocol",
+        calico("p", "selector: app == 'web', ingress: [{action: Deny, protocol: ICMP}, {action: Allow, protocol: 17}]")
+        + calico("q", "selector: app == 'client', ingress: [{action: Allow, protocol: SCTP}]"),
+        (
+            "ingress shop/web from 10.1.0.2 UDP 80: allowed",
+            "ingress shop/web from 10.1.0.2 TCP 80: denied",
+            "ingress shop/client from 10.1.0.1 SCTP 7: allowed",
+            "ingress shop/client from 10.1.0.1 TCP 7: denied",
+        ),
+    ),
+    Case(
+        "selectors that are there and empty",
+        "Kubernetes, NetworkPolicyPeer",
+        kubernetes("k", "podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {}}]}]")
+        + kubernetes("l", "podSelector: {matchLabels: {app: client}}, ingress: [{from: [{namespaceSelector: {}}]}]"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.2.0.1 TCP 80: denied",
+            "ingress shop/client from 10.2.0.1 TCP 80: allowed",
+            "ingress shop/client from 8.8.8.8 TCP 80: denied",
+        ),
+    ),
+    Case(
+        "rules of a direction that policyTypes does not name",
+        "Kubernetes, NetworkPolicySpec, policyTypes",
+        kubernetes("k", "podSelector: {}, policyTypes: [Egress], ingress: [{ports: [{port: 80}]}]"),
+        ("ingress shop/web from 10.1.0.2 TCP 81: allowed", "egress shop/web to 10.1.0.2 TCP 80: denied"),
+    ),
+    Case(
+        "all of a selector's labels and expressions, and all values of an expression",
+        "Kubernetes, LabelSelector",
+        kubernetes(
+            "k",
+            "policyTypes: [Egress], podSelector: {matchLabels: {level: gold}, matchExpressions: "
+            "[{key: app, operator: Exists}, {key: app, operator: NotIn, values: [till, web]}]}",
+        )
+        + kubernetes(
+            "l",
+            "podSelector: {matchExpressions: [{key: note, operator: Exists}]}, ingress: [{from: "
+            "[{namespaceSelector: {matchExpressions: [{key: team, operator: NotIn, values: [blue]}]}}]}]",
+        ),
+        (
+            "egress shop/web to 10.1.0.2 TCP 80: allowed",
+            "egress shop/client to 10.1.0.1 TCP 80: allowed",
+            "ingress shop/client from 10.2.0.1 TCP 80: allowed",
+            "ingress shop/client from 10.1.0.1 TCP 80: denied",
+        ),
+    ),
+    Case(
+        "which of Calico's operators binds first",
+        "Calico's parser, libcalico-go/lib/selector",
+        calico(
+            "p",
+            "selector: \"app == 'web'\", ingress: [{action: Allow, source: "
+            "{selector: \"level == 'silver' || level == 'gold' && app == 'till'\"}}]",
+        )
+        + calico(
+            "q",
+            "selector: \"app == 'client'\", ingress: [{action: Allow, source: "
+            "{selector: \"!(app == 'client' || level == 'gold')\", namespaceSelector: all()}}]",
+        ),
+        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "ingress shop/client from 10.2.0.1 TCP 80: denied"),
+    ),
+    Case(
+        "several terms, and values that are one, or empty, or in other quotes",
+        "Calico, NetworkPolicy, Selectors",
+        calico("p", "selector: \"has(app) && level == 'gold' && app == 'till'\", order: 1, ingress: [{action: Deny}]")
+        + calico(
+            "q",
+            "selector: \"app == 'x' || app == 'y' || app == 'web'\", ingress: [{action: Deny, protocol: UDP, "
+            "source: {selector: \"note == ''\"}}, {action: Allow, source: {selector: \"app in {'client'}\"}}]",
+        )
+        + calico(
+            "r",
+            "selector: 'level == \"silver\" && has(note)', ingress: [{action: Allow, source: "
+            "{selector: \"app not in {'client', 'web'}\"}}, {action: Allow, protocol: UDP, "
+            "source: {selector: \"app in {'y', 'web', 'z'}\"}}]",
+        ),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.1.0.2 UDP 80: denied",
+            "ingress shop/web from 10.2.0.1 TCP 80: denied",
+            "ingress shop/client from 10.1.0.1 TCP 80: denied",
+            "ingress shop/client from 10.1.0.1 UDP 80: allowed",
+        ),
+    ),
+    Case(
+        "names and selector of service accounts, together",
+        "Calico, ServiceAccountMatch; NetworkPolicy, spec.serviceAccountSelector",
+        calico(
+            "p",
+            "ingress: [{action: Allow, source: {namespaceSelector: all(), "
+            "serviceAccounts: {names: [teller], selector: \"may == 'look'\"}}}]",
+        )
+        + calico("q", "serviceAccountSelector: \"may == 'pay'\", selector: \"app == 'web'\"", namespace="bank"),
+        ("ingress shop/web from 10.2.0.1 TCP 80: denied", "ingress bank/till from 10.1.0.2 TCP 80: allowed"),
+    ),
+    Case(
+        "orders are numbers, 0 and less among them",
+        "Calico, NetworkPolicy, spec.order",
+        calico("a", "order: 0, ingress: [{action: Deny, protocol: UDP}]")
+        + calico("b", "order: -5, ingress: [{action: Deny, protocol: TCP}]")
+        + calico("c", f"tier: default, order: 1, {ALLOW}")
+        + calico("d", "order: 30, selector: \"app == 'nobody'\""),
+        (
+            "ingress shop/web from 10.1.0.2 UDP 80: denied",
+            "ingress shop/web from 10.1.0.2 TCP 80: denied",
+            "ingress shop/web from 10.1.0.2 SCTP 80: allowed",
+        ),
+    ),
+    Case(
+        "30 is before 1000",
+        "Calico, NetworkPolicy, spec.order",
+        kubernetes("k", "podSelector: {}, ingress: [{}]") + calico("early", f"order: 30, {DENY}"),
+        ("ingress shop/web from 10.1.0.2 TCP 80: denied",),
+    ),
+    Case(
+        "the second tier's policies",
+        "Calico, Tier",
+        tier("t-one", "order: 1, defaultAction: Pass")
+        + tier("t-two", "order: 2")
+        + calico("t-one.p", "tier: t-one, ingress: [{action: Pass}]")
+        + calico("t-two.p", f"tier: t-two, {DENY}"),
+        ("ingress shop/web from 10.1.0.2 TCP 80: denied",),
+    ),
+    Case(
+        "policies of one name",
+        "Kubernetes, names are unique in a namespace, of a kind",
+        calico("p", f"order: 5, {DENY}")
+        + kubernetes("p", "podSelector: {}, ingress: [{}]")
+        + calico("p", ALLOW, namespace="bank")
+        + tier("t", "order: 1, defaultAction: Pass")
+        + calico("t.p", "tier: t, selector: \"app == 'web'\", egress: [{action: Deny}]"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: denied",
+            "egress shop/web to 10.1.0.2 TCP 80: denied",
+            "ingress shop/client from 10.1.0.1 TCP 80: denied",
         ),
     ),
 )

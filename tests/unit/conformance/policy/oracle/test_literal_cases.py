@@ -39,7 +39,7 @@ def differing(judge: Oracle, case: Case, mutant: Mutant | None = None) -> Iterat
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_literal_case(case: Case) -> None:
-    assert list(differing(Oracle(World(OBJECTS), case.objects), case)) == []
+    assert list(differing(Oracle(World(case.world), case.objects), case)) == []
 
 
 def test_combined_ports_do_not_open_what_is_named_or_negated() -> None:
@@ -54,6 +54,5 @@ def test_combined_ports_do_not_open_what_is_named_or_negated() -> None:
 @pytest.mark.parametrize("name", sorted(NOT_BY_TABLES))
 def test_a_wrong_reading_that_the_tables_do_not_show_is_noticed(name: str) -> None:
     mutant = MUTANTS[name]
-    world = Misread.of(mutant, OBJECTS)
-    judges = ((case, world.oracle(case.objects)) for case in CASES)
+    judges = ((case, Misread.of(mutant, case.world).oracle(case.objects)) for case in CASES)
     assert [case.name for case, judge in judges if judge and list(differing(judge, case, mutant))] != []

@@ -1,0 +1,125 @@
+"""What else happens on a shared cluster while a run is under way; each of it begins with something of the run's."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from tests.detection.lab_api import ANSWER_WITHIN, Api, on_each
+
+PODS, POLICIES = "/api/v1/pods", "/apis/networking.k8s.io/v1/networkpolicies"
+
+
+@contextmanager
+def once(api: Api, path: str, wanted: Callable[[Any], bool], do: Callable[[Any], object]) -> Iterator[None]:
+    """Do something as soon as an object of the run's is there, and look no further: what is done may cut the watch."""
+    stop, errors = threading.Event(), []
+
+    def work() -> None:
+        try:
+            for obj in api.watch(path, stop):
+                if obj["metadata"]["namespace"].startswith("calico-demo") and wanted(obj):
+                    do(obj)
+                    return
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="edit during the run")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(10)
+    if errors:
+        raise errors[0]
+
+
+def _anything(_: Any) -> bool:
+    return True
+
+
+def _inject(api: Api, fault: str, obj: Any, *, there: bool = False) -> None:
+    space = [f"namespace={obj['metadata']['namespace']}"] if there else []
+    command = [sys.executable, "-m", "hybridlab", "faults", "--kubeconfig", str(api.kubeconfig), "inject"]
+    subprocess.run([*command, *fault.split(), *space], check=True, capture_output=True, timeout=ANSWER_WITHIN)
+
+
+def requests_refused_as_pods_come(api: Api) -> contextlib.AbstractContextManager[None]:
+    """From the run's first pod on the API server answers 429 for 5 s, to whatever is about its namespace."""
+    return once(api, PODS, _anything, partial(_inject, api, "api-429 seconds=5", there=True))
+
+
+def requests_refused_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager[None]:
+    """From the run's first policy on the API server answers 429 for 5 s, to whatever is about its namespace."""
+    return once(api, POLICIES, _anything, partial(_inject, api, "api-429 seconds=5", there=True))
+
+
+def errors_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager[None]:
+    """From the run's first policy on the API server answers 500 for 5 s, to whatever is about its namespace."""
+    return once(api, POLICIES, _anything, partial(_inject, api, "api-500 seconds=5", there=True))
+
+
+def api_server_restarts(api: Api) -> contextlib.AbstractContextManager[None]:
+    """With the run's first policy the API server goes for 5 s, with all watches and execs."""
+    return once(api, POLICIES, _anything, partial(_inject, api, "api-unreachable seconds=5"))
+
+
+def pod_preempted(api: Api) -> contextlib.AbstractContextManager[None]:
+    """With the run's first policy a Windows server of the run is taken away, as for a pod of higher priority."""
+
+    def take(policy: Any) -> None:
+        path = f"/api/v1/namespaces/{policy['metadata']['namespace']}/pods"
+        servers = api("GET", f"{path}?labelSelector=app%3Dwindows-server")["items"]
+        api("DELETE", f"{path}/{servers[0]['metadata']['name']}", {"gracePeriodSeconds": 0})
+
+    return once(api, POLICIES, _anything, take)
+
+
+@contextmanager
+def labels_of_others(api: Api) -> Iterator[None]:
+    """Pods and namespaces of the run get labels and annotations as soon as they are there, as of a cost centre's."""
+    added = {"labels": {"cost-centre": "4711", "team": "platform"}, "annotations": {"policies.example/seen": "yes"}}
+
+    def label(path: str, obj: Any) -> None:
+        name = obj["metadata"].get("namespace") or obj["metadata"]["name"]
+        if name.startswith("calico-demo"):
+            with contextlib.suppress(OSError):  # it has gone already
+                api.merge(path.format(**obj["metadata"]), {"metadata": added})
+
+    with (
+        on_each(api, "/api/v1/namespaces", partial(label, "/api/v1/namespaces/{name}")),
+        on_each(api, PODS, lambda pod: label("/api/v1/namespaces/{namespace}/pods/{name}", pod)),
+    ):
+        yield
+
+
+def machine_replaced(api: Api, node: str) -> contextlib.AbstractContextManager[None]:
+    """With the run's first pod on it the node is another machine of the same name, with another boot id."""
+    info = {"status": {"nodeInfo": {"bootID": "00000000-0000-4000-8000-000000000026"}}}
+    return once(
+        api,
+        PODS,
+        lambda pod: bool(pod["spec"].get("nodeName") == node),
+        lambda _: api.merge(f"/api/v1/nodes/{node}/status", info),
+    )
+
+
+EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
+    item.__name__: item
+    for item in (
+        requests_refused_as_pods_come,
+        requests_refused_as_a_policy_comes,
+        errors_as_a_policy_comes,
+        api_server_restarts,
+        pod_preempted,
+        labels_of_others,
+        machine_replaced,
+    )
+}

@@ -1,0 +1,194 @@
+"""Ways to take what a policy says for something else: from a policy's spec in Calico's words to another one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+Written = Mapping[str, Any]
+"""A policy's spec, or one of its rules or peers, in Calico's words."""
+RUN = "calico-demo"
+"""How the names of a run's namespaces begin: policies of the lab's own are not bent where that would end the run."""
+
+
+def _with_rules(spec: Written, made: Callable[[Written], Iterable[Written]]) -> Written:
+    return {
+        **spec,
+        **{way: [other for rule in spec.get(way) or () for other in made(rule)] for way in ("ingress", "egress")},
+    }
+
+
+def _with_peers(spec: Written, changed: Callable[[Written], Written]) -> Written:
+    return _with_rules(
+        spec, lambda rule: [{**rule, **{side: changed(rule.get(side) or {}) for side in ("source", "destination")}}]
+    )
+
+
+def either_selector(spec: Written, _: str) -> Written:
+    """What one of a peer's two selectors selects is let in."""
+    from hybridlab.policy.label_selectors import PODS_ONLY
+
+    def made(rule: Written) -> list[Written]:
+        peer = rule.get("source") or {}
+        if not peer.get("selector") or not peer.get("namespaceSelector"):
+            return [rule]
+        own = {key: value for key, value in peer.items() if key != "namespaceSelector"}
+        return [{**rule, "source": own}, {**rule, "source": {**peer, "selector": PODS_ONLY}}]
+
+    return _with_rules(spec, made)
+
+
+def accounts_of_everybody(spec: Written, _: str) -> Written:
+    """A rule for service accounts is for everybody."""
+    return _with_peers(spec, lambda peer: {key: value for key, value in peer.items() if key != "serviceAccounts"})
+
+
+def accounts_of_nobody(spec: Written, _: str) -> Written:
+    """No pod has a service account: a rule for some is for nobody."""
+
+    def changed(peer: Written) -> Written:
+        if not peer.get("serviceAccounts"):
+            return peer
+        nobody = " && ".join(filter(None, (peer.get("selector"), "has(account)")))
+        return {**{key: value for key, value in peer.items() if key != "serviceAccounts"}, "selector": nobody}
+
+    return _with_peers(spec, changed)
+
+
+def all_namespaces_the_own(spec: Written, _: str) -> Written:
+    """A rule's selector of all namespaces is taken for none: it is about the policy's own namespace."""
+    return _with_peers(
+        spec, lambda peer: {**peer, "namespaceSelector": peer.get("namespaceSelector", "").replace("all()", "")}
+    )
+
+
+def all_pods_nobody(spec: Written, namespace: str) -> Written:
+    """A policy of the run's that is for all pods of its namespace is for none."""
+    from hybridlab.policy.label_selectors import PODS_ONLY
+
+    is_for_all = namespace.startswith(RUN) and spec.get("selector") in {PODS_ONLY, "all()"}
+    return {**spec, "selector": "!all()"} if is_for_all else spec
+
+
+def untracked_at_pods(spec: Written, _: str) -> Written:
+    """An untracked policy, and one before DNAT, is taken for one without these words."""
+    return {key: value for key, value in spec.items() if key not in {"doNotTrack", "preDNAT"}}
+
+
+def on_forward_at_no_pods(spec: Written, _: str) -> Written:
+    """A policy on forwarded traffic alone is taken for one for hosts: it selects no pod."""
+    on_forward_alone = spec.get("applyOnForward") and not spec.get("doNotTrack") and not spec.get("preDNAT")
+    return {**spec, "selector": "!all()"} if on_forward_alone else spec
+
+
+def rules(made: Callable[[Written], Iterable[Written]]) -> Callable[[Written, str], Written]:
+    """Each rule is taken for others, or for none."""
+    return lambda spec, _: _with_rules(spec, made)
+
+
+def peers(changed: Callable[[Written], Written]) -> Callable[[Written, str], Written]:
+    """Both ends of each rule are taken for others."""
+    return lambda spec, _: _with_peers(spec, changed)
+
+
+def _without(given: Written, *keys: str) -> Written:
+    return {key: value for key, value in given.items() if key not in keys}
+
+
+def listed(made: Callable[[list[Written]], list[Written]]) -> Callable[[Written, str], Written]:
+    """The rules of each direction, as a list, are taken for another."""
+    return lambda spec, _: {**spec, **{way: made(list(spec[way])) for way in ("ingress", "egress") if spec.get(way)}}
+
+
+def selectors(text: Callable[[str], str]) -> Callable[[Written, str], Written]:
+    """The texts of a policy's selectors, and of its rules', are taken for others."""
+
+    def of(given: Written) -> Written:
+        return {
+            key: text(value) if key.lower().endswith("selector") and value else value for key, value in given.items()
+        }
+
+    return lambda spec, _: _with_peers(of(spec), of)
+
+
+def egress_of_global_lost(spec: Written, namespace: str) -> Written:
+    """A policy without a namespace has no rules for egress."""
+    return spec if namespace else _without(spec, "egress")
+
+
+def orders_reversed(spec: Written, _: str) -> Written:
+    """The higher order goes first."""
+    return spec if spec.get("order") is None else {**spec, "order": -spec["order"]}
+
+
+def order_0_is_none(spec: Written, _: str) -> Written:
+    """An order of 0 is taken for none."""
+    return _without(spec, "order") if spec.get("order") == 0 else spec
+
+
+def orders_as_texts(spec: Written, _: str) -> Written:
+    """Orders compare as texts do: 1000 is before 30."""
+    order = spec.get("order")
+    return (
+        spec if order is None else {**spec, "order": float(f"0.{str(int(order)).ljust(9, '0')}") if order >= 0 else -1}
+    )
+
+
+def in_default_tier_lost(spec: Written, _: str) -> Written:
+    """A policy that names the default tier selects no pod."""
+    return {**spec, "selector": "!all()"} if spec.get("tier") == "default" else spec
+
+
+def _protocol(given: Callable[[Any], bool], taken: str | None) -> Callable[[Written, str], Written]:
+    """A protocol is taken for another; None: for any."""
+
+    def made(rule: Written) -> list[Written]:
+        if not given(rule.get("protocol")):
+            return [rule]
+        return [{**rule, "protocol": taken} if taken else _without(rule, "protocol")]
+
+    return rules(made)
+
+
+WORDS: dict[str, Callable[[Written, str], Written]] = {
+    "log-allows": rules(lambda rule: [{**rule, "action": "Allow"} if rule["action"] == "Log" else rule]),
+    "nets-beside-selectors-ignored": peers(lambda peer: _without(peer, "nets") if peer.get("selector") else peer),
+    "sources-of-egress-ignored": lambda spec, _: {
+        **spec, "egress": [_without(rule, "source") for rule in spec.get("egress") or ()],
+    },
+    "either-means-both": selectors(lambda text: text.replace("||", "&&")),
+    "egress-of-global-policies-lost": egress_of_global_lost,
+    "orders-reversed": orders_reversed,
+    "pass-allows": rules(lambda rule: [{**rule, "action": "Allow"} if rule["action"] == "Pass" else rule]),
+    "first-net-only": peers(lambda peer: {**peer, "nets": peer["nets"][:1]} if peer.get("nets") else peer),
+    "starts-with-means-equals": selectors(lambda text: text.replace("starts with", "==")),
+    "source-ports-ignored": rules(
+        lambda rule: [{**rule, "source": _without(rule.get("source") or {}, "ports", "notPorts")}]
+    ),
+    "last-rule-first": listed(lambda several: several[::-1]),
+    "first-rule-only": listed(lambda several: several[:1]),
+    "selectors-of-accounts-ignored": lambda spec, _: _without(spec, "serviceAccountSelector"),
+    "numbers-of-protocols-mean-any": rules(
+        lambda rule: [_without(rule, "protocol") if isinstance(rule.get("protocol"), int) else rule]
+    ),
+    "contains-means-equals": selectors(lambda text: text.replace("contains", "==")),
+    "all-addresses-are-none": peers(
+        lambda peer: {**peer, "nets": ["255.255.255.255/32" if net == "0.0.0.0/0" else net for net in peer["nets"]]}
+        if peer.get("nets") else peer
+    ),
+    "icmp-means-any-protocol": _protocol(lambda protocol: protocol == "ICMP", None),
+    "sctp-means-any-protocol": _protocol(lambda protocol: protocol == "SCTP", None),
+    "negations-are-of-the-first-of-a-group": selectors(
+        lambda text: re.sub(r"!\(([^|&()]+) (\|\||&&) ([^()]+)\)", r"(!(\1) \2 \3)", text)
+    ),
+    "third-term-lost": selectors(lambda text: re.sub(r"(([^&|]+)(&&|\|\|)([^&|]+)) \3 [^&|]+$", r"\1", text)),
+    "nothing-is-empty": selectors(lambda text: re.sub(r"(\w) == ''", r"!has(\1)", text)),
+    "first-value-of-not-in": selectors(lambda text: re.sub(r"not in \{('[^']*')[^}]*\}", r"not in {\1}", text)),
+    "one-value-of-in-is-none": selectors(lambda text: re.sub(r"(?<!not )in \{'[^',]*'\}", "in {}", text)),
+    "quotes-are-of-the-value": selectors(lambda text: re.sub(r"== \"([^\"]*)\"", r"""== '"\1"'""", text)),
+    "order-0-is-none": order_0_is_none,
+    "orders-compare-as-texts": orders_as_texts,
+    "policies-that-name-the-default-tier-lost": in_default_tier_lost,
+}  # fmt: skip
+"""Ways to misread what a policy says, each shown by a world of policies."""
