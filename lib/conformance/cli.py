@@ -33,8 +33,9 @@ from conformance.qualify import again, gate, waivers
 from conformance.qualify.compare import as_json, as_markdown, as_text, compare
 from conformance.qualify.sets import sets
 from conformance.qualify.stored import StoredReport, read
-from conformance.report import page, terminal
+from conformance.report import page, summed_up, terminal
 from conformance.report.pack import pack
+from conformance.report.terminal import printable
 
 ROOT = product.root()
 RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
@@ -212,7 +213,7 @@ def _set_lines() -> list[str]:
 
 def _diff(options: argparse.Namespace) -> int:
     found = compare(read(options.old), read(options.new))
-    print(FORMS[options.format](found, options.verbose), end="")
+    print(printable(FORMS[options.format](found, options.verbose)), end="")
     return found.exit_code
 
 
@@ -246,7 +247,7 @@ def _summary(report: StoredReport, figures: bool) -> list[str]:
     """Which run it was, and what its end said."""
     run = report.run
     told = (line for line, _ in terminal.summary(report.plain, Path(report.where), figures=figures))
-    return [f"run {run['id']} of {run['started']}: {run['command']}", *told]
+    return [printable(f"run {run['id']} of {run['started']}: {run['command']}"), *told]
 
 
 def _gate(options: argparse.Namespace) -> int:
@@ -255,8 +256,8 @@ def _gate(options: argparse.Namespace) -> int:
     results = gate.judge(read(options.report), sets().named(options.require), accepted, catalog())
     for result in results:
         print(result.headline)
-        for obstacle in result.obstacles:
-            print(f"  {obstacle}")
+        for line in summed_up.grouped(list(map(str, result.obstacles))):
+            print(f"  {printable(line)}")
     for waiver in gate.unused(accepted, results):
         print(f"waiver not used: {waiver}")
     return gate.exit_code(results)

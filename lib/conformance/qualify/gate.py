@@ -73,8 +73,9 @@ class GateResult:
     def headline(self) -> str:
         """``core on Windows 20348 (mode vxlan): not qualified (2 in the way, 1 waived)``."""
         words = f"{WOULD}; a lab qualifies nothing" if self.word == WOULD else self.word
-        waived = len(self.obstacles) - len(self.standing)
-        counts = [f"{len(self.standing)} in the way"] * bool(self.standing) + [f"{waived} waived"] * bool(waived)
+        standing = {each.claim for each in self.standing}
+        waived = {each.claim for each in self.obstacles if each.waiver}
+        counts = [f"{len(standing)} in the way"] * bool(standing) + [f"{len(waived)} waived"] * bool(waived)
         build = self.build if self.build == NO_BUILD else f"Windows {self.build}"
         return f"{self.name} on {build} (mode {self.mode}): {words}" + (f" ({', '.join(counts)})" if counts else "")
 

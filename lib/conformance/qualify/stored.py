@@ -69,8 +69,8 @@ class StoredReport:
 
     @property
     def mode(self) -> str:
-        """Networking mode of the cluster, or ``unknown mode``."""
-        return (self.facts.mode.value if self.facts else None) or "unknown mode"
+        """Networking mode of the cluster, or ``unknown``."""
+        return (self.facts.mode.value if self.facts else None) or "unknown"
 
     @property
     def builds(self) -> tuple[str, ...]:

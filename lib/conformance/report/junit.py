@@ -12,6 +12,7 @@ from xml.etree import ElementTree as Xml
 from conformance.model.claim import ClaimVerdict
 from conformance.report import summed_up
 from conformance.report.run import RunReport, inapplicable, to_json
+from conformance.report.terminal import printable
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome
 from conformance.verdicts.statement import SETTLED
 
@@ -45,11 +46,11 @@ def mend(path: Path, report: RunReport) -> None:
                 for failure in case.findall("failure"):
                     failure.tag = "error"
             for failure in case.findall("failure"):
-                failure.text = "\n".join([failure.text or "", *map(_clean, report.known_of(test))])
+                failure.text = "\n".join([failure.text or "", *map(printable, report.known_of(test))])
             if waiver := report.waiver_of(test):
                 for failure in case.findall("failure"):
                     failure.tag = "skipped"
-                    failure.set("message", _clean(f"{test.verdict}: {test.reason} (waived: {waiver})"))
+                    failure.set("message", printable(f"{test.verdict}: {test.reason} (waived: {waiver})"))
         if test.test not in cases:
             _add(suite, test)
         else:
@@ -95,14 +96,14 @@ def write_claims(report: RunReport, path: Path) -> None:
         tag = "skipped" if waiver or outcome.verdict is ClaimVerdict.UNMET else _TAGS.get(outcome.verdict)
         if tag:
             told = f"{outcome.verdict}: {outcome.reason}" + (f" (waived: {waiver})" if waiver else "")
-            child = Xml.SubElement(case, tag, message=_clean(told))
-            child.text = _clean("\n".join([*_told(outcome, report), *map(str, outcome.known)]).strip())
+            child = Xml.SubElement(case, tag, message=printable(told))
+            child.text = printable("\n".join([*_told(outcome, report), *map(str, outcome.known)]).strip())
         builds = f" {outcome.on_builds}" if outcome.on_builds else ""
         lines = [f"{outcome.verdict}{builds}", claim.statement]
         lines += [
             f"part {part} is not about this cluster: {why}" for part, why in inapplicable(outcome, report).items()
         ]
-        Xml.SubElement(case, "system-out").text = _clean("\n".join(lines))
+        Xml.SubElement(case, "system-out").text = printable("\n".join(lines))
     _count(suite)
     Xml.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
@@ -138,13 +139,8 @@ def _properties(report: RunReport) -> Xml.Element:
     properties = Xml.Element("properties")
     for name, value in found.items():
         if value:
-            Xml.SubElement(properties, "property", name=name, value=_clean(value))
+            Xml.SubElement(properties, "property", name=name, value=printable(value))
     return properties
-
-
-def _clean(text: str) -> str:
-    """Without what XML cannot hold, such as the escape of a terminal's colours."""
-    return "".join(item if item in "\t\n\r" or item >= " " else "?" for item in text)
 
 
 def _cases(suite: Xml.Element) -> dict[str, list[Xml.Element]]:
@@ -172,8 +168,8 @@ def _judge(case: Xml.Element, test: TestOutcome) -> None:
     """Say in pytest's words what the verdict was; nothing where pytest's silence means it."""
     tag = _TAGS.get(test.verdict)
     if tag:
-        child = Xml.SubElement(case, tag, message=_clean(f"{test.verdict}: {test.reason}"))
-        child.text = _clean(test.remedy)
+        child = Xml.SubElement(case, tag, message=printable(f"{test.verdict}: {test.reason}"))
+        child.text = printable(test.remedy)
 
 
 def _count(suite: Xml.Element) -> None:

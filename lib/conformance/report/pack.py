@@ -8,8 +8,9 @@ import json
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 TEXTS = frozenset((".json", ".txt", ".yaml", ".xml", ".html", ".log", ".properties"))
 PACKETS = ".pcap"
@@ -51,7 +52,9 @@ _VARIABLE = re.compile(
     rf"(name{_QUOTE}: ?{_QUOTE}{_NAMED}{_QUOTE},?(?:{_GAP}|-)*{_QUOTE}value{_QUOTE}: ?{_QUOTE})([^\s\"'\\,}}&<]+)"
 )
 """The same of an environment variable of a container."""
-_HOMES = re.compile(r"(?<![\w.])(?:/home/|/Users/|/root/|/tmp/|/var/tmp/|/var/folders/|/private/)[^\s\"'<>\\,;:)]+")
+_ROOT = r"/(?:(?<![\w.<-]/)|(?<=\\[nrt]/))"
+"""Where a path begins: not within a longer one, nor in a tag of HTML; JSON writes the end of a line as two signs."""
+_HOMES = re.compile(rf"{_ROOT}(?:home/|Users/|root/|tmp/|var/tmp/|var/folders/|private/)[^\s\"'<>\\,;:)]+")
 _ADDRESS = re.compile(r"https?://[^\s,\"]+")
 
 
@@ -62,17 +65,15 @@ def pack(run: Path, archive: Path, machine: Sequence[Path]) -> tuple[list[str], 
     Raises OSError.
     """
     told = json.loads((run / "conformance.json").read_text(encoding="utf-8"))["run"]
-    label = str((told.get("cluster") or {}).get("label") or "")
-    paths = re.findall(r"(?:=|\s|^)(/[^\s,'\"]+)", f"{told['command']} {label}")
-    private = {str(path) for path in (*machine, run.absolute(), run.resolve(), run.resolve().parent, *map(Path, paths))}
-    words = sorted((*_ADDRESS.findall(label), *(path for path in private if path != "/")), key=len, reverse=True)
+    words = private(told, (*machine, run.absolute(), run.resolve(), run.resolve().parent))
+    files = list(_files(run))  # before the archive, which may lie among them
     inside: list[str] = []
     left_out: list[str] = []
     with tempfile.NamedTemporaryFile(dir=archive.resolve().parent, delete=False) as file:
         fresh = Path(file.name)
     try:
         with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as whole:
-            for path in _files(run):
+            for path in files:
                 name = path.relative_to(run).as_posix()
                 body = _body(path, words)
                 if body is None:
@@ -86,6 +87,17 @@ def pack(run: Path, archive: Path, machine: Sequence[Path]) -> tuple[list[str], 
     return inside, left_out
 
 
+def private(run: Mapping[str, Any], machine: Sequence[Path]) -> list[str]:
+    """What a run's command and cluster tell of its machine, the longest first: paths, addresses of API servers.
+
+    ``run``: as in ``conformance.json``; ``machine``: more folders.
+    """
+    label = str((run.get("cluster") or {}).get("label") or "")
+    paths = re.findall(r"(?:=|\s|^)(/[^\s,'\"]+)", f"{run['command']} {label}")
+    folders = {str(path) for path in (*machine, *map(Path, paths))} - {"/"}
+    return sorted((*_ADDRESS.findall(label), *folders), key=len, reverse=True)
+
+
 def scrubbed(text: str, words: Sequence[str] = ()) -> str:
     """A text without what looks like a secret or a path of somebody's machine.  ``words``: more to remove."""
     lower = text.lower()
@@ -94,7 +106,11 @@ def scrubbed(text: str, words: Sequence[str] = ()) -> str:
     for pattern in _SECRETS:
         text = pattern.sub(HIDDEN, text)
     for word in words:
-        text = text.replace(word, f"(here)/{word.rpartition('/')[2]}" if word.startswith("/") else HIDDEN)
+        if word in text and not word.startswith("/"):
+            text = text.replace(word, HIDDEN)
+        elif word in text:
+            here = f"(here)/{word.rpartition('/')[2]}".replace("\\", r"\\")
+            text = re.sub(rf"{_ROOT}{re.escape(word[1:])}(?![\w-])", here, text)
     return _HOMES.sub(lambda found: f"(here)/{found[0].rstrip('/').rpartition('/')[2]}", text)
 
 

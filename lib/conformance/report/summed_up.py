@@ -1,5 +1,6 @@
 """How a report's claims are counted and grouped, for every output alike.  Reads ``conformance.json``, of any age."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ _BESIDE = {"CONFIRMED": [THERE], "NOT_RUN": [UNTESTED, HAND]}
 WORDS = (*(word for verdict in map(str, PRECEDENCE) for word in (verdict, *_BESIDE.get(verdict, ()))), UNSELECTED)
 """All of them, in the order in which they are counted."""
 DEFECTS = ("limitation", "known issue")
+_OBSTACLE = r"(the \w+|\S+)(?: \((.*?)\))? ([A-Z_]+|[a-z ]+): (.*)"
 FALLEN = ("VIOLATED", "INCONCLUSIVE", "UNMET")
 """Verdicts that have a cause."""
 
@@ -47,12 +49,17 @@ def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
 
 
 def grouped(obstacles: Sequence[str]) -> list[str]:
-    """Lines of a gate, one for those that say the same of several claims."""
-    found: dict[str, list[str]] = {}
+    """Lines of a gate, one for each claim and verdict however many of its parts, and for claims that say the same."""
+    parts: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for line in obstacles:
-        claim, _, said = line.partition(" ")
-        found.setdefault(said, []).append(claim)
-    return [f"{', '.join(claims)} {said}" for said, claims in found.items()]
+        told = re.fullmatch(_OBSTACLE, line, re.DOTALL)
+        claim, part, said, why = told.groups("") if told else (line, "", "", "")
+        parts.setdefault((claim, said), []).append((part, why.removeprefix(f"{claim}: ").removeprefix(f"{claim}  ")))
+    found: dict[str, list[str]] = {}
+    for (claim, said), ((part, why), *more) in parts.items():
+        named = f" ({f'{len(more) + 1} parts' if more else part})" if part else ""
+        found.setdefault(": ".join(filter(None, (said, why))), []).append(f"{claim}{named}")
+    return [f"{', '.join(claims)} {said}".rstrip() for said, claims in found.items()]
 
 
 def _fell(claim: Claim) -> bool:

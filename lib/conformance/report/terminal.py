@@ -46,6 +46,18 @@ def summary(plain: Mapping[str, Any], where: Path, *, figures: bool = False) -> 
     ``plain``: conformance.json, so that any report can be summed up again; ``where``: its folder or file.
     ``figures``: what the run asked and how long policies took, too.
     """
+    yield from ((printable(line), tone) for line, tone in _summary(plain, where, figures))
+
+
+def printable(text: str) -> str:
+    """Without what a terminal obeys, XML cannot hold, or turns letters round; line ends of Windows are line ends."""
+    if text.isprintable():
+        return text
+    text = text.replace("\r\n", "\n")
+    return "".join(one if one.isprintable() or one in "\t\n\u00a0\u200c\u200d" else "?" for one in text)
+
+
+def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[tuple[str, Tone]]:
     run = plain["run"]
     for claim in plain["claims"]:
         if claim.get("danger"):
@@ -54,7 +66,7 @@ def summary(plain: Mapping[str, Any], where: Path, *, figures: bool = False) -> 
     for cause, fallen in grouped.items():
         yield f"{cause}: {counted(len(fallen), 'claim fails', 'claims fail')} of that", "bad"
         for claim in fallen:
-            yield from ((f"  {line}", tone) for line, tone in _claim(claim, ClaimVerdict(claim["verdict"])))
+            yield from ((f"  {line}", tone) for line, tone in _claim(claim, ClaimVerdict(claim["verdict"]), cause))
     under = {claim["id"] for fallen in grouped.values() for claim in fallen}
     for verdict in TONES:
         for claim in sorted(plain["claims"], key=lambda one: not one.get("opens")):  # what is open comes first
@@ -122,11 +134,13 @@ def meaning(plain: Mapping[str, Any]) -> str:
     return EXIT_MEANINGS.get(code, "")
 
 
-def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict) -> Iterator[tuple[str, Tone]]:
+def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = "") -> Iterator[tuple[str, Tone]]:
+    """``cause``: what was said above of several claims, and is not said again."""
     there = summed_up.word(claim) == summed_up.THERE
     tone, ident = "known" if there else TONES[verdict], claim["id"]
     first = (claim["reason"].splitlines() or [""])[0].removeprefix(f"{ident}  ").removeprefix(f"{ident}: ")
-    text = first if verdict is not ClaimVerdict.CONFIRMED and first else claim["statement"]
+    said = verdict is not ClaimVerdict.CONFIRMED and first and not (cause and cause in first)
+    text = first if said else claim["statement"]
     builds = {build: ClaimVerdict(said) for build, said in (claim.get("builds") or {}).items()}
     where = on_builds(ClaimKind(claim["kind"]), verdict, builds)
     where = ", ".join(filter(None, [f"{claim['kind']}, {summed_up.THERE}" if there else "", where]))

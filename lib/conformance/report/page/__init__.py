@@ -17,9 +17,10 @@ from conformance.model.counted import counted
 from conformance.model.decision import Decision
 from conformance.model.verdict import PRECEDENCE
 from conformance.report import summed_up
+from conformance.report.pack import private, scrubbed
 from conformance.report.page.drawing import effect_chart, recovery_chart
 from conformance.report.page.parts import SHOWN, parts, shareable, unnamed
-from conformance.report.terminal import meaning
+from conformance.report.terminal import meaning, printable
 from conformance.verdicts.claims import UNSEEN
 from conformance.verdicts.decisions import by_build
 
@@ -51,6 +52,8 @@ FOLDED = {
 """Claims of which nothing is to be seen, behind a line for each of these words."""
 KEPT = 20_000
 """Characters of a failure's attachment that the page shows; the file has the rest."""
+FIRST = 400
+"""Characters of what a claim says in the lists above; below it has all of it."""
 BUNDLED = (".txt", ".yaml", ".json")
 
 
@@ -159,10 +162,14 @@ def render(
 
 
 def write(plain: Mapping[str, Any], path: Path, *, difference: Sequence[str] = (), folder: Path | None = None) -> None:
-    """Write the page of a report.  ``folder``: the run's directory, where it is there."""
+    """Write the page of a report, without what looks like a secret or a path of a machine, since pages are handed on.
+
+    ``folder``: the run's directory, where it is there.
+    """
     failures = bundles(plain, folder) if folder else {}
     linked = folder is not None and folder.resolve() == path.resolve().parent
-    path.write_text(render(plain, difference=difference, failures=failures, linked=linked), encoding="utf-8")
+    page = render(plain, difference=difference, failures=failures, linked=linked)
+    path.write_text(scrubbed(page, private(plain["run"], (Path.home(), Path.cwd()))), encoding="utf-8")
 
 
 @functools.cache
@@ -171,7 +178,7 @@ def _template() -> Any:
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
+        lstrip_blocks=True, finalize=lambda told: printable(told) if type(told) is str else told,
     )  # fmt: skip
     return environment.get_template("page.html.j2")
 
@@ -179,17 +186,18 @@ def _template() -> Any:
 def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
     """The page's first line and its tone: ``good``, ``bad`` or ``warn``."""
     run, gates, counts = plain["run"], plain.get("gates") or [], summed_up.counts(plain["claims"])
+    violated, open_ = counts.get("VIOLATED", 0), counts.get("INCONCLUSIVE", 0)
     if run.get("cut_short"):
-        return "Cut short: this run says nothing about what it did not reach", "warn"
+        cut = f"{counted(violated, 'claim is', 'claims are')} violated, and the run was cut" if violated else "Cut"
+        return f"{cut} short: it says nothing about what it did not reach", "bad" if violated else "warn"
     if gates:
         return _of_gates(plain, gates)
-    violated, open_ = counts.get("VIOLATED", 0), counts.get("INCONCLUSIVE", 0)
-    if violated:
-        found = [claims for claims in summed_up.causes(plain).values() if claims[0]["verdict"] == "VIOLATED"]
-        one = any(sum(claim["verdict"] == "VIOLATED" for claim in claims) == violated for claims in found)
-        return f"{counted(violated, 'claim is', 'claims are')} violated{', for one reason' if one else ''}", "bad"
-    if open_:
-        return f"{counted(open_, 'claim is', 'claims are')} inconclusive", "warn"
+    for number, word, tone in ((violated, "VIOLATED", "bad"), (open_, "INCONCLUSIVE", "warn")):
+        several = summed_up.causes(plain).values() if number else ()
+        one = any(sum(claim["verdict"] == word for claim in claims) == number for claims in several)
+        if number:
+            reason = ", for one reason" if one else ""
+            return f"{counted(number, 'claim is', 'claims are')} {word.lower()}{reason}", tone
     told, missing = _of_nothing_violated(plain["claims"], counts)
     if run["exit_code"] and not missing:
         return f"Nothing violated, and yet exit code {run['exit_code']}: {meaning(plain)}", "bad"
@@ -272,8 +280,9 @@ def by_cause(
 
 
 def _first_line(claim: Mapping[str, Any]) -> str:
-    """What its first failed test says, and in how many of its tests it is so."""
+    """What its first failed test says, cut where it is long, and in how many of its tests it is so."""
     line = unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"])
+    line = f"{line[:FIRST]} ..." if len(line) > FIRST + 4 else line
     alike = sum(result["verdict"] == claim["verdict"] for result in claim["results"])
     return f"{line} ({alike} of {len(claim['results'])} results)" if len(claim["results"]) > 1 and alike else line
 

@@ -1,5 +1,6 @@
 """What the page shows of a claim's results: a row for each, the worst first, with pairs together that agree."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ SHOWN = 8
 """Rows of a claim that are shown before more is asked for: with what stands above them they fill no screen."""
 GOOD = ("CONFIRMED", "NOT_OBSERVED")
 FAILED = ("VIOLATED", "INCONCLUSIVE", "UNMET")
+_MINE = re.compile(r"(?:^|=)'?(?:~?/|[A-Za-z]:\\)")
 _ORDER = tuple(map(str, PRECEDENCE))
 
 
@@ -53,7 +55,7 @@ def sentence(test: str) -> str:
 
 def shareable(command: str) -> str:
     """A command without options that name files of this machine, which the reader has under other names."""
-    return " ".join(word for word in command.split() if "=/" not in word and not word.startswith("/"))
+    return " ".join(word for word in re.findall(r"(?:'[^']*'|\S)+", command) if not _MINE.search(word))
 
 
 def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

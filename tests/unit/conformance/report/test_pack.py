@@ -177,3 +177,16 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.Captu
     assert main(["pack", str(tmp_path)]) == 4
     assert "no folder of a run" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_at_the_begin_of_a_line_goes_in_any_writing_and_a_short_folder_takes_nothing_else_with_it() -> None:
+    assert scrubbed(json.dumps("told by\n/home/jane/suite/x.py")) == json.dumps("told by\n(here)/x.py")
+    for text in ("<p>a</p></a>", "apis/apps/v1", "/apple/x", "x/app/y", "/application"):
+        assert scrubbed(text, ["/app", "/a", "/p"]) == text
+    assert scrubbed("read /app/lib/x.py and /app: 3", ["/app"]) == "read (here)/app/lib/x.py and (here)/app: 3"
+
+
+def test_an_archive_among_a_run_s_own_files_is_not_told_of(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    inside, left_out = pack(run, run / "run.zip", ())
+    assert [name for name in (*inside, *left_out) if name.startswith(("tmp", "run.zip"))] == []

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.errors import Unseen
+from conformance.report import terminal
 from conformance.report.page import bundles, headline, render, write
 from conformance.verdicts.claims import BY_HAND, NO_TEST
 from tests.golden.reports.texts import stored
@@ -127,7 +128,28 @@ def test_a_claim_says_why_it_applies_and_what_was_seen_between_nodes() -> None:
 
 
 def test_a_run_that_was_cut_short_says_so_first() -> None:
-    assert "<h1>Cut short" in render(plain(LEAK, cut_short="40 planned tests were not run"))
+    short = "40 planned tests were not run"
+    healthy = plain(decided("DEMO-7", {NEW: "CONFIRMED"}), cut_short=short)
+    assert headline(healthy) == ("Cut short: it says nothing about what it did not reach", "warn")
+    assert headline(plain(LEAK, cut_short=short)) == (
+        "1 claim is violated, and the run was cut short: it says nothing about what it did not reach", "bad"
+    )  # fmt: skip
+
+
+def test_lists_cut_what_is_long_and_say_a_cause_once() -> None:
+    reason = "DEMO-7: windows-2019 was lost: " + "very long " * 100
+    whole = plain(decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": reason}, decided("DEMO-6", {NEW: "VIOLATED"}))
+    first = render(whole).partition('<section id="violated">')[2].partition("</section>")[0]
+    assert len(first) < 2000
+    assert " ...</td>" in first
+    whole["tests"] = [
+        {"test": result["test"], "verdict": "VIOLATED", "cause": "windows-2019 was lost"}
+        for claim in whole["claims"] for result in claim["results"]
+    ]  # fmt: skip
+    first = render(whole).partition('<section id="violated">')[2].partition("</section>")[0]
+    assert first.count("windows-2019 was lost") == 1
+    lines = [line for line, _ in terminal.summary(whole, Path("x")) if "windows-2019 was lost" in line]
+    assert lines == ["windows-2019 was lost: 2 claims fail of that"]
 
 
 def test_each_build_has_its_own_verdict() -> None:
@@ -307,3 +329,117 @@ def test_a_gate_says_once_what_it_says_of_several_claims() -> None:
     lines = ["POL-1 not selected: the selection leaves it out", "SVC-2 not selected: the selection leaves it out"]
     page = render(plain(LEAK) | {"gates": [gate | {"obstacles": lines}]})
     assert "<li>POL-1, SVC-2 not selected: the selection leaves it out</li>" in page
+
+
+def test_a_claim_tells_all_that_is_known_of_it_and_its_known_issues_on_the_first_screen_too() -> None:
+    whole = plain(LEAK)
+    claim = next(claim for claim in whole["claims"] if claim["id"] == "DEMO-7")
+    claim |= {
+        "known_issues": [{"text": "known to happen on 17763"}],
+        "danger": "it cuts connections",
+        "remedy": "set it to true",
+        "half": "closed paths alone",
+        "inapplicable_parts": {"by BGP": "this cluster has none"},
+        "missing_parts": ["linux->windows"],
+    }
+    page = render(whole | {"waived": {"DEMO-7": "DEMO-7, waived by jane"}})
+    first, _, below = page.partition('<details class="claim"')
+    assert "<br>known to happen on 17763</td>" in first
+    assert '<section id="waivers"><h2>Waivers in use</h2><ul><li>DEMO-7, waived by jane</li></ul>' in first
+    told = below[: below.index('class="part"')]
+    assert dict(re.findall(r"<dt>([^<]*)</dt><dd[^>]*>([^<]*)</dd>", told)).items() >= {
+        "Known issue": "known to happen on 17763", "Danger": "it cuts connections", "What to do": "set it to true",
+        "How far": "closed paths alone", "Waived": "DEMO-7, waived by jane",
+    }.items()  # fmt: skip
+    assert "1 part is not about this cluster</summary><ul><li><b>by BGP</b>: this cluster has none</li></ul>" in told
+    assert "1 part without verdict</summary><ul><li>linux-&gt;windows</li></ul>" in told
+
+
+def test_what_is_open_that_was_to_be_closed_comes_before_what_is_closed() -> None:
+    whole = plain(decided("CONN-1", {NEW: "VIOLATED"}), LEAK)
+    for claim in whole["claims"]:
+        claim["opens"] = claim["id"] == "DEMO-7"
+    table = render(whole).partition('<section id="violated">')[2].partition("</section>")[0]
+    assert re.findall(r'<th scope="row"><a href="#([^"]*)"', table) == ["DEMO-7", "CONN-1"]
+
+
+def test_claims_that_are_not_about_the_cluster_are_behind_one_line_that_counts_them() -> None:
+    whole = plain(LEAK)
+    others = [claim for claim in whole["claims"] if claim["id"] != "DEMO-7"][:3]
+    for claim in others:
+        claim |= {"verdict": "NOT_APPLICABLE", "results": []}
+    page = render(whole)
+    assert "3 not about this cluster" in re.sub(r"<[^>]*>", "", page)
+    group = next(part for part in page.split('<details class="group"') if "not about this cluster" in part[:300])
+    assert re.findall(r'class="claim" id="([^"]*)"', group) == [claim["id"] for claim in others]
+
+
+def test_a_gate_tells_what_stands_in_its_way_and_what_was_waived_in_the_colour_of_its_answer() -> None:
+    gate = {"name": "core", "build": NEW, "answer": "not qualified", "headline": "core on 20348: not qualified"}
+    page = render(plain(LEAK) | {"gates": [gate | {"obstacles": ["DEMO-7 VIOLATED"], "waived": ["DEMO-5, by jane"]}]})
+    (told,) = re.findall(r'<article class="gate bad">\n(.*?)</article>', page, re.DOTALL)
+    assert re.findall(r"<h3>(.*)</h3>|<li>(.*?)</li>", told) == [
+        (gate["headline"], ""), ("", "DEMO-7 VIOLATED"), ("", "DEMO-5, by jane")
+    ]  # fmt: skip
+
+
+def test_a_page_that_is_written_tells_no_secret_no_address_and_no_path_of_a_machine(tmp_path: Path) -> None:
+    said = f"token: abcdef0123456789 https://10.1.2.3:6443/api {Path.home()}/lane.yaml /srv/ci/lane.yaml"
+    whole = plain(decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": said}, notes=[said], cut_short=said,
+                  command="pytest --kubeconfig=/srv/ci/lane.yaml '--waivers=C:\\jane w.yaml' suites/demo")  # fmt: skip
+    whole["run"]["cluster"]["label"] = "https://10.1.2.3:6443, context prod"
+    write(whole, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for secret in ("abcdef0123456789", "10.1.2.3", f"{Path.home()}/", "/srv/ci", "jane"):
+        assert secret not in page
+    assert page.count("(here)/lane.yaml") >= 3
+    assert "Command: <code>pytest suites/demo</code>" in page
+
+
+def test_what_no_screen_can_show_is_on_no_page(tmp_path: Path) -> None:
+    said = "\u202eturned round \x1b[31m half a pair \ud800 line\r\nnext \u05e9\u05dc\u05d5\u05dd"
+    write(plain(decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": said}), tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "?turned round ?[31m half a pair ? line" in page
+    assert "next \u05e9\u05dc\u05d5\u05dd" in page
+
+
+def test_claims_that_are_inconclusive_for_one_reason_are_said_so() -> None:
+    whole = plain(*(decided(ident, {NEW: "INCONCLUSIVE"}) for ident in ("DEMO-6", "DEMO-7")))
+    assert headline(whole)[0] == "2 claims are inconclusive"
+    whole["tests"] = [
+        {"test": result["test"], "verdict": "INCONCLUSIVE", "cause": "windows-2019 was lost"}
+        for claim in whole["claims"] for result in claim["results"]
+    ]  # fmt: skip
+    assert headline(whole) == ("2 claims are inconclusive, for one reason", "warn")
+
+
+def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
+    whole = plain(LEAK, decided("DEMO-6", {NEW: "CONFIRMED"}))
+    claim = next(claim for claim in whole["claims"] if claim["id"] == "DEMO-7")
+    claim |= {"holds": "the client waits in vain", "fails": "the client connects"}
+    (result,) = claim["results"]
+    result["measured"] = {"seconds to stable answer": 1.5}
+    next(one for one in result["decisions"] if one["verdict"] == "CONFIRMED")["reason"] = "it stayed closed"
+    whole["tests"] = [
+        {
+            "test": result["test"],
+            "verdict": "VIOLATED",
+            "explanation": {"headline": "it is open", "table": "a -> b open"},
+        }
+    ]
+    page = render(whole)
+    assert "<dt>Holds</dt><dd>the client waits in vain</dd>" in page
+    assert "<dt>Fails</dt><dd>the client connects</dd>" in page
+    assert "; seconds to stable answer: 1.5</p>" in page
+    assert "<summary>all paths</summary><pre>a -&gt; b open</pre>" in page
+    assert '<p class="text">it stayed closed</p>' in page
+    assert '<tr><th scope="row">pod-ip</th><td></td><td><span class="v v-VIOLATED">VIOLATED</span></td>' in page
+    assert 'value="VIOLATED"> 1 VIOLATED</label>' in page
+    demo = page.partition('data-filter="Calico demo"')[2].partition("</tr>")[0]
+    numbers = [int(number) for number in re.findall(r"<td[^>]*>(\d+)</td>", demo)]
+    assert sum(numbers[:-1]) == numbers[-1] > 2
+    contents = re.search(r'<nav aria-label="Contents">(.*?)</nav>', page)
+    assert contents is not None
+    assert '<a href="#violated">' in contents[1]
+    assert '<a href="#open">' in render(plain(decided("DEMO-7", {NEW: "INCONCLUSIVE"})))

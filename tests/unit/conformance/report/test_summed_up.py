@@ -72,3 +72,32 @@ def test_a_limitation_that_is_still_there_is_no_success() -> None:
     assert all("still there" in line for line in there if line.startswith("CONFIRMED"))
     assert there
     assert "v-still-there" in render(plain)
+
+
+def test_a_gate_has_a_line_for_each_claim_and_for_claims_that_say_the_same() -> None:
+    assert summed_up.grouped(
+        [
+            "CONN-3 (linux->windows (UDP)) VIOLATED: CONN-3: packets vanish",
+            "CONN-3 (windows->linux) VIOLATED: CONN-3: others vanish",
+            "the run cut short: 2 planned tests were not run",
+            "DEMO-7 VIOLATED: DEMO-7: it is open",
+            "CONN-4 (a (b)) NOT_RUN: the run ended before it",
+            "DEMO-5 NOT_RUN: the run ended before it",
+            "DEMO-6 not selected: ",
+            "what no obstacle says",
+        ]
+    ) == [
+        "CONN-3 (2 parts) VIOLATED: packets vanish",
+        "the run cut short: 2 planned tests were not run",
+        "DEMO-7 VIOLATED: it is open",
+        "CONN-4 (a (b)), DEMO-5 NOT_RUN: the run ended before it",
+        "DEMO-6 not selected",
+        "what no obstacle says",
+    ]
+
+
+def test_what_a_terminal_would_obey_is_not_printed() -> None:
+    plain: dict[str, Any] = copy.deepcopy(dict(stored("healthy").plain))
+    plain["run"]["notes"] = ["\x1b]0;title\x07 \u202eturned\r\nnext \u5357"]
+    told = [line for line, _ in terminal.summary(plain, Path("x")) if line.startswith("note: ")]
+    assert told == ["note: ?]0;title? ?turned\nnext \u5357"]

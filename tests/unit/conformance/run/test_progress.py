@@ -83,3 +83,38 @@ def test_a_line_about_a_wait_is_a_word_too(capsys: pytest.CaptureFixture[str]) -
     Progress(15.0, told=lambda: told.append("heard")).tell("a line")
     assert told == ["heard"]
     assert "a line" in capsys.readouterr().err
+
+
+def test_each_silence_is_told_of_once_with_the_seconds_since_the_same_began() -> None:
+    mine, theirs = os.pipe()
+    alive = Alive()
+    alive.end()
+    alive.doing("it runs")
+    alive.begin(0.4, theirs)
+    assert heard(mine, 0.2) == "", "the beginning was heard"
+    time.sleep(0.3)
+    alive.doing("it runs")
+    alive.doing("it runs")
+    told = heard(mine, 0.7)
+    assert 1 <= told.count("it runs") <= 2, "once in each silence"
+    alive.doing("it runs")
+    assert "[1 s] it runs" in told + heard(mine, 0.8)
+    alive.end()
+    for descriptor in (mine, theirs):
+        os.close(descriptor)
+
+
+def test_a_wait_that_goes_on_is_told_of_now_and_then(
+    clock: SimpleNamespace, progress: Progress, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress("pod a: Pending")
+    for clock.seconds in (16.0, 17.0, 30.0, 32.0):
+        progress("pod a: Pulling")
+    assert [line for line in capsys.readouterr().err.splitlines() if line] == [
+        "[16 s] pod a: Pulling", "[32 s] pod a: Pulling"
+    ]  # fmt: skip
+    progress("pod a: ")
+    progress("pod a: Pulling")
+    clock.seconds = 48.0
+    progress("pod a: Pulling")
+    assert "[16 s] pod a: Pulling" in capsys.readouterr().err, "a new wait has seconds of its own"
