@@ -33,6 +33,7 @@ from conformance.model.counted import counted
 from conformance.model.decision import Half
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation
+from conformance.verdicts.meaning import of_failure
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -189,7 +190,7 @@ class Expect(Session):
                 reason = f"{seen[-1].attempt.label}  source {sources}"
                 if changed := vet.changed(self, seen[-1].attempt):
                     gone.append(changed)
-                    self.context.decided(source, target, ClaimVerdict.INCONCLUSIVE, f"{reason}: {first_line(changed)}")
+                    self.context.decided(source, target, of_failure(changed), f"{reason}: {first_line(changed)}")
                     continue
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
                 wrong.append((seen, allowed))
