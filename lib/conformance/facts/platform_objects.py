@@ -41,8 +41,9 @@ class PlatformObjects:
         return {f"route reflector's cluster id of node {node}": Fact(notes.get(REFLECTOR) or "none", REFLECTOR)}
 
     def backend(self, node: str) -> dict[str, Fact[str]]:
-        """What flannel says that carries a node's pods: ``host-gw``, ``vxlan`` ..."""
-        return self._flannel(node, "backend-type")
+        """What flannel says that carries a node's pods: ``host-gw``, ``vxlan`` ...; not known where it says nothing."""
+        ((name, told),) = self._flannel(node, "backend-type").items()
+        return {name: Fact(told.value, told.source) if told.value != "not set" else Fact(None, f"no {told.source}")}
 
     def subnet_manager(self, node: str) -> dict[str, Fact[str]]:
         """Whether flannel manages a node by the Kubernetes API, which it says there itself: ``true``."""

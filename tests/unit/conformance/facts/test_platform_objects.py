@@ -50,10 +50,10 @@ def test_a_reflectors_cluster_id_is_told(notes: dict[str, str], told: str) -> No
     [
         ({f"{FLANNEL}/backend-type": "vxlan", f"{FLANNEL}/kube-subnet-manager": "true"}, "vxlan", "true"),
         ({f"{FLANNEL}/backend-type": "host-gw"}, "host-gw", "not set"),
-        ({}, "not set", "not set"),
+        ({}, None, "not set"),
     ],
 )
-def test_flannels_own_words_of_a_node_are_told(notes: dict[str, str], backend: str, manager: str) -> None:
+def test_flannels_own_words_of_a_node_are_told(notes: dict[str, str], backend: str | None, manager: str) -> None:
     there = reads(node={"metadata": {"name": "win", "annotations": notes}})
     assert values(there.backend("win")) == {"flannel's backend-type on node win": backend}
     assert values(there.subnet_manager("win")) == {"flannel's kube-subnet-manager on node win": manager}
