@@ -1,18 +1,20 @@
-"""Labels that no policy selects change nothing: a denial is in force after pods and namespaces get some."""
+"""Labels that no policy selects change nothing: a denial is in force after pods, namespaces and policies get some."""
 
-from conformance.fixtures import Expect, Policy, Relabel, Sides
+from conformance.fixtures import Expect, Policy, Relabel, Sides, WorkerPods
 from conformance.marks import manifest, verifies
 
 
 @manifest("policy/over-time/only_the_friend.yaml")
 @verifies("POL-1", part="after an event: labels that no policy selects", provisional=True)
 def test_who_is_kept_out_stays_out_whatever_else_pods_are_called(
-    policy: Policy, sides: Sides, relabel: Relabel, expect: Expect
+    pods: WorkerPods, policy: Policy, sides: Sides, relabel: Relabel, expect: Expect
 ) -> None:
-    one_rule, opened = policy.filled(server=sides.servers, friend=sides.friends), sides.open_both_ways
-    closed, because = sides.closed_both_ways, "one rule lets the friend in, and one the servers to it"
-    expect.change(one_rule, open=opened, closed=closed, because=because)
-    relabel.add_irrelevant_label(*sides.servers, *sides.strangers)
-    expect.matrix(open=opened, closed=closed, because="no policy selects by the label that these pods have now")
-    relabel.add_irrelevant_label_to_namespaces(*sides.servers)
-    expect.matrix(open=opened, closed=closed, because="no policy selects by the label that their namespace has now")
+    here = sides.between(sides.friends, sides.strangers + pods.elsewhere("linux"))
+    opened, closed, alone = here.open_both_ways, here.closed_both_ways, "one rule lets the friend in, and out to it"
+    filled = policy.filled(server=here.servers, friend=here.friends, note="first")
+    expect.change(filled, open=opened, closed=closed, because=alone)
+    relabel.add_irrelevant_label(*here.servers, *here.strangers)
+    relabel.add_irrelevant_label_to_namespaces(*here.servers, *here.strangers)
+    policy.apply(server=here.servers, friend=here.friends, note="second")
+    because = "no policy selects by the labels that these pods, their namespaces and the policy have now"
+    expect.matrix(open=opened, closed=closed, because=because)

@@ -1,6 +1,6 @@
 """A denial is no Service's business: it is in force after Services come in front of its pods, change, and go."""
 
-from conformance.fixtures import Expect, PassingServices, Policy, Sides
+from conformance.fixtures import Expect, PassingServices, Policy, Sides, WorkerPods
 from conformance.marks import about, manifest, needs, verifies
 
 ALONE = "one rule lets the friend in, and one the servers to it"
@@ -11,14 +11,18 @@ NOBODYS = "a Service says how a pod is found, and not who may connect to it"
 @manifest("policy/over-time/only_the_friend.yaml")
 @verifies("POL-1", part="after an event: Services of its pods", provisional=True)
 def test_who_is_kept_out_stays_out_whatever_services_do(
-    policy: Policy, sides: Sides, passing_services: PassingServices, expect: Expect
+    pods: WorkerPods, policy: Policy, sides: Sides, passing_services: PassingServices, expect: Expect
 ) -> None:
-    opened, closed = sides.open_both_ways, sides.closed_both_ways
-    expect.change(policy.filled(server=sides.servers, friend=sides.friends), open=opened, closed=closed, because=ALONE)
-    through = (sides.friends, passing_services.come(sides.at("linux"), sides.at("windows")))
+    here = sides.between(sides.friends, sides.strangers + pods.elsewhere("linux"))
+    opened, closed = here.open_both_ways, here.closed_both_ways
+    filled = policy.filled(server=here.servers, friend=here.friends, note="first")
+    expect.change(filled, open=opened, closed=closed, because=ALONE)
+    through = (here.friends, passing_services.come(here.at("linux"), here.at("windows")))
     expect.matrix(open=[*opened, through], closed=closed, because=f"a Service came, and {NOBODYS}")
-    through = (sides.friends, passing_services.come(sides.at("windows"), sides.at("linux")))
-    expect.matrix(open=[*opened, through], closed=closed, because=f"its backends changed, and {NOBODYS}")
+    through = (here.friends, passing_services.come(here.at("windows"), here.at("linux")))
+    passing_services.open_at_nodes(here.at("windows"), here.at("linux"))
+    changed = f"its backends changed, and its type: {NOBODYS}"
+    expect.matrix(open=[*opened, through], closed=closed, because=changed)
     passing_services.remove()
     expect.matrix(open=opened, closed=closed, because=f"the Service went, and {NOBODYS}")
 

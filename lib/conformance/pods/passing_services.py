@@ -23,6 +23,11 @@ class PassingServices:
         """A Service in front of the pods of each of these groups; asked for again, the same with these backends."""
         return [self._over(at, group) for at, group in enumerate(groups)]
 
+    def open_at_nodes(self, *groups: Group) -> None:
+        """The Services of these groups, in the order in which they came, get a port at each node as well."""
+        for at, group in enumerate(groups):
+            self._over(at, group, kind="node-port")
+
     def lose_backends(self, *groups: Group) -> None:
         """The Services of these groups, in the order in which they came, select no pod any more."""
         for at, group in enumerate(groups):
@@ -33,9 +38,11 @@ class PassingServices:
             self._changes.delete(target, "its test is over")
         self._made.clear()
 
-    def _over(self, at: int, backends: Group, selector: dict[str, str] | None = None) -> Target:
+    def _over(
+        self, at: int, backends: Group, selector: dict[str, str] | None = None, kind: str = "cluster-ip"
+    ) -> Target:
         first = backends.first
-        made = manifest.load(MANIFESTS / "services" / "cluster-ip.yaml")[0]
+        made = manifest.load(MANIFESTS / "services" / f"{kind}.yaml")[0]
         made["metadata"]["name"] = f"passing-{at + 1}"
         made["spec"]["selector"] = selector or {"app": first.role}
         target = reference(made, first.namespace)

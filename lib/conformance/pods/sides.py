@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from conformance.model.endpoint import OS, Pair
-from conformance.pods.groups import Group
+from conformance.pods.groups import Group, PodPairs
 from conformance.pods.roles import ECHO_PORT
 from conformance.pods.worker_pods import WorkerPods
 
+OTHER_PORT = 8081
+"""Another port of the echo, which servers alone have: what is wrong with one port alone shows, too."""
 CROWD = IPv4Address("198.18.0.0")
 """The first of the addresses that are kept for measurements (RFC 2544) and that no pod has."""
 
@@ -32,10 +34,25 @@ class Sides:
         servers = pods.servers("linux") + pods.servers("windows")
         return cls(pods.clients("linux").one_per_os(), pods.clients("windows"), servers)
 
+    @classmethod
+    def under_both_apis(cls, pods: WorkerPods, nodes: Sequence[str], os: OS) -> Sides:
+        """Servers and, behind them, clients of these nodes, which two policies of these roles are about.
+
+        The friend is a client of the other system.  Strangers, which neither policy selects, are clients of another
+        namespace on these nodes and a server of the other system: of both systems and namespaces, there and elsewhere.
+        Raises MissingCapability where a node has none.
+        """
+        far: OS = "linux" if os == "windows" else "windows"
+        strangers = pods.elsewhere(os).at(*nodes) + pods.servers(far).one_per_os()
+        selected = pods.servers(os).at(*nodes) + pods.clients(os).at(*nodes)
+        return cls(pods.clients(far).one_per_os(), strangers, selected)
+
     @property
     def opened(self) -> list[Pair]:
-        """By TCP and UDP: from friends to servers, and, that strangers have a network, from them to friends."""
-        return [*self.friends.to(self.servers).tcp_and_udp(ECHO_PORT), *self.beside]
+        """By TCP and UDP: from friends to servers, by each port by which strangers are kept out, and from these to
+        friends, which shows that they have a network."""
+        by_other = self.friends.to(self.servers.playing("server")).tcp_and_udp(OTHER_PORT) if self._away else []
+        return [*self.friends.to(self.servers).tcp_and_udp(ECHO_PORT), *by_other, *self.beside]
 
     @property
     def beside(self) -> list[Pair]:
@@ -44,8 +61,11 @@ class Sides:
 
     @property
     def closed(self) -> list[Pair]:
-        """By TCP and UDP: from strangers to servers."""
-        return self.strangers.to(self.servers).tcp_and_udp(ECHO_PORT)
+        """By TCP and UDP: from strangers to servers; from those of other namespaces by another port, where they can."""
+        away, near = self._away, Group(one for one in self.strangers if one not in self._away)
+        by_usual = [*near.to(self.servers), *away.to(self.servers.playing("client"))]
+        by_other = away.to(self.servers.playing("server")).tcp_and_udp(OTHER_PORT)
+        return [*PodPairs(by_usual).tcp_and_udp(ECHO_PORT), *by_other]
 
     @property
     def open_both_ways(self) -> list[Pair]:
@@ -56,6 +76,11 @@ class Sides:
     def closed_both_ways(self) -> list[Pair]:
         """What is closed, and, by TCP and UDP, from servers to strangers."""
         return [*self.closed, *self.servers.to(self.strangers).tcp_and_udp(ECHO_PORT)]
+
+    @property
+    def _away(self) -> Group:
+        """Strangers of other namespaces than the servers'."""
+        return Group(one for one in self.strangers if one.namespace != self.servers.first.namespace)
 
     def at(self, os: OS) -> Group:
         """The servers of an operating system."""

@@ -86,6 +86,17 @@ def test_a_source_that_got_through_at_first_alone_proves_nothing_of_the_rest() -
         asked(throughout(answer), friend=friend)
 
 
+def test_a_source_that_was_late_at_the_end_is_waited_for() -> None:
+    friend, late, decided = replace(TARGET, host="10.0.0.99"), [DROPPED] * 21, list[Decision]()
+
+    def answer(attempt: Attempt, number: int) -> Observation:
+        on_time = attempt.target == friend and not late
+        return observation(attempt, UP if on_time else late.pop() if attempt.target == friend else DROPPED)
+
+    asked(throughout(answer, decided=decided), friend=friend)
+    assert [one.verdict for one in decided] == [ClaimVerdict.CONFIRMED]
+
+
 def test_a_source_that_gets_through_by_datagrams_alone_proves_nothing_of_its_connections() -> None:
     friend = replace(TARGET, host="10.0.0.99", protocol="udp")
 
