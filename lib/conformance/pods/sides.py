@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from conformance.model.endpoint import OS, Pair
-from conformance.pods.groups import Group, PodPairs
+from conformance.pods.groups import Group, PodPair, PodPairs
 from conformance.pods.roles import ECHO_PORT
 from conformance.pods.worker_pods import WorkerPods
 
@@ -27,6 +27,8 @@ class Sides:
     friends: Group
     strangers: Group
     servers: Group
+    own_node: bool = False
+    """Strangers of another namespace are asked with servers of their own node alone: others are with all."""
 
     @classmethod
     def of(cls, pods: WorkerPods) -> Sides:
@@ -45,7 +47,7 @@ class Sides:
         far: OS = "linux" if os == "windows" else "windows"
         strangers = pods.elsewhere(os).at(*nodes) + pods.servers(far).one_per_os()
         selected = pods.servers(os).at(*nodes) + pods.clients(os).at(*nodes)
-        return cls(pods.clients(far).one_per_os(), strangers, selected)
+        return cls(pods.clients(far).one_per_os(), strangers, selected, own_node=True)
 
     @property
     def opened(self) -> list[Pair]:
@@ -62,10 +64,11 @@ class Sides:
     @property
     def closed(self) -> list[Pair]:
         """By TCP and UDP: from strangers to servers; from those of other namespaces by another port, where they can."""
-        away, near = self._away, Group(one for one in self.strangers if one not in self._away)
-        by_usual = [*near.to(self.servers), *away.to(self.servers.playing("client"))]
-        by_other = away.to(self.servers.playing("server")).tcp_and_udp(OTHER_PORT)
-        return [*PodPairs(by_usual).tcp_and_udp(ECHO_PORT), *by_other]
+        usual, other = list[PodPair](), list[PodPair]()
+        for way in self._ways:
+            by_other = way[0] in self._away and way[1].role.endswith("-server")
+            (other if by_other else usual).append(way)
+        return [*PodPairs(usual).tcp_and_udp(ECHO_PORT), *PodPairs(other).tcp_and_udp(OTHER_PORT)]
 
     @property
     def open_both_ways(self) -> list[Pair]:
@@ -75,7 +78,16 @@ class Sides:
     @property
     def closed_both_ways(self) -> list[Pair]:
         """What is closed, and, by TCP and UDP, from servers to strangers."""
-        return [*self.closed, *self.servers.to(self.strangers).tcp_and_udp(ECHO_PORT)]
+        back = PodPairs((server, stranger) for stranger, server in self._ways)
+        return [*self.closed, *back.tcp_and_udp(ECHO_PORT)]
+
+    @property
+    def _ways(self) -> PodPairs:
+        """From strangers to servers."""
+        ways, apart = self.strangers.to(self.servers), self._away if self.own_node else ()
+        return PodPairs(
+            (source, server) for source, server in ways if source not in apart or source.node == server.node
+        )
 
     @property
     def _away(self) -> Group:
