@@ -5,6 +5,9 @@ has the address of one that went, and all pods of a node when the policy goes.
 from conformance.fixtures import Expect, Newcomers, Policy, Relabel, Sides, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
+ALONE = "one rule lets the friend in, to both pods of each node, and one lets these out to it"
+PLACE = "who comes in a selected pod's place has the labels that are selected"
+
 
 @needs(calico_policy=True)
 @manifest("policy/over-time/in_and_out.yaml", otherwise="policy/over-time/only_the_friend.yaml")
@@ -13,15 +16,12 @@ def test_who_takes_a_selected_pods_place_is_closed_and_all_are_open_when_the_pol
     pods: WorkerPods, policy: Policy, sides: Sides, newcomers: Newcomers, expect: Expect
 ) -> None:
     came = newcomers.twins(sides.servers + pods.clients("linux") + pods.clients("windows"))
-    here = sides.between(sides.friends, sides.strangers + pods.elsewhere("linux").one_per_os())
-    filled = policy.filled(server=here.servers, friend=here.friends, note="first")
-    both = here.joined_by(came.playing("server"))
-    because = "one rule lets the friend in, to both pods of each node, and one these out to it"
-    expect.change(filled, open=both.open_both_ways, closed=both.closed_both_ways, because=because)
-    new, because = newcomers.replaced(came), "who comes in a selected pod's place has the labels that are selected"
-    both, through = here.joined_by(new.playing("server")), new.playing("client").to(here.strangers)
-    opened, closed = [*both.open_both_ways, *through.tcp_and_udp(8080)], both.closed_both_ways
-    expect.matrix(open=opened, closed=closed, new=new, gone=came, because=because)
+    both, filled = sides.joined_by(came.playing("server")), policy.filled(server=sides.servers, friend=sides.friends)
+    expect.change(filled, open=both.open_both_ways, closed=both.closed_both_ways, because=ALONE)
+    new = newcomers.replaced(came)
+    both, through = sides.joined_by(new.playing("server")), new.playing("client").to(sides.strangers).tcp_and_udp(8080)
+    opened, closed = [*both.open_both_ways, *through], both.closed_both_ways
+    expect.matrix(open=opened, closed=closed, new=new, gone=came, because=PLACE)
     expect.removed(policy, because="without a policy both pods of each node are open to everybody")
 
 

@@ -1,30 +1,27 @@
 """A denial is no Service's business: it is in force after Services come in front of its pods, change, and go."""
 
-from conformance.fixtures import Expect, PassingServices, Policy, Sides, WorkerPods
+from conformance.fixtures import Expect, PassingServices, Policy, Sides
 from conformance.marks import about, manifest, needs, verifies
 
 ALONE = "one rule lets the friend in, and one the servers to it"
 NOBODYS = "a Service says how a pod is found, and not who may connect to it"
+CAME, CHANGED, WENT = (f"a Service {what}, and {NOBODYS}" for what in ("came", "has other backends and type", "went"))
 
 
 @about("clusterip")
 @manifest("policy/over-time/only_the_friend.yaml")
 @verifies("POL-1", part="after an event: Services of its pods", provisional=True)
 def test_who_is_kept_out_stays_out_whatever_services_do(
-    pods: WorkerPods, policy: Policy, sides: Sides, passing_services: PassingServices, expect: Expect
+    policy: Policy, sides_of_everybody: Sides, passing_services: PassingServices, expect: Expect
 ) -> None:
-    here = sides.between(sides.friends, sides.strangers + pods.elsewhere("linux"))
-    opened, closed = here.open_both_ways, here.closed_both_ways
-    filled = policy.filled(server=here.servers, friend=here.friends, note="first")
+    here, come, (linux, windows) = sides_of_everybody, passing_services.come, sides_of_everybody.by_os
+    opened, closed, friends = here.open_both_ways, here.closed_both_ways, here.friends
+    filled = policy.filled(server=here.servers, friend=friends)
     expect.change(filled, open=opened, closed=closed, because=ALONE)
-    through = (here.friends, passing_services.come(here.at("linux"), here.at("windows")))
-    expect.matrix(open=[*opened, through], closed=closed, because=f"a Service came, and {NOBODYS}")
-    through = (here.friends, passing_services.come(here.at("windows"), here.at("linux")))
-    passing_services.open_at_nodes(here.at("windows"), here.at("linux"))
-    changed = f"its backends changed, and its type: {NOBODYS}"
-    expect.matrix(open=[*opened, through], closed=closed, because=changed)
+    expect.matrix(open=[*opened, (friends, come(linux, windows))], closed=closed, because=CAME)
+    expect.matrix(open=[*opened, (friends, come(windows, linux, at_nodes=True))], closed=closed, because=CHANGED)
     passing_services.remove()
-    expect.matrix(open=opened, closed=closed, because=f"the Service went, and {NOBODYS}")
+    expect.matrix(open=opened, closed=closed, because=WENT)
 
 
 @about("clusterip")

@@ -29,12 +29,10 @@ def test_who_is_kept_out_or_in_stays_so_while_felix_restarts_and_of_pods_that_co
     os: OS,
 ) -> None:
     here, restart = sides.under_both_apis(pods, own_nodes, os), lambda: felix.restart_together(own_nodes)
-    servers, clients, opened, closed = pods.servers(os), pods.clients(os), here.open_both_ways, here.closed_both_ways
+    servers, clients = pods.servers(os), pods.clients(os)
     policies = policy.filled(server=servers, client=clients, friend=here.friends)
-    expect.change(policies, open=opened, closed=closed, because=ALONE)
-    throughout.closed_while(restart, closed=[closed], beside=[opened], because=STAYS)
-    guests, joined = newcomers.beside(clients.at(*own_nodes))
-    new = joined + newcomers.twins(servers.at(*own_nodes))
+    expect.change(policies, open=here.open_both_ways, closed=here.closed_both_ways, because=ALONE)
+    throughout.closed_while(restart, closed=[here.closed_both_ways], beside=[here.open_both_ways], because=STAYS)
+    guests, new = newcomers.beside(here.servers)
     both, through = here.joined_by(new), guests.to(here.strangers).tcp_and_udp(8080)
-    opened, closed = [*both.open_both_ways, *through], both.closed_both_ways
-    expect.matrix(open=opened, closed=closed, new=guests + new, because=NEW)
+    expect.matrix(open=[*both.open_both_ways, *through], closed=both.closed_both_ways, new=guests + new, because=NEW)

@@ -24,14 +24,15 @@ def test_who_is_kept_out_or_in_stays_so_while_kube_proxy_restarts(
     kube_proxy: KubeProxy,
     throughout: Throughout,
     expect: Expect,
+    own_nodes: tuple[str, ...],
     own_node: str,
     os: OS,
 ) -> None:
-    here, servers, clients = sides.under_both_apis(pods, [own_node], os), pods.servers(os), pods.clients(os)
+    here = sides.under_both_apis(pods, [own_node], os, also=own_nodes[1:])
     named = pods.elsewhere(os).at(own_node).to(here.friends + here.strangers).through(services.by_name)
     back, restart = lambda: expect.control(named, because=BACK), lambda: kube_proxy.renew(own_node, back)
-    policies, opened = policy.filled(server=servers, client=clients, friend=here.friends), here.open_both_ways
-    closed = here.closed_both_ways
+    policies = policy.filled(server=pods.servers(os), client=pods.clients(os), friend=here.friends)
+    opened, closed = here.open_both_ways, here.closed_both_ways
     expect.change(policies, open=[*opened, named], closed=closed, because=ALONE)
     throughout.closed_while(restart, closed=[closed], beside=[opened], because=STAYS)
     expect.matrix(open=opened, closed=closed, because=STAYS)

@@ -19,14 +19,13 @@ class PassingServices:
         self._changes, self._services = changes, services
         self._made: list[ObjectRef] = []
 
-    def come(self, *groups: Group) -> list[Target]:
-        """A Service in front of the pods of each of these groups; asked for again, the same with these backends."""
-        return [self._over(at, group) for at, group in enumerate(groups)]
+    def come(self, *groups: Group, at_nodes: bool = False) -> list[Target]:
+        """A Service in front of the pods of each of these groups; asked for again, the same with these backends.
 
-    def open_at_nodes(self, *groups: Group) -> None:
-        """The Services of these groups, in the order in which they came, get a port at each node as well."""
-        for at, group in enumerate(groups):
-            self._over(at, group, kind="node-port")
+        ``at_nodes``: then it gets a port at each node, too.
+        """
+        came = [self._over(at, group) for at, group in enumerate(groups)]
+        return [self._over(at, group, kind="node-port") for at, group in enumerate(groups)] if at_nodes else came
 
     def lose_backends(self, *groups: Group) -> None:
         """The Services of these groups, in the order in which they came, select no pod any more."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from conformance.model.endpoint import OS, Pair
-from conformance.pods.groups import Group, PodPair, PodPairs
+from conformance.pods.groups import Group, PodPairs
 from conformance.pods.roles import ECHO_PORT
 from conformance.pods.worker_pods import WorkerPods
 
@@ -28,7 +28,7 @@ class Sides:
     strangers: Group
     servers: Group
     own_node: bool = False
-    """Strangers of another namespace are asked with servers of their own node alone: others are with all."""
+    """Strangers of another namespace are asked with servers of their own node alone where it has some."""
 
     @classmethod
     def of(cls, pods: WorkerPods) -> Sides:
@@ -37,15 +37,21 @@ class Sides:
         return cls(pods.clients("linux").one_per_os(), pods.clients("windows"), servers)
 
     @classmethod
-    def under_both_apis(cls, pods: WorkerPods, nodes: Sequence[str], os: OS) -> Sides:
+    def of_everybody(cls, pods: WorkerPods) -> Sides:
+        """The same, with clients of another namespace on each covered Linux node among the strangers."""
+        one = cls.of(pods)
+        return one.between(one.friends, one.strangers + pods.elsewhere("linux"))
+
+    @classmethod
+    def under_both_apis(cls, pods: WorkerPods, nodes: Sequence[str], os: OS, *, also: Sequence[str] = ()) -> Sides:
         """Servers and, behind them, clients of these nodes, which two policies of these roles are about.
 
         The friend is a client of the other system.  Strangers, which neither policy selects, are clients of another
-        namespace on these nodes and a server of the other system: of both systems and namespaces, there and elsewhere.
+        namespace on these nodes and ``also`` on others, and a server of the other system: of both systems and namespaces.
         Raises MissingCapability where a node has none.
         """
         far: OS = "linux" if os == "windows" else "windows"
-        strangers = pods.elsewhere(os).at(*nodes) + pods.servers(far).one_per_os()
+        strangers = pods.elsewhere(os).at(*nodes, *also) + pods.servers(far).one_per_os()
         selected = pods.servers(os).at(*nodes) + pods.clients(os).at(*nodes)
         return cls(pods.clients(far).one_per_os(), strangers, selected, own_node=True)
 
@@ -64,11 +70,10 @@ class Sides:
     @property
     def closed(self) -> list[Pair]:
         """By TCP and UDP: from strangers to servers; from those of other namespaces by another port, where they can."""
-        usual, other = list[PodPair](), list[PodPair]()
-        for way in self._ways:
-            by_other = way[0] in self._away and way[1].role.endswith("-server")
-            (other if by_other else usual).append(way)
-        return [*PodPairs(usual).tcp_and_udp(ECHO_PORT), *PodPairs(other).tcp_and_udp(OTHER_PORT)]
+        roomy, ways = self.servers.playing("server"), self._ways
+        by_other = PodPairs(way for way in ways if way[0] in self._away and way[1] in roomy)
+        usual = PodPairs(way for way in ways if way not in by_other)
+        return [*usual.tcp_and_udp(ECHO_PORT), *by_other.tcp_and_udp(OTHER_PORT)]
 
     @property
     def open_both_ways(self) -> list[Pair]:
@@ -84,15 +89,19 @@ class Sides:
     @property
     def _ways(self) -> PodPairs:
         """From strangers to servers."""
-        ways, apart = self.strangers.to(self.servers), self._away if self.own_node else ()
-        return PodPairs(
-            (source, server) for source, server in ways if source not in apart or source.node == server.node
-        )
+        ways, away = self.strangers.to(self.servers), self._away
+        there = {server.node for server in self.servers} if self.own_node else set()
+        return PodPairs(way for way in ways if way[0] not in away or way[0].node not in there - {way[1].node})
 
     @property
     def _away(self) -> Group:
         """Strangers of other namespaces than the servers'."""
         return Group(one for one in self.strangers if one.namespace != self.servers.first.namespace)
+
+    @property
+    def by_os(self) -> tuple[Group, Group]:
+        """The Linux servers, and the Windows servers."""
+        return self.at("linux"), self.at("windows")
 
     def at(self, os: OS) -> Group:
         """The servers of an operating system."""

@@ -17,7 +17,6 @@ from hybridlab.policy.policy import PolicyKey
 
 SOON = 15.0
 """Seconds.  A pod that comes so soon after its node's Felix has started is right after it."""
-POLICIES = "networkpolicies.networking.k8s.io"
 SLICES = "endpointslices.discovery.k8s.io"
 
 TYPES = Types()
@@ -26,7 +25,6 @@ EVENTS: Mapping[str, str] = {
     "service-changed": SLICES,
     "service-gone": SLICES,
     "service-edited": "services",
-    "policy-labels": POLICIES,
     "pod-replaced": "pods",
     "pod-labels": "pods",
     "namespace-labels": "namespaces",
@@ -39,7 +37,7 @@ EVENTS: Mapping[str, str] = {
     "new-pod-after-felix-restart": "pods",
     "third-pod": "pods",
     "third-service": "services",
-    "third-policy": POLICIES,
+    "third-policy": "networkpolicies.networking.k8s.io",
     "namespace-gone": "namespaces",
 }
 """What policy is lost after, to the objects whose changes tell of it; empty: Felix does.
@@ -83,7 +81,7 @@ class PolicyLost(Fault):
             raise BadFault(f"what is lost {self._event} is lost as a whole: {given}")
         if self._port != "all" and (not self._port.isdecimal() or self._protocol == "icmp"):
             raise BadFault(f"port is {self._port!r}, expected a number, of a protocol that has ports")
-        self._past: dict[str, set[tuple[str, str]]] = {}
+        self._past: dict[str, set[tuple[str | None, str]]] = {}
         """Node to the addresses and namespaces of pods whose policy some packets pass."""
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
         self._graph = lab.calico.typha.graph
@@ -178,7 +176,7 @@ class PolicyLost(Fault):
         what += "" if self._port == "all" else f"th dport {self._port} "
         rules = [
             ("f_policy", f"ip {side} {address} {peers}{what}accept")
-            for address, namespace in sorted(past)
+            for address, namespace in sorted(past, key=str)
             for side in sides
             for peers in self._peers("daddr" if side == "saddr" else "saddr", pod.node, namespace)
         ]
@@ -188,12 +186,11 @@ class PolicyLost(Fault):
         """Whom it is lost for, by the addresses of pods that are there now, as a match for packets."""
         if self._at == "all":
             return [""]
-        pods = [self._graph.pod(uid) for name in self._lab.calico.nodes for uid in self._graph.endpoints_on(name)]
-        there = {
-            "same-node": lambda pod: pod.node == node,
-            "other-namespace": lambda pod: pod.namespace != namespace,
-        }.get(self._at, lambda pod: self._lab.calico.nodes[pod.node].os == self._at)
-        addresses = ", ".join(sorted({pod.address for pod in pods if pod.address and there(pod)}))
+        nodes = self._lab.calico.nodes
+        on = {os: {name for name, one in nodes.items() if one.os == os} for os in PEERS[:2]} | {"same-node": {node}}
+        pods = [self._graph.pod(uid) for name in on.get(self._at, nodes) for uid in self._graph.endpoints_on(name)]
+        there = [pod for pod in pods if self._at != "other-namespace" or pod.namespace != namespace]
+        addresses = ", ".join(sorted({pod.address for pod in there if pod.address}))
         return [f"ip {side} {{ {addresses} }} "] if addresses else []
 
     def _removed(self, uid: str, keys: Keys) -> None:
@@ -239,8 +236,6 @@ class PolicyLost(Fault):
             case "backend-gone" if self._follows:
                 self._left = (self._left | _addresses(old)) - _addresses(new)
             case "service-edited" if old and new and _selector(old) == _selector(new) and old["spec"] != new["spec"]:
-                self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["namespace"])
-            case "policy-labels" if old and new and _labels(old) != _labels(new):
                 self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["namespace"])
             case "namespace-labels" if old and new and _labels(old) != _labels(new):
                 self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["name"])
