@@ -47,7 +47,7 @@ class Sides:
         """Servers and, behind them, clients of these nodes, which two policies of these roles are about.
 
         The friend is a client of the other system.  Strangers, which neither policy selects, are clients of another
-        namespace on these nodes and ``also`` on others, and a server of the other system: of both systems and namespaces.
+        namespace on these nodes, and on ``also``, and a server of the other system: of both systems and namespaces.
         Raises MissingCapability where a node has none.
         """
         far: OS = "linux" if os == "windows" else "windows"

@@ -235,8 +235,9 @@ class PolicyLost(Fault):
                 self._backends_changed(_addresses(old), _addresses(new))
             case "backend-gone" if self._follows:
                 self._left = (self._left | _addresses(old)) - _addresses(new)
-            case "service-edited" if old and new and _selector(old) == _selector(new) and old["spec"] != new["spec"]:
-                self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["namespace"])
+            case "service-edited" if old and new and old["spec"] != new["spec"]:
+                if old["spec"].get("selector") == new["spec"].get("selector"):
+                    self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["namespace"])
             case "namespace-labels" if old and new and _labels(old) != _labels(new):
                 self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["name"])
             case "pod-labels" if old and new and _labels(old) != _labels(new):
@@ -297,10 +298,6 @@ def _due(felix: Felix | None, uid: str) -> None:
 
 def _labels(obj: Obj) -> Mapping[str, str]:
     return obj["metadata"].get("labels") or {}
-
-
-def _selector(service: Obj) -> Any:
-    return service["spec"].get("selector")
 
 
 def _addresses(slice_: Obj | None) -> frozenset[str]:

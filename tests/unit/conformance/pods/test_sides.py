@@ -52,3 +52,11 @@ def test_each_denied_path_is_asked_by_both_protocols() -> None:
     paths = [(source.uid, target.host, target.port, target.protocol) for source, target in SIDES.closed_both_ways]
     by_tcp, by_udp = ({path[:3] for path in paths if path[3] == protocol} for protocol in ("tcp", "udp"))
     assert by_tcp == by_udp
+
+
+def test_strangers_of_a_node_that_has_servers_may_be_asked_with_these_alone() -> None:
+    near = Sides(FRIEND, NEAR + pod("linux-client", "l1", "ns-elsewhere") + AWAY, SERVER + CLIENT, own_node=True)
+    ways = {(source.node, target.backends[0].node) for source, target in near.closed_both_ways}
+    assert ("l1", "l1") in ways
+    assert not {("l1", "l3"), ("l3", "l1")} & ways
+    assert {("l2", "l1"), ("l2", "l3"), ("w1", "l3")} <= ways
