@@ -51,6 +51,23 @@ class Fault(ABC):
         return bool(await self.evidence())
 
 
+class Switch(Fault):
+    """A fault that one call puts in place, and another takes away."""
+
+    def __init__(self, on: Callable[[], object], off: Callable[[], object], told: Callable[[], str]) -> None:
+        """``told``: what is wrong now; empty: nothing."""
+        self._on, self._off, self._told = on, off, told
+
+    async def inject(self) -> None:
+        self._on()
+
+    async def heal(self) -> None:
+        self._off()
+
+    async def evidence(self) -> list[str]:
+        return [text] if (text := self._told()) else []
+
+
 Make = Callable[[LabParts, str, Mapping[str, str]], Fault]
 M = TypeVar("M", bound=Make)
 

@@ -33,10 +33,12 @@ from itertools import pairwise, takewhile
 
 from conformance.expect.engine.answered import ARRIVED, as_wanted, unexpected_backend
 from conformance.expect.engine.names import UNSENT
-from conformance.model.attempt import Attempt
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.settings import OsTimings
 
+LARGE = "?" + "a" * 999
+"""What every second datagram of a path that is to be closed carries: a denial holds for all that fits into a packet."""
 STEADY = 20
 """Attempts in a row that make up for one outage of a path that had connected before.  Where a fifth of all connections
 is lost, three in a row connect by chance each second time, twenty one time in 87, and forty one time in 7,500."""
@@ -133,6 +135,12 @@ class Path:
         attempt = Try(asked)
         self.tries.append(attempt)
         return attempt
+
+    @property
+    def next_attempt(self) -> Attempt:
+        """How it is asked the next time."""
+        large = not self.want and self.attempt.kind is Kind.UDP and len(self.tries) % 2
+        return replace(self.attempt, request=LARGE) if large else self.attempt
 
     def answer(self, attempt: Try, seen: Observation, *, at: float, error: float, came: float) -> None:
         """What an attempt showed; times as in :class:`Try`."""
