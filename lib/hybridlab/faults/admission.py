@@ -1,13 +1,12 @@
 """Faults of admission: what somebody else's webhooks, defaults and quotas make of what is to be created."""
 
 from collections.abc import Mapping
-from functools import partial
 
 from hybridlab.api.contract import ApiError, Obj
 from hybridlab.api.errors import forbidden, internal
 from hybridlab.api.kinds.pod_security import PREFIX
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, Parameter, Switch, Types
+from hybridlab.faults.model import Entries, Fault, Parameter, Types
 
 TYPES = Types()
 DOES = ("sidecar", "unready-sidecar", "proxy", "limits", "mirror", "restricted", "quota", "denies", "times-out")
@@ -52,6 +51,4 @@ def admission(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fa
         if plural == of and where.startswith(parameters["namespaces"]):
             _admit(does, obj)
 
-    told = f"admission of {of}: {does}"
-    on = partial(there.__setitem__, identity, admit)
-    return Switch(on, partial(there.pop, identity, None), lambda: told if identity in there else "")
+    return Entries(identity, admit, {f"admission of {of}: {does}": there})
