@@ -87,8 +87,9 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
         for obj in listed(api, kind)
         if not (api == calico and _name(obj).startswith(TWINS))
     ]
-    hosts = {str((obj.get("spec") or {}).get("node")): labels_of(obj) for obj in
-             (listed(calico, "HostEndpoint") if calico else [])}  # fmt: skip
+    served = calico is not None and kube.discovery.serves(calico, "HostEndpoint")
+    endpoints = listed(str(calico), "HostEndpoint") if served else []
+    hosts = {str((one.get("spec") or {}).get("node")): labels_of(one) for one in endpoints}
     return Look(tuple(found), tuple(unread), hosts)
 
 
