@@ -148,7 +148,7 @@ def test_a_node_reaches_its_own_pods_whatever_denies_ingress() -> None:
 def test_a_node_is_under_policies_that_select_its_host_endpoint_and_under_no_others() -> None:
     cluster = Cluster(V3)
     host = Workload(**{**vars(CLIENT), "host_network": True, "node": "linux-2"})
-    deny = {"types": ["Egress"], "selector": "has(kubernetes-host)"}
+    deny: dict[str, Any] = {"types": ["Egress"], "selector": "has(kubernetes-host)"}
     cluster.lists[V3, "GlobalNetworkPolicy"] = [
         policy("hosts", **deny),
         policy("pods", **deny | {"selector": "app == 'x'"}),

@@ -82,9 +82,9 @@ def test_admission_of_somebody_else_changes_pods_or_refuses_objects_until_it_is_
             admit = made.interference.admit
 
             def created(namespace: str = "demo-1") -> dict[str, Any]:
-                pod = {"metadata": {"name": "p", "namespace": namespace}, "spec": {"containers": [{**MAIN}]}}
-                admit("pods", pod)
-                return pod["spec"]
+                spec: dict[str, Any] = {"containers": [{**MAIN}]}
+                admit("pods", {"metadata": {"name": "p", "namespace": namespace}, "spec": spec})
+                return spec
 
             for does in ("sidecar", "limits", "mirror", "unready-sidecar", "proxy"):
                 await made.injector.inject("admission", {"does": does, "namespaces": "demo-"})
