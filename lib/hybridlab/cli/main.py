@@ -6,7 +6,7 @@ labd can be started before the API server's libraries are loaded.
 
 import argparse
 import json
-import sys
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse with the documented exit code for wrong options."""
+    """argparse with the documented exit code for wrong options, in one line."""
 
     def error(self, message: str) -> Any:
-        self.print_usage(sys.stderr)
-        self.exit(USAGE, f"hybridlab: {message}\n")
+        import difflib  # which takes 7 ms of every start, and is for mistakes
+
+        given = re.search(r"invalid choice: '(\S+)' \(choose from (.*)\)", message)
+        near = difflib.get_close_matches(given[1], re.findall(r"[\w-]+", given[2]), 1) if given else []
+        self.exit(USAGE, f"{self.prog}: {message}; {f'meant {near[0]}?' if near else f'see {self.prog} --help'}\n")
 
 
 def parser() -> argparse.ArgumentParser:
