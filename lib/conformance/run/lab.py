@@ -31,6 +31,8 @@ class LabProcess:
     """``python -m hybridlab up`` with its kubeconfig and log in the run's directory."""
 
     def __init__(self, folder: Path, profile: str | None, timings: RunTimings) -> None:
+        if sys.platform != "linux":
+            raise ClusterUnusable("a lab needs Linux, and this is none: name a cluster by --kubeconfig=FILE")
         folder.mkdir(parents=True, exist_ok=True)
         self.kubeconfig = folder / "kubeconfig"
         self.log = folder / "lab.log"

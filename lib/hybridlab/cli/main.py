@@ -7,12 +7,13 @@ labd can be started before the API server's libraries are loaded.
 import argparse
 import json
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hybridlab.cluster import control, kubeconfig, rundir
-from hybridlab.cluster.exits import OK, USAGE, Stop, report
+from hybridlab.cluster.exits import ENVIRONMENT, OK, USAGE, Stop, report
 
 EXIT_CODES = """\
 exit codes: 0 ended as asked; 4 options, profile or files that cannot be used; 7 this machine lacks something that
@@ -115,8 +116,10 @@ def _port(text: str) -> int:
 
 
 def _up(options: argparse.Namespace) -> int:
-    from hybridlab.cli import up  # nothing of the lab is needed to refuse wrong options
+    from hybridlab.cli import machine, up  # nothing of the lab is needed to refuse wrong options
 
+    if sys.platform != "linux":
+        raise Stop(ENVIRONMENT, f"this machine lacks {machine.lacks()[0]}")
     return up.run(
         profile_name=options.profile,
         overrides=options.overrides,

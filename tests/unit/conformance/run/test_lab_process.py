@@ -124,3 +124,9 @@ def ended(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
         return True
+
+
+def test_another_system_than_linux_is_told_to_name_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(ClusterUnusable, match="needs Linux, .*: name a cluster by --kubeconfig=FILE"):
+        LabProcess(tmp_path / "lab", None, TIMINGS)
