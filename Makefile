@@ -75,7 +75,7 @@ check-conformance:
 	    >reports/$$profile.log 2>&1 </dev/null & pids="$$pids $$!"; \
 	done; \
 	set -- $$pids; \
-	while sleep 10; do echo "other labs run: $(OTHER_PROFILES)"; done & ticker=$$!; pids="$$pids $$ticker"; \
+	while sleep 10 && kill -0 $$$$ 2>/dev/null; do echo "other labs run: $(OTHER_PROFILES)"; done & ticker=$$!; pids="$$pids $$ticker"; \
 	for profile in $(OTHER_PROFILES); do \
 	  $(WORDS); ended=0; wait $$1 || ended=$$?; shift; \
 	  if [ $$ended != 0 ]; then status=$$ended; cat reports/$$profile.log; fi; \
