@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from conformance.errors import Nonconformance, first_line
-from conformance.expect.engine.answered import as_wanted, unexpected_backend
+from conformance.expect.engine.answered import as_wanted, telling, unexpected_backend
 from conformance.expect.explain import message
 from conformance.expect.explain.advice import kube_proxy
 from conformance.expect.guard import unless_changed
@@ -45,18 +45,18 @@ class Backends:
 
     expect: Expect
 
-    def all_used(self, sources: Iterable[Workload], target: Target, *, because: str) -> None:
-        """Each source's connections are answered by all backends of the target, and by no other pod.
+    def all_used(self, sources: Sequence[Workload], *targets: Target, because: str) -> None:
+        """Each source's connections are answered by all backends of the targets, the same of each, and by no other pod.
 
-        Decided for each source and backend, once as many rounds agree as verdicts need.  Raises Nonconformance.
+        Decided for each source, target and backend, once as many rounds agree as verdicts need.  Raises Nonconformance.
         """
         expect = self.expect
-        clients = list(sources)
-        patience = [expect.timings.of(workload.os) for workload in clients]
+        pairs = [(client, target) for target in targets for client in sources]
+        patience = [expect.timings.of(client.os) for client, _ in pairs]
         agree = max(timings.agree for timings in patience)
-        at_once = _connections(len(target.backends), agree)
-        attempts = [expect.attempt(workload, target, Kind.HTTP) for workload in clients for _ in range(at_once)]
-        row = _Row(target, agree)
+        at_once = _connections(len(targets[0].backends), agree)
+        attempts = [expect.attempt(client, target, telling(target)) for client, target in pairs for _ in range(at_once)]
+        row = _Row(targets[0], agree)
         settled = until(
             lambda: _by_source(expect.prober.observe(attempts), at_once),
             row.accepts,
@@ -69,7 +69,7 @@ class Backends:
             more=expect.context.machine.more,
         )
         wrong = []
-        for index, client in enumerate(clients):
+        for index, (client, target) in enumerate(pairs):
             seen = [observation for round_ in settled.seen[-agree:] for observation in round_[index]]
             if settled.converged or (_proper(seen) and _all_answered(seen, target)):
                 expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because)

@@ -1,6 +1,7 @@
 """Faults that are rules in the data plane's fault chains; evidence is what the kernel lists under the fault's name."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
 
@@ -51,13 +52,22 @@ class RuleFault(Fault):
         )
 
 
+def expression(name: str, words: str) -> str:
+    """What a parameter matches, in words of nft with _ for each space between them.  Raises BadFault."""
+    if not re.fullmatch(r"[A-Za-z0-9_.:/<>=!{},&*-]*", words):
+        raise BadFault(f"{name} is {words!r}, expected words of nft with _ between them, such as tcp_dport_443")
+    return words.replace("_", " ")
+
+
 @TYPES.fault(
-    "policy-not-enforced", "policy", NODE, Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp"))
-)
+    "policy-not-enforced", "policy", NODE, Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
+    Parameter("only", "what of it, in words of nft with _ between them, such as tcp_dport_443", ""),
+)  # fmt: skip
 def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node lets everything, or everything of one protocol, past policy."""
+    """A node lets everything, or everything of one protocol or kind, past policy."""
     node, protocol = lab.node(parameters["node"]), parameters["protocol"]
     what = "" if protocol == "all" else f"meta l4proto {protocol} "
+    what += f"{expression('only', parameters['only'])} "
     pods = f'"{lab.calico.plane.pod_prefix}*"'
     rules = [("f_policy", f"{way} {pods} {what}accept") for way in ("iifname", "oifname")]
     return RuleFault(lab.dataplane, identity, {node: rules})

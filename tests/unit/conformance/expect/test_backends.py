@@ -12,7 +12,7 @@ from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.expect.backends import KEPT_PORT, Backends
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Target, Workload
@@ -44,7 +44,7 @@ def at_random(random: Random, pods: list[Workload]) -> Answer:
 
 
 def asked(
-    restarted: set[str] | None = None, service: Target = SERVICE, **clients: list[Answer]
+    restarted: set[str] | None = None, service: tuple[Target, ...] = (SERVICE,), **clients: list[Answer]
 ) -> tuple[dict[str, ClaimVerdict], str]:
     """Each client's verdict, and the first line of what was raised."""
     kept: list[Decision] = []
@@ -53,7 +53,7 @@ def asked(
     sources = [replace(workload(name), node=name) for name in clients]
     said = ""
     try:
-        Backends(expect).all_used(sources, service, because="x")
+        Backends(expect).all_used(sources, *service, because="x")
     except Nonconformance as wrong:
         said = str(wrong).partition("\n")[0]
     return {seen.source: seen.verdict for seen in kept}, said
@@ -61,6 +61,16 @@ def asked(
 
 def test_all_backends_and_nobody_else_are_what_is_wanted() -> None:
     assert asked(c=[by_turns("a", "b")]) == ({"c": ClaimVerdict.CONFIRMED}, "")
+
+
+def test_datagrams_that_get_to_one_backend_alone_are_told_beside_connections_that_get_to_all() -> None:
+    def answer(attempt: Attempt, number: int) -> Observation:
+        pods = ("a",) if attempt.kind is Kind.UDP else ("a", "b")
+        return by_turns(pods[number % len(pods)])(attempt, 0)
+
+    said = asked(service=(SERVICE, replace(SERVICE, protocol="udp")), c=[answer])[1]
+    assert ":80/udp" in said
+    assert "observed b never answered" in said
 
 
 def test_an_old_backend_that_is_used_for_a_while_is_not_used_for_good() -> None:
