@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.backends import KEPT_PORT, Backends
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
@@ -150,16 +150,25 @@ def whole(*answers: Answer) -> list[int]:
         return told(attempt, number)
 
     prober.answers = {"c": [answer]}
-    Backends(expect).answer_whole([(workload("c"), SERVICE)], because="each packet is rewritten")
+    service = replace(SERVICE, backends=(A,), backend_port=8080)
+    Backends(expect).answer_whole([(workload("c"), service)], because="each packet is rewritten")
     return sizes
 
 
 def test_large_answers_are_asked_for_and_come_from_a_backend() -> None:
-    assert set(whole(by_turns("a", "b"))) == {5000}
+    assert set(whole(by_turns("a"))) == {5000}
 
 
 def test_a_large_answer_that_does_not_come_is_wrong() -> None:
+    def by_service_alone(attempt: Attempt, number: int) -> Observation:
+        return by_turns("" if attempt.target and attempt.target.path is Addressing.CLUSTER_IP else "a")(attempt, number)
+
     with pytest.raises(Nonconformance, match="expected an answer of 5000 bytes, observed TIMED_OUT"):
+        whole(by_service_alone)
+
+
+def test_a_large_answer_that_does_not_come_by_the_pods_address_either_says_nothing_of_services() -> None:
+    with pytest.raises(ControlBroken, match=r"control failed: .*:8080/tcp .*expected an answer of 5000 bytes"):
         whole(by_turns(""))
 
 
