@@ -119,7 +119,7 @@ class Backends:
         because: str,
         controls: int = 0,
     ) -> None:
-        """Ask until enough rounds in a row are right, each path decided for itself; the last ``controls`` are theirs."""
+        """Ask until enough rounds in a row are right, each path by itself; the last ``controls`` are theirs."""
         polled = poll(self.expect, attempts, lambda seen: all(map(right, seen)), because=because)
         tally = Tally(self.expect.context, "behaviour")
         for index, (attempt, seen) in enumerate(list(polled)[: len(attempts) - controls]):
