@@ -67,7 +67,7 @@ def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, s
     """A node lets everything, or everything of one protocol or kind, past policy."""
     node, protocol = lab.node(parameters["node"]), parameters["protocol"]
     what = "" if protocol == "all" else f"meta l4proto {protocol} "
-    what += f"{expression('only', parameters['only'])} "
+    what += f"{expression('only', parameters.get('only', ''))} "
     pods = f'"{lab.calico.plane.pod_prefix}*"'
     rules = [("f_policy", f"{way} {pods} {what}accept") for way in ("iifname", "oifname")]
     return RuleFault(lab.dataplane, identity, {node: rules})

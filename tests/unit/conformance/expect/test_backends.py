@@ -85,7 +85,7 @@ def test_chance_lets_no_client_miss_one_of_many_backends() -> None:
         clients: dict[str, list[Answer]] = {
             f"c{number}": [at_random(Random(100 * seed + number), pods)] for number in range(10)
         }
-        verdicts, said = asked(None, service, **clients)
+        verdicts, said = asked(None, (service,), **clients)
         assert (set(verdicts.values()), said) == ({ClaimVerdict.CONFIRMED}, "")
 
 
