@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from random import Random
@@ -24,7 +25,7 @@ A, B = workload("a"), replace(workload("b"), node="linux-2")
 SERVICE = Target(host="10.96.0.9", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(A, B))
 
 
-def by_turns(*pods: str) -> Answer:
+def by_turns(*pods: str) -> Callable[[Attempt, int], Observation]:
     numbers = count()
 
     def answer(attempt: Attempt, _: int) -> Observation:
