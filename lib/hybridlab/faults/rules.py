@@ -106,9 +106,11 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     blocks = lab.blocks(node)
     if not blocks:
         raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
-    own = f"ip saddr {{ {', '.join(blocks)} }}" + ("" if protocol == "all" else f" meta l4proto {protocol}")
+    only = "" if protocol == "all" else f" meta l4proto {protocol}"
+    own = f"ip saddr {{ {', '.join(blocks)} }}{only}"
+    pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)  # a block of another one may be yet to come
     rules = [
-        ("f_snat", f'oifname "{lab.calico.plane.device}" {own} masquerade'),
+        ("f_snat", f'oifname "{lab.calico.plane.device}" ip saddr {{ {pools} }}{only} masquerade'),
         ("f_snat", f'oifname "{lab.calico.plane.pod_prefix}*" {own} snat to {lab.address(node)}'),
     ]
     return RuleFault(lab.dataplane, identity, {node: rules})
