@@ -91,7 +91,7 @@ def test_chance_lets_no_client_miss_one_of_many_backends() -> None:
 
 
 def test_a_backend_that_only_some_connections_miss_by_turns_is_used() -> None:
-    rounds = [by_turns("a"), by_turns("b"), by_turns("a")]
+    rounds: list[Answer] = [by_turns("a"), by_turns("b"), by_turns("a")]
     assert asked(c=rounds) == ({"c": ClaimVerdict.CONFIRMED}, "")
 
 
