@@ -6,9 +6,7 @@ They are kept apart from ``mutants`` as the kind of mistake that a reader makes 
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tests.worlds.editing import (
     DIRECTIONS,
@@ -23,9 +21,12 @@ from tests.worlds.editing import (
     kubernetes_entries,
     lost,
     of_kind,
+    own_namespace,
     policies_of,
+    ranges,
     replaced,
     unlabelled,
+    with_expressions,
 )
 
 Whole = Callable[[Sequence[Obj]], list[Obj]]
@@ -60,18 +61,6 @@ def _of_set(edit: Callable[[str], str]) -> Edit:
     return of_kind(
         "NetworkSet", lambda obj: {**obj, "spec": {**obj["spec"], "nets": [edit(net) for net in obj["spec"]["nets"]]}}
     )
-
-
-def _ranges(edit: Callable[[int, int], str]) -> Edit:
-    def edited(end: Obj) -> None:
-        for key in ("ports", "notPorts"):
-            if end.get(key):
-                end[key] = [
-                    edit(*map(int, port.split(":"))) if re.fullmatch(r"\d+:\d+", str(port)) else port
-                    for port in end[key]
-                ]
-
-    return each_end(edited)
 
 
 def _first_name(pod: Obj) -> Obj:
@@ -162,22 +151,6 @@ def _positive(spec: Obj) -> None:
         spec["order"] = abs(spec["order"])
 
 
-def _expressions(spec: Any, edit: Callable[[Obj], object]) -> None:
-    """Edits in place each Kubernetes selector that has expressions."""
-    if isinstance(spec, dict):
-        if "matchExpressions" in spec:
-            edit(spec)
-        for inner in list(spec.values()):
-            _expressions(inner, edit)
-    elif isinstance(spec, list):
-        for inner in spec:
-            _expressions(inner, edit)
-
-
-def _selectors(edit: Callable[[Obj], object]) -> Edit:
-    return policies_of(is_kubernetes, lambda spec: _expressions(spec, edit))
-
-
 def _not_in_first(selector: Obj) -> None:
     for one in selector["matchExpressions"]:
         if one["operator"] == "NotIn":
@@ -199,11 +172,6 @@ def _spaces_expressions(peer: Obj) -> None:
 
 def _empty_peer(key: str, taken: Callable[[Obj], object]) -> Edit:
     return kubernetes_entries("peers", lambda peer: taken(peer) if peer.get(key) == {} else None)
-
-
-def _own_namespace(peer: Obj) -> None:
-    peer.pop("namespaceSelector")
-    peer.setdefault("podSelector", {})
 
 
 def _both_accounts(end: Obj) -> None:
@@ -273,8 +241,8 @@ EDITS: dict[str, Edit] = {
     "first name of a pod's ports only": of_kind("Pod", _first_name),
     "labels of NetworkSets ignored": unlabelled("NetworkSet"),
     # ports and protocols
-    "a range lacks its first port": _ranges(lambda first, last: f"{min(first + 1, last)}:{last}"),
-    "a range has one port more": _ranges(lambda first, last: f"{first}:{last + 1 if last < 65535 else last}"),
+    "a range lacks its first port": ranges(lambda first, last: f"{min(first + 1, last)}:{last}"),
+    "a range has one port more": ranges(lambda first, last: f"{first}:{last + 1 if last < 65535 else last}"),
     "endPort is not among them": _last_port(-1),
     "endPort has one port more": _last_port(1),
     "last port only": each_end(lambda end: end.update(ports=end["ports"][-1:]) if end.get("ports") else None),
@@ -292,7 +260,7 @@ EDITS: dict[str, Edit] = {
     "last rule lost": each_list(lambda rules: rules[:-1] if len(rules) > 1 else rules),
     "second rule lost": each_list(lambda rules: rules[:1] + rules[2:]),
     "an empty podSelector of a peer selects nobody": _empty_peer("podSelector", _nobody("podSelector")),
-    "an empty namespaceSelector is the own namespace": _empty_peer("namespaceSelector", _own_namespace),
+    "an empty namespaceSelector is the own namespace": _empty_peer("namespaceSelector", own_namespace),
     "an empty namespaceSelector selects no namespace": _empty_peer("namespaceSelector", _nobody("namespaceSelector")),
     "an empty podSelector of a policy selects nobody": policies_of(
         is_kubernetes, lambda spec: spec.update(podSelector=NOBODY) if spec.get("podSelector") == {} else None
@@ -302,10 +270,10 @@ EDITS: dict[str, Edit] = {
     ),
     "Kubernetes' types follow the rules": policies_of(is_kubernetes, lambda spec: spec.pop("policyTypes", None)),
     # Kubernetes' selectors
-    "first of matchExpressions only": _selectors(lambda s: s.update(matchExpressions=s["matchExpressions"][:1])),
-    "matchLabels beside matchExpressions ignored": _selectors(lambda s: s.pop("matchLabels", None)),
-    "NotIn: first value only": _selectors(_not_in_first),
-    "Exists wants a value": _selectors(_exists_wants_a_value),
+    "first of matchExpressions only": with_expressions(lambda s: s.update(matchExpressions=s["matchExpressions"][:1])),
+    "matchLabels beside matchExpressions ignored": with_expressions(lambda s: s.pop("matchLabels", None)),
+    "NotIn: first value only": with_expressions(_not_in_first),
+    "Exists wants a value": with_expressions(_exists_wants_a_value),
     "matchExpressions of namespaces ignored": kubernetes_entries("peers", _spaces_expressions),
     # Calico's selectors
     "|| before &&": replaced(r"^([^&|()]+) \|\| ([^&|()]+) && (.+)$", r"(\1 || \2) && \3"),
