@@ -1,4 +1,4 @@
-"""Wrong readings of what stands at an edge: empty lists, ends of ranges, zeros, one value, all addresses, names.
+"""Wrong readings of what stands at an edge: empty lists, ends of ranges, zeros, one value, parts of values, names.
 
 They are kept apart from ``mutants`` as the kind of mistake that a reader makes who has the middle right.
 """
@@ -74,6 +74,36 @@ def _last_port(by: int) -> Edit:
     return kubernetes_entries(
         "ports", lambda entry: entry.update(endPort=entry["endPort"] + by) if "endPort" in entry else None
     )
+
+
+def _ends_of_ranges(end: Obj) -> None:
+    """Of a range of ports, the first and the last."""
+    if end.get("ports"):
+        end["ports"] = [one for port in end["ports"] for one in (str(port).split(":") if ":" in str(port) else [port])]
+
+
+def _ends_of_end_ports(spec: Obj) -> None:
+    """The same, of Kubernetes' ports with an endPort."""
+    for direction in DIRECTIONS:
+        for rule in spec.get(direction) or []:
+            for entry in [entry for entry in rule.get("ports") or [] if "endPort" in entry]:
+                rule["ports"].append({**entry, "port": entry.pop("endPort")})
+
+
+def _blocks_at_any_port(spec: Obj) -> None:
+    for direction, side in (("ingress", "from"), ("egress", "to")):
+        for rule in spec.get(direction) or []:
+            if any("ipBlock" in peer for peer in rule.get(side) or []):
+                rule.pop("ports", None)
+
+
+def _first_type(key: str) -> Callable[[Obj], object]:
+    return lambda spec: spec.update({key: spec[key][:1]}) if spec.get(key) else None
+
+
+def _before_all(action: str) -> Edit:
+    """Rules of one action are asked before all others."""
+    return each_list(lambda rules: sorted(rules, key=lambda rule: rule.get("action") != action))
 
 
 def _number_is(protocol: str | None) -> Edit:
@@ -245,6 +275,9 @@ EDITS: dict[str, Edit] = {
     "a range has one port more": ranges(lambda first, last: f"{first}:{last + 1 if last < 65535 else last}"),
     "endPort is not among them": _last_port(-1),
     "endPort has one port more": _last_port(1),
+    "a range is its ends": each_end(_ends_of_ranges),
+    "endPort: both ends only": policies_of(is_kubernetes, _ends_of_end_ports),
+    "Kubernetes' ipBlocks are at any port": policies_of(is_kubernetes, _blocks_at_any_port),
     "last port only": each_end(lambda end: end.update(ports=end["ports"][-1:]) if end.get("ports") else None),
     "a protocol by number is TCP": _number_is("TCP"),
     "rules with a protocol by number lost": _number_is(None),
@@ -257,6 +290,10 @@ EDITS: dict[str, Edit] = {
     # lists and what is empty
     "rules with ports alone lost": policies_of(is_kubernetes, _peerless_lost),
     "empty rules lost": policies_of(is_kubernetes, _empty_lost),
+    "Deny before Allow": _before_all("Deny"),
+    "Pass before others": _before_all("Pass"),
+    "first of types only": policies_of(is_calico, _first_type("types")),
+    "Kubernetes' first type only": policies_of(is_kubernetes, _first_type("policyTypes")),
     "last rule lost": each_list(lambda rules: rules[:-1] if len(rules) > 1 else rules),
     "second rule lost": each_list(lambda rules: rules[:1] + rules[2:]),
     "an empty podSelector of a peer selects nobody": _empty_peer("podSelector", _nobody("podSelector")),
@@ -276,6 +313,11 @@ EDITS: dict[str, Edit] = {
     "Exists wants a value": with_expressions(_exists_wants_a_value),
     "matchExpressions of namespaces ignored": kubernetes_entries("peers", _spaces_expressions),
     # Calico's selectors
+    "== as starts with": replaced(r"(?<!!)== '", "starts with '"),
+    "starts with as contains": replaced(r"starts\s+with", "contains"),
+    "ends with as contains": replaced(r"ends\s+with", "contains"),
+    "contains as starts with": replaced(r"contains", "starts with"),
+    "!has as none": replaced(r"!\s*has\([^)]*\)", "!all()"),
     "|| before &&": replaced(r"^([^&|()]+) \|\| ([^&|()]+) && (.+)$", r"(\1 || \2) && \3"),
     "! of a group is of its first": replaced(r"!\s*\(([^|&()]+) (\|\||&&) ([^()]+)\)", r"(!(\1) \2 \3)"),
     "first two of several && only": replaced(r"^([^&|]+ && [^&|]+) && [^|]+$", r"\1"),

@@ -172,4 +172,19 @@ CASES = (
             "ingress shop/client from 10.1.0.1 TCP 80: denied",
         ),
     ),
+    Case(
+        "each of several types",
+        "Calico, NetworkPolicy, spec.types; Kubernetes, NetworkPolicySpec, policyTypes",
+        calico("p", f"types: [Ingress, Egress], selector: \"app == 'web'\", {ALLOW}")
+        + kubernetes("k", "podSelector: {matchLabels: {app: client}}, policyTypes: [Ingress, Egress], ingress: [{}]"),
+        ("egress shop/web to 10.1.0.2 TCP 80: denied", "egress shop/client to 10.1.0.1 TCP 80: denied"),
+    ),
+    Case(
+        "rules in the order in which they are written",
+        "Calico, NetworkPolicy, Rule",
+        tier("t", "order: 1")
+        + calico("t.p", "tier: t, ingress: [{action: Deny, protocol: TCP}, {action: Pass}]")
+        + calico("p", "ingress: [{action: Allow, protocol: UDP}, {action: Allow, protocol: TCP}, {action: Deny}]"),
+        ("ingress shop/web from 10.1.0.2 TCP 80: denied", "ingress shop/web from 10.1.0.2 UDP 80: allowed"),
+    ),
 )

@@ -147,6 +147,7 @@ CASES = (
         (
             "ingress shop/web from 10.1.0.2 TCP 79: denied",
             "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.1.0.2 TCP 85: allowed",
             "ingress shop/web from 10.1.0.2 TCP 90: allowed",
             "ingress shop/web from 10.1.0.2 TCP 91: denied",
         ),
@@ -158,6 +159,7 @@ CASES = (
         (
             "ingress shop/web from 10.1.0.2 TCP 79: denied",
             "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.1.0.2 TCP 85: allowed",
             "ingress shop/web from 10.1.0.2 TCP 90: allowed",
             "ingress shop/web from 10.1.0.2 TCP 91: denied",
             "ingress shop/web from 10.1.0.2 UDP 85: denied",
@@ -267,5 +269,29 @@ CASES = (
         )
         + calico("q", "serviceAccountSelector: \"may == 'pay'\", selector: \"app == 'web'\"", namespace="bank"),
         ("ingress shop/web from 10.2.0.1 TCP 80: denied", "ingress bank/till from 10.1.0.2 TCP 80: allowed"),
+    ),
+    Case(
+        "ports beside an ipBlock",
+        "Kubernetes, NetworkPolicyIngressRule",
+        kubernetes("k", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.1.0.0/16}}], ports: [{port: 80}]}]"),
+        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "ingress shop/web from 10.1.0.2 TCP 81: denied"),
+    ),
+    Case(
+        "whole values, and where in a value a part is",
+        "Calico, NetworkPolicy, Selectors",
+        calico(
+            "p",
+            "ingress: [{action: Deny, source: {selector: \"app == 'cli'\"}}, "
+            "{action: Deny, source: {selector: \"app starts with 'lie'\"}}, "
+            "{action: Deny, source: {selector: \"app ends with 'lie'\"}}, "
+            "{action: Allow, source: {selector: \"app contains 'ent'\"}}]",
+        ),
+        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "ingress shop/web from 10.2.0.1 TCP 80: denied"),
+    ),
+    Case(
+        "who lacks a label",
+        "Calico, NetworkPolicy, Selectors",
+        calico("p", "ingress: [{action: Allow, source: {selector: '!has(note)', namespaceSelector: all()}}]"),
+        ("ingress shop/web from 10.2.0.1 TCP 80: allowed", "ingress shop/web from 10.1.0.2 TCP 80: denied"),
     ),
 )
