@@ -59,14 +59,17 @@ def expression(name: str, words: str) -> str:
     return words.replace("_", " ")
 
 
+PAST = ("all", "tcp", "udp", "large-udp")
+
+
 @TYPES.fault(
-    "policy-not-enforced", "policy", NODE, Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
+    "policy-not-enforced", "policy", NODE, Parameter("protocol", ", ".join(PAST), "all", PAST),
     Parameter("only", "what of it, in words of nft with _ between them, such as tcp_dport_443", ""),
 )  # fmt: skip
 def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node lets everything, or everything of one protocol or kind, past policy."""
-    node, protocol = lab.node(parameters["node"]), parameters["protocol"]
-    what = "" if protocol == "all" else f"meta l4proto {protocol} "
+    """A node lets everything, or everything of one protocol or kind, or large datagrams, past policy."""
+    node, (large, _, protocol) = lab.node(parameters["node"]), parameters["protocol"].rpartition("-")
+    what = "" if protocol == "all" else f"meta l4proto {protocol} {large and 'meta length > 900 '}"
     what += f"{expression('only', parameters.get('only', ''))} "
     pods = f'"{lab.calico.plane.pod_prefix}*"'
     rules = [("f_policy", f"{way} {pods} {what}accept") for way in ("iifname", "oifname")]
