@@ -72,7 +72,8 @@ class _Parser(argparse.ArgumentParser):
         given = re.search(r"invalid choice: '(\S+)' \(choose from (.*)\)", message)
         words = re.findall(r"[\w-]+", given[2]) if given else []
         near = difflib.get_close_matches(given[1], words, 1) if given else []
-        raise UsageProblem(f"{self.prog}: {message}{f'; meant {near[0]}?' if near else ''}")
+        hint = f"meant {near[0]}?" if near else f"see {self.prog} --help"
+        raise UsageProblem(f"{self.prog}: {message}; {hint}")
 
 
 def _parser() -> argparse.ArgumentParser:

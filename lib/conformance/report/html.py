@@ -40,14 +40,14 @@ def command(folders: Sequence[Path]) -> list[str]:
             return [node, str(script)]
     missing = "Allure 3 is not installed here" if node else "Node.js is not installed"
     first = "" if node else "install Node.js 20 or later, then: "
-    raise CannotRender(f"no HTML report: {missing}; {first}npm install --no-save allure@3", ENVIRONMENT_LACKS)
+    raise CannotRender(f"no allure.html: {missing}; {first}npm install --no-save allure@3", ENVIRONMENT_LACKS)
 
 
 def render(run: Path, call: Sequence[str]) -> Path:
     """``allure.html`` in the run's directory.  Raises CannotRender."""
     results = run / "allure"
     if not any(results.glob("*-result.json")):
-        raise CannotRender(f"no HTML report: {results} holds no Allure results", USAGE)
+        raise CannotRender(f"no allure.html: {results} holds no Allure results", USAGE)
     with tempfile.TemporaryDirectory(prefix="allure-") as work:
         output = Path(work) / "html"
         configuration = Path(work) / "allurerc.json"
@@ -63,7 +63,7 @@ def render(run: Path, call: Sequence[str]) -> Path:
         page = next(iter(sorted(output.rglob("index.html"))), None)
         if done.returncode != 0 or page is None:
             said = (done.stderr or done.stdout).strip().splitlines()
-            raise CannotRender(f"no HTML report: Allure failed: {said[-1] if said else done.returncode}", 1)
+            raise CannotRender(f"no allure.html: Allure failed: {said[-1] if said else done.returncode}", 1)
         target = run / "allure.html"
         shutil.copyfile(page, target)
     return target
