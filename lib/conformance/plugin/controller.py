@@ -7,7 +7,8 @@ import functools
 import json
 import shlex
 import time
-from collections.abc import Callable, Generator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,8 @@ class Controller:
         if planned and not self._planned:
             self._planned = True
             self._look_at_token(planned)
+            for line in self.out_of_reach():
+                self.run.progress().tell(f"note: {line}")
         if self._exclusive or not any(test.exclusivity.exclusive for test in planned):
             return
         self._exclusive = True
@@ -151,6 +154,14 @@ class Controller:
         self.short = token_line(ends, lists.estimated(self.run, tests).minutes(workers)[1], time.time())
         if self.short:
             self.run.progress().tell(f"note: {self.short}")
+
+    def out_of_reach(self) -> list[str]:
+        """Which required sets cannot be complete, whatever the tests find, known once they are planned."""
+        config, facts = self.state.config, self.run.facts
+        if not self.qualification.required or facts is None or rerun_of(config):  # a rerun has the earlier verdicts too
+            return []
+        silent = claim_outcomes(catalog(), facts, self._tests(), whole=selects_all(config))
+        return self.qualification.out_of_reach(facts, self.qualification.answered(silent))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
@@ -444,8 +455,8 @@ _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
 }
 
 
-_SUMMED_UP = {"f": ("failed", "VIOLATED"), "E": ("error", "INCONCLUSIVE")}
-"""Letter of ``-r`` to the reports that it asks for, and the word that they get."""
+_SUMMED_UP = {"s": ("skipped", ""), "E": ("error", "INCONCLUSIVE"), "f": ("failed", "VIOLATED")}
+"""Letter of ``-r`` to the reports that it asks for, and the word that they get; the gravest come last, at the end."""
 
 
 def _short_summary(reporter: Any, usual: Callable[[], object]) -> None:
@@ -453,24 +464,42 @@ def _short_summary(reporter: Any, usual: Callable[[], object]) -> None:
 
     ``usual``: what prints all else that ``-r`` asks for.
     """
-    told = [
-        f"{word} {report.nodeid} - {_first_line_of(report)}"
-        for letter, (kind, word) in _SUMMED_UP.items()
-        for report in reporter.stats.get(kind, []) if letter in reporter.reportchars
-    ]  # fmt: skip
-    if told:
-        reporter.write_sep("=", "short test summary info", cyan=True, bold=True)
-        for line in told:
-            reporter.write_line(line)
+    asked = [told for letter, told in _SUMMED_UP.items() if letter in reporter.reportchars]
     reporter.reportchars = "".join(letter for letter in reporter.reportchars if letter not in _SUMMED_UP)
     usual()
+    lines: list[str] = []
+    for kind, word in asked:
+        reports = reporter.stats.get(kind, [])
+        if word:
+            lines += [f"{word} {report.nodeid} - {_said_of(report)[1]}" for report in reports]
+        else:
+            lines += _skipped(reports, whole=reporter.config.option.verbose > 0)
+    if lines:
+        reporter.write_sep("=", "short test summary info", cyan=True, bold=True)
+        for line in lines:
+            reporter.write_line(line)
 
 
-def _first_line_of(report: Any) -> str:
-    """What a failed test's verdict says; of one without a verdict the last line of its text."""
+def _skipped(reports: Sequence[Any], *, whole: bool) -> Iterator[str]:
+    """Each verdict with its reason; how many are not about this cluster, and why each is not if ``whole``."""
+    found = Counter((*_said_of(report), report.nodeid.partition("::")[0]) for report in reports)
+    elsewhere = sum(number for (verdict, *_), number in found.items() if verdict == ClaimVerdict.NOT_APPLICABLE)
+    if elsewhere and not whole:
+        yield f"NOT_APPLICABLE [{elsewhere}] not about this cluster; -v tells why of each"
+    for (verdict, reason, file), number in found.items():
+        if whole or verdict != ClaimVerdict.NOT_APPLICABLE:
+            yield f"{verdict} [{number}] {file}: {reason}"
+
+
+def _said_of(report: Any) -> tuple[str, str]:
+    """A test's verdict and why, with what to do where it did not run; of one without a verdict the end of its text."""
     outcome = next((value for name, value in getattr(report, "user_properties", ()) if name == OUTCOME), None)
-    reason = str(json.loads(outcome)["reason"]) if isinstance(outcome, str) else ""
-    return (reason or report.longreprtext.strip().rpartition("\n")[2]).partition("\n")[0]
+    if not isinstance(outcome, str):
+        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+        return "SKIPPED", text.strip().rpartition("\n")[2]
+    said = json.loads(outcome)
+    whole = "; ".join(filter(None, (said["reason"], said["remedy"]))) if report.skipped else said["reason"]
+    return said["verdict"], terminal.printable(whole.partition("\n")[0])
 
 
 def _shown(state: State) -> Path:

@@ -62,5 +62,27 @@ def grouped(obstacles: Sequence[str]) -> list[str]:
     return [f"{', '.join(claims)} {said}".rstrip() for said, claims in found.items()]
 
 
+def gates(judged: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Gates with ``obstacles`` as :func:`grouped`; those of one set that say the same together, by ``headlines``."""
+    found: list[dict[str, Any]] = []
+    for gate in judged:
+        said = {**gate, "headlines": [gate["headline"]], "obstacles": grouped(gate["obstacles"])}
+        same = ("name", "answer", "obstacles", "waived")
+        if found and all(found[-1][what] == said[what] for what in same):
+            found[-1]["headlines"].append(gate["headline"])
+        else:
+            found.append(said)
+    return found
+
+
+def beside_gates(plain: Mapping[str, Any]) -> list[str]:
+    """Claims that are violated and in no gate's way, since no set that was asked for has them; nobody waived them."""
+    judged = plain.get("gates") or ()
+    told = {line.partition(" ")[0] for gate in judged for line in (*gate["obstacles"], *gate["waived"])}
+    told |= set(plain.get("waived") or ())
+    violated = [claim["id"] for claim in plain["claims"] if claim["verdict"] == "VIOLATED"]
+    return [ident for ident in violated if judged and ident not in told]
+
+
 def _fell(claim: Claim) -> bool:
     return claim["verdict"] in FALLEN

@@ -40,6 +40,9 @@ EXIT_MEANINGS = {
 }
 
 
+BESIDE = "also VIOLATED, and in no set that is required"
+
+
 def summary(plain: Mapping[str, Any], where: Path, *, figures: bool = False) -> Iterator[tuple[str, Tone]]:
     """Lines with their tone: verdict per decided claim, the matrix, counts, evidence, exit code, place.
 
@@ -83,9 +86,7 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
     yield "", "plain"
     for ident, waiver in (plain.get("waived") or {}).items():
         yield f"waived: {ident}: {waiver}", "warn"
-    for gate in plain.get("gates") or ():
-        yield f"gate: {gate['headline']}", _tone(gate)
-        yield from ((f"      {line}", "bad") for line in summed_up.grouped(gate["obstacles"]))
+    yield from _gates(plain)
     yield from ((f"label: {key}={value}", "plain") for key, value in (run.get("labels") or {}).items())
     yield f"claims: {_counts(plain)}", "plain"
     if again := run.get("continues"):
@@ -97,6 +98,14 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
     if plain.get("facts"):
         yield _evidence(plain), "plain"
     yield f"report: {where}  (exit code {run['exit_code']}: {meaning(plain)})", "bad" if run["exit_code"] else "plain"
+
+
+def _gates(plain: Mapping[str, Any]) -> Iterator[tuple[str, Tone]]:
+    for gate in summed_up.gates(plain.get("gates") or ()):
+        yield from ((f"gate: {headline}", _tone(gate)) for headline in gate["headlines"])
+        yield from ((f"      {line}", "bad") for line in gate["obstacles"])
+    if beside := summed_up.beside_gates(plain):
+        yield f"gate: {BESIDE}: {', '.join(beside)}", "bad"
 
 
 def _tone(gate: Mapping[str, Any]) -> Tone:

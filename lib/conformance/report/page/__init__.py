@@ -20,7 +20,7 @@ from conformance.report import summed_up
 from conformance.report.pack import private, scrubbed
 from conformance.report.page.drawing import effect_chart, recovery_chart
 from conformance.report.page.parts import SHOWN, parts, shareable, unnamed
-from conformance.report.terminal import meaning, printable
+from conformance.report.terminal import BESIDE, meaning, printable
 from conformance.verdicts.claims import UNSEEN
 from conformance.verdicts.decisions import by_build
 
@@ -119,8 +119,10 @@ def render(
             attested=plain.get("attested") or {},
             images=plain.get("images") or [],
             failures=failures or {},
-            gates=[{**gate, "obstacles": summed_up.grouped(gate["obstacles"])} for gate in plain.get("gates") or ()],
+            gates=summed_up.gates(plain.get("gates") or ()),
             waived=plain.get("waived") or {},
+            beside=summed_up.beside_gates(plain),
+            BESIDE=BESIDE,
             timings=plain.get("timings") or {},
             cluster=_cluster(plain["run"]["cluster"]),
             violated=by_cause(violated, causes),
@@ -185,8 +187,18 @@ def _template() -> Any:
 
 def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
     """The page's first line and its tone: ``good``, ``bad`` or ``warn``."""
+    (text, tone), cause = _answer(plain), str(plain["run"].get("exit_cause") or "")
+    if tone == "bad" or not cause or cause.startswith("--require"):  # of which the answer tells
+        return text, tone
+    return f"{text}; and yet exit code {plain['run']['exit_code']}: {cause}", "bad"
+
+
+def _answer(plain: Mapping[str, Any]) -> tuple[str, str]:
     run, gates, counts = plain["run"], plain.get("gates") or [], summed_up.counts(plain["claims"])
-    violated, open_ = counts.get("VIOLATED", 0), counts.get("INCONCLUSIVE", 0)
+    accepted = plain.get("waived") or {}
+    waived = [claim["id"] for claim in plain["claims"] if claim["verdict"] == "VIOLATED" and claim["id"] in accepted]
+    violated, open_ = counts.get("VIOLATED", 0) - len(waived), counts.get("INCONCLUSIVE", 0)
+    excepted = f"violated, and waived: {', '.join(waived)}"
     if run.get("cut_short"):
         cut = f"{counted(violated, 'claim is', 'claims are')} violated, and the run was cut" if violated else "Cut"
         return f"{cut} short: it says nothing about what it did not reach", "bad" if violated else "warn"
@@ -194,10 +206,13 @@ def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
         return _of_gates(plain, gates)
     for number, word, tone in ((violated, "VIOLATED", "bad"), (open_, "INCONCLUSIVE", "warn")):
         several = summed_up.causes(plain).values() if number else ()
-        one = any(sum(claim["verdict"] == word for claim in claims) == number for claims in several)
+        of = [{claim["id"] for claim in claims if claim["verdict"] == word}.difference(waived) for claims in several]
         if number:
-            reason = ", for one reason" if one else ""
-            return f"{counted(number, 'claim is', 'claims are')} {word.lower()}{reason}", tone
+            reason = ", for one reason" if any(len(one) == number for one in of) else ""
+            beside = f"; {excepted}" if waived else ""
+            return f"{counted(number, 'claim is', 'claims are')} {word.lower()}{reason}{beside}", tone
+    if waived:
+        return f"{counted(len(waived), 'claim is', 'claims are')} {excepted}", "warn"
     told, missing = _of_nothing_violated(plain["claims"], counts)
     if run["exit_code"] and not missing:
         return f"Nothing violated, and yet exit code {run['exit_code']}: {meaning(plain)}", "bad"
@@ -233,8 +248,7 @@ def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> t
     excepted = any(gate["waived"] for gate in gates)
     if excepted:
         words += f"; with exceptions: {', '.join(waived)} waived" if waived else "; with exceptions that are waived"
-    others = [claim["id"] for claim in plain["claims"] if claim["verdict"] == "VIOLATED" and claim["id"] not in waived]
-    if others:
+    if others := summed_up.beside_gates(plain):
         return f"{words}; beyond that {', '.join(others)} violated", "bad"
     return words, "warn" if excepted else "good"
 

@@ -76,6 +76,38 @@ def test_an_exit_code_that_no_claim_explains_is_in_the_first_line_and_no_success
     assert "<dd>1: --baseline: DEMO-5 became worse</dd>" in render(whole)
 
 
+def test_what_is_waived_is_said_in_the_first_line_and_hides_nothing_beside_it() -> None:
+    whole = plain(LEAK, decided("DEMO-5", {OLD: "VIOLATED"})) | {"waived": {"DEMO-7": "DEMO-7, waived by jane"}}
+    assert headline(whole) == ("1 claim is violated; violated, and waived: DEMO-7", "bad")
+    both = whole | {"waived": dict.fromkeys(("DEMO-5", "DEMO-7"), "by jane")}
+    assert headline(both) == ("2 claims are violated, and waived: DEMO-5, DEMO-7", "warn")
+    assert '<header class="warn">' in render(both)
+    both["run"] |= {"exit_code": 1, "exit_cause": "--baseline: CONN-1 became worse"}
+    told = "2 claims are violated, and waived: DEMO-5, DEMO-7; and yet exit code 1: --baseline: CONN-1 became worse"
+    assert headline(both) == (told, "bad")
+    short = plain(LEAK, cut_short="40 tests were not run") | {"waived": {"DEMO-7": "by jane"}}
+    assert headline(short) == ("Cut short: it says nothing about what it did not reach", "warn")
+
+
+def test_what_else_than_a_gate_makes_the_exit_code_is_in_the_first_line_and_no_success() -> None:
+    gate = {"name": "core", "build": NEW, "answer": "qualified", "headline": "h", "obstacles": [], "waived": []}
+    whole = plain(decided("DEMO-7", {NEW: "CONFIRMED"}), exit_code=1, exit_cause="--fail-on: CONN-1") | {
+        "gates": [gate]
+    }
+    assert headline(whole) == ("Qualified: core; and yet exit code 1: --fail-on: CONN-1", "bad")
+    whole["run"]["exit_cause"] = "--require: core not fulfilled"
+    assert headline(whole | {"gates": [gate | {"answer": "incomplete"}]}) == ("Incomplete: core", "warn")
+
+
+def test_builds_of_which_a_gate_says_the_same_stand_together() -> None:
+    gate = {"name": "core", "build": NEW, "answer": "incomplete", "headline": "core on 20348", "waived": []}
+    one = gate | {"obstacles": ["POL-1 not selected: the selection leaves it out"]}
+    page = render(plain(LEAK) | {"gates": [one, one | {"headline": "core on 17763"}, gate | {"obstacles": []}]})
+    assert page.count("<li>POL-1 not selected: the selection leaves it out</li>") == 1
+    assert "<h3>core on 20348</h3>\n<h3>core on 17763</h3>" in page
+    assert page.count('<article class="gate') == 2
+
+
 def test_claims_that_fail_of_one_thing_stand_together_under_it_and_the_first_line_says_so() -> None:
     whole = plain(LEAK, decided("DEMO-5", {OLD: "VIOLATED"}), decided("DEMO-2", {OLD: "INCONCLUSIVE"}))
     why = "windows-2019 does not enforce the policy"
