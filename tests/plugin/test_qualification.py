@@ -87,7 +87,7 @@ def test_what_a_selection_leaves_out_of_a_gate_is_said_before_the_first_test(
     project: Project, options: list[str]
 ) -> None:
     project.suite(every_part_of("vxlan") + GOOD)
-    said = "note: --require vxlan cannot be complete, since not selected: "
+    said = "note: --require vxlan cannot be complete, not selected: "
     whole = project.run(*options, "--require=vxlan")
     assert "cannot be complete" not in whole.out
     for selection in (["-k", "test_0"], ["--claim=DEMO-5"], ["--deselect", "suites/test_it.py::test_1"]):

@@ -25,7 +25,7 @@ from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header, lists
-from conformance.plugin.judge import LATER, OUTCOME, WAITS
+from conformance.plugin.judge import LATER, OUTCOME, WAITS, from_here
 from conformance.plugin.options import labels
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
@@ -431,7 +431,7 @@ class Controller:
             return
         terminalreporter.section("claims", sep="=")
         for line, tone in terminal.summary(
-            to_json(self.report), _shown(self.state), figures=self.state.config.option.verbose > 0
+            to_json(self.report), from_here(self.run.directory.path), figures=self.state.config.option.verbose > 0
         ):
             terminalreporter.write_line(line, **_MARKUP[tone])
         if self.compared:
@@ -500,10 +500,3 @@ def _said_of(report: Any) -> tuple[str, str]:
     said = json.loads(outcome)
     whole = "; ".join(filter(None, (said["reason"], said["remedy"]))) if report.skipped else said["reason"]
     return said["verdict"], terminal.printable(whole.partition("\n")[0])
-
-
-def _shown(state: State) -> Path:
-    """The run's directory, from where the user stands if it lies below."""
-    directory, base = state.run.directory, state.config.invocation_params.dir
-    assert directory is not None
-    return directory.path.relative_to(base) if directory.path.is_relative_to(base) else directory.path

@@ -125,15 +125,11 @@ class Qualification:
         """A line for each required set of which the selection leaves claims out; ``claims``: before a test has run."""
         plan = RunReport(run_id="", started="", seconds=0, exit_code=0, command="", cluster={}, facts=facts, tests=(),
                          claims=tuple(claims))  # fmt: skip
-        missing: dict[str, dict[str, None]] = {}
+        gone: dict[str, dict[str, None]] = {}
         for result in gate.judge(parse(to_json(plan), "the plan"), self.required, (), catalog()):
-            for obstacle in result.standing:
-                if obstacle.found == UNSELECTED:
-                    missing.setdefault(result.name, {})[obstacle.claim] = None
-        return [
-            f"--require {name} cannot be complete, since not selected: {', '.join(ids)}"
-            for name, ids in missing.items()
-        ]
+            if ids := [each.claim for each in result.standing if each.found == UNSELECTED]:
+                gone.setdefault(result.name, {}).update(dict.fromkeys(ids))
+        return [f"--require {name} cannot be complete, not selected: {', '.join(ids)}" for name, ids in gone.items()]
 
     def _waived(self, claims: Sequence[ClaimOutcome]) -> dict[str, str]:
         """Claims whose verdict comes from results that are all waived."""

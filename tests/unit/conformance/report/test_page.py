@@ -72,7 +72,8 @@ def test_what_a_cluster_cannot_show_and_what_no_program_decides_is_no_gap_of_a_r
 
 def test_an_exit_code_that_no_claim_explains_is_in_the_first_line_and_no_success() -> None:
     whole = plain(exit_code=1, exit_cause="--baseline: DEMO-5 became worse") | {"claims": []}
-    assert headline(whole) == ("Nothing violated, and yet exit code 1: --baseline: DEMO-5 became worse", "bad")
+    told = "Nothing violated; 0 claims are as documented; and yet exit code 1: --baseline: DEMO-5 became worse"
+    assert headline(whole) == (told, "bad")
     assert "<dd>1: --baseline: DEMO-5 became worse</dd>" in render(whole)
 
 
@@ -87,6 +88,12 @@ def test_what_is_waived_is_said_in_the_first_line_and_hides_nothing_beside_it() 
     assert headline(both) == (told, "bad")
     short = plain(LEAK, cut_short="40 tests were not run") | {"waived": {"DEMO-7": "by jane"}}
     assert headline(short) == ("Cut short: it says nothing about what it did not reach", "warn")
+
+
+def test_a_run_that_decided_nothing_is_no_success() -> None:
+    assert headline(plain() | {"claims": []}) == ("Nothing violated; 0 claims are as documented", "warn")
+    none = plain(exit_code=7) | {"claims": []}
+    assert headline(none)[0].endswith("; and yet exit code 7: " + terminal.EXIT_MEANINGS[7])
 
 
 def test_what_else_than_a_gate_makes_the_exit_code_is_in_the_first_line_and_no_success() -> None:

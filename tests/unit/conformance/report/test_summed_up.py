@@ -101,3 +101,26 @@ def test_what_a_terminal_would_obey_is_not_printed() -> None:
     plain["run"]["notes"] = ["\x1b]0;title\x07 \u202eturned\r\nnext \u5357"]
     told = [line for line, _ in terminal.summary(plain, Path("x")) if line.startswith("note: ")]
     assert told == ["note: ?]0;title? ?turned\nnext \u5357"]
+
+
+def test_a_claim_has_a_line_of_its_own_however_much_a_cluster_says() -> None:
+    plain: dict[str, Any] = copy.deepcopy(dict(stored("leak").plain))
+    one = next(claim for claim in plain["claims"] if claim["verdict"] == "VIOLATED")
+    one |= {"reason": f"{one['id']}: {'very ' * 1000}long", "decided_parts": [f"part {n}" for n in range(60)],
+            "missing_parts": ["linux->windows"]}  # fmt: skip
+    lines = [line for line, _ in terminal.summary(plain, Path("x"))]
+    (told,) = [line for line in lines if "very very" in line]
+    assert len(told) < 500
+    assert told.endswith(" ...")
+    assert f"{'':22} decided: 60 parts; without verdict: linux->windows" in lines
+
+
+def test_claims_of_which_nothing_was_run_for_one_reason_are_a_line() -> None:
+    plain: dict[str, Any] = copy.deepcopy(dict(stored("cut-short").plain))
+    lines = [line for line, _ in terminal.summary(plain, Path("x")) if line.startswith("NOT_RUN")]
+    ended = "the run ended before it; run it again"
+    assert lines == [f"NOT_RUN      CONN-6, DEMO-7, DEMO-8, DEMO-9, IPAM-1, IPAM-3, IPAM-6, IPAM-8: {ended}"]
+    other = next(claim for claim in plain["claims"] if claim["id"] == "IPAM-1")
+    other["decided_parts"] = ["linux"]
+    lines = [line for line, _ in terminal.summary(plain, Path("x")) if line.startswith("NOT_RUN")]
+    assert [line[:22] for line in lines] == ["NOT_RUN      CONN-6, D", "NOT_RUN      IPAM-1   "]
