@@ -33,7 +33,7 @@ def test_made(made, record):
 def test_slow(record):
     record.touched(["windows"])
     pathlib.Path("here").touch()
-    time.sleep(1)
+    time.sleep(2.5)
 """
 TAKES = json.dumps({"opening takes": 1, "inspecting takes": 1, "cleaning up takes": 1})
 
@@ -86,15 +86,18 @@ def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(slow: Project, w
     assert not [line for line in after.splitlines() if line.endswith(" runs")]
 
 
-def test_nothing_is_told_any_more_once_the_run_has_ended(slow: Project) -> None:
-    run = slow.run("-n", "0", "--timings=timings.yaml")
-    assert not re.search(r"^\[\d+ s\]", run.out.rpartition(" passed")[2], re.MULTILINE)
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_what_is_over_is_not_told_of_any_more(slow: Project, workers: str) -> None:
+    run = slow.run("-n", workers, "--timings=timings.yaml", "--kubeconfig=lane", STAND_IN=TAKES)
+    summary = run.out.partition("= claims =")[2]
+    assert set(re.findall(r"^\[\d+ s\] (.*)$", summary, re.MULTILINE)) <= {"the run ends"}
+    assert not told(run.out.partition("[100%]")[2], "the next test is waited for"), run.out
 
 
 def test_who_looks_at_a_test_by_hand_is_not_told_that_it_runs(project: Project) -> None:
     (project.path / "timings.yaml").write_text(PATIENCE)
-    (project.path / ".pdbrc").write_text("import time\ntime.sleep(1)\nq\n")  # what a user does there
+    (project.path / ".pdbrc").write_text("import time\ntime.sleep(4)\nq\n")  # what a user does there
     project.suite('@verifies("CONN-1")\ndef test_it(record):\n    raise Nonconformance("refused")')
     run = project.finish(project.start("-n", "0", "--pdb", "--timings=timings.yaml"))
     assert "Quitting debugger" in run.out, run.out
-    assert not told(run.out, "suites/test_it.py::test_it runs")
+    assert max(told(run.out, "suites/test_it.py::test_it runs"), default=0) < 4, "what was told before that is no more"

@@ -179,7 +179,9 @@ class Controller:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Of what runs, the user is told of the oldest."""
         self.running = [name for name in self.running if name != nodeid]
-        self.run.alive.doing(f"{self.running[0]} runs" if self.running else "the next test is waited for")
+        over = self.pace.planned and len(self.pace.done) == len(self.pace.planned)
+        idle = "all tests have ended, and processes end" if over else "the next test is waited for"
+        self.run.alive.doing(f"{self.running[0]} runs" if self.running else idle)
 
     def pytest_enter_pdb(self) -> None:
         """Who looks at a test by hand knows what goes on."""
@@ -325,6 +327,7 @@ class Controller:
         write_json(report, folder / "conformance.json")  # first: a failure after it loses nothing
         page.write(to_json(report), folder / "report.html", difference=self.compared, folder=folder)
         self._agree(config, report)
+        self.run.alive.doing("the run ends")
         return result
 
     def _agree(self, config: pytest.Config, report: RunReport) -> None:
@@ -464,16 +467,14 @@ def _short_summary(reporter: Any, usual: Callable[[], object]) -> None:
 
     ``usual``: what prints all else that ``-r`` asks for.
     """
-    asked = [told for letter, told in _SUMMED_UP.items() if letter in reporter.reportchars]
-    reporter.reportchars = "".join(letter for letter in reporter.reportchars if letter not in _SUMMED_UP)
-    usual()
+    chars, whole = reporter.reportchars, reporter.config.option.verbose > 0
     lines: list[str] = []
-    for kind, word in asked:
-        reports = reporter.stats.get(kind, [])
-        if word:
-            lines += [f"{word} {report.nodeid} - {_said_of(report)[1]}" for report in reports]
-        else:
-            lines += _skipped(reports, whole=reporter.config.option.verbose > 0)
+    for letter, (kind, word) in _SUMMED_UP.items():
+        reports = reporter.stats.get(kind, []) if letter in chars else []
+        failed = [f"{word} {report.nodeid} - {_said_of(report)[1]}" for report in reports]
+        lines += failed if word else _skipped(reports, whole=whole)
+    reporter.reportchars = "".join(letter for letter in chars if letter not in _SUMMED_UP)
+    usual()
     if lines:
         reporter.write_sep("=", "short test summary info", cyan=True, bold=True)
         for line in lines:
@@ -498,5 +499,5 @@ def _said_of(report: Any) -> tuple[str, str]:
         text = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
         return "SKIPPED", text.strip().rpartition("\n")[2]
     said = json.loads(outcome)
-    whole = "; ".join(filter(None, (said["reason"], said["remedy"]))) if report.skipped else said["reason"]
-    return said["verdict"], terminal.printable(whole.partition("\n")[0])
+    line, remedy = said["reason"].partition("\n")[0], said["remedy"] if report.skipped else ""
+    return said["verdict"], terminal.printable(line if not remedy or remedy in line else f"{line}; {remedy}")

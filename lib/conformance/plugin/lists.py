@@ -168,7 +168,6 @@ class PlanOnly:
     """The hook of a ``--plan`` run: print in place of running tests."""
 
     def __init__(self, state: State, *, whole: bool, short: Callable[[], Sequence[str]]) -> None:
-        """``short``: which gates cannot be complete."""
         self.state, self.whole, self.short = state, whole, short
 
     @pytest.hookimpl(tryfirst=True)

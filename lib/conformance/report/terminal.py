@@ -76,13 +76,14 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
             yield from ((f"  {line}", tone) for line, tone in _claim(claim, ClaimVerdict(claim["verdict"]), cause))
     under = {claim["id"] for fallen in grouped.values() for claim in fallen}
     for verdict, tone in TONES.items():
-        told = []
+        spoken = []
         for claim in sorted(plain["claims"], key=lambda one: not one.get("opens")):  # what is open comes first
             said = claim.get("inapplicable_parts") if verdict is ClaimVerdict.NOT_APPLICABLE else claim["results"]
-            told += [claim] if said and claim["verdict"] == verdict and claim["id"] not in under else []
-        for first, *others in _together(told, verdict):
+            spoken += [claim] if said and claim["verdict"] == verdict and claim["id"] not in under else []
+        for first, *others in _together(spoken, verdict):
             ids = ", ".join(one["id"] for one in (first, *others))
-            alike = [(f"{verdict:12} {ids}: {cut(first['reason'])}; {first['remedy']}", tone)]
+            why = "; ".join(filter(None, (cut(first["reason"].partition("\n")[0]), first["remedy"])))
+            alike = [(f"{verdict:12} {ids}: {why}", tone)]
             yield from alike if others else _claim(first, verdict)
     told_figures = [*lines(_statistics(plain)), *probing.lines(_probing(plain))] if figures else []
     for several in (render(plain.get("matrix") or {}), told_figures):

@@ -77,6 +77,9 @@ def render(
     )
     violated = [claim for claim in claims if claim["verdict"] == "VIOLATED"]
     builds = sorted({build for claim in claims for decision in _decisions(claim) for build in decision.about})
+    areas: dict[str, Counter[str]] = {}
+    for claim in claims:
+        areas.setdefault(claim["area"], Counter())[summed_up.word(claim)] += 1
     violated.sort(key=lambda claim: not claim.get("opens"))  # what policy closes and is open first
     by_id = {claim["id"]: claim for claim in claims}
     causes = {cause: [by_id[claim["id"]] for claim in several] for cause, several in summed_up.causes(plain).items()}
@@ -122,7 +125,7 @@ def render(
             shareable=shareable,
             linked=linked,
             counts=summed_up.counts(claims),
-            areas=_areas(claims),
+            areas=areas,
             columns=[*([LINUX] if builds else []), *builds],
             table={claim["id"]: _cells(claim) for claim in claims},
             claims=claims,
@@ -187,8 +190,8 @@ def _answer(plain: Mapping[str, Any]) -> tuple[str, str]:
         of = [{claim["id"] for claim in claims if claim["verdict"] == word}.difference(waived) for claims in several]
         if number:
             reason = ", for one reason" if any(len(one) == number for one in of) else ""
-            beside = f"; {excepted}" if waived else ""
-            return f"{counted(number, 'claim is', 'claims are')} {word.lower()}{reason}{beside}", tone
+            text = f"{counted(number, 'claim is', 'claims are')} {word.lower()}{reason}"
+            return f"{text}; {excepted}" if waived else text, tone
     if waived:
         return f"{counted(len(waived), 'claim is', 'claims are')} {excepted}", "warn"
     told, missing = _of_nothing_violated(plain["claims"], counts)
@@ -290,14 +293,6 @@ def _recoveries(claims: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         for result in claim["results"]
         if isinstance(seconds := result["measured"].get(RECOVERY), int | float)
     }
-
-
-def _areas(claims: Sequence[Mapping[str, Any]]) -> dict[str, Counter[str]]:
-    """Area to what its claims are counted as (:func:`summed_up.word`)."""
-    found: dict[str, Counter[str]] = {}
-    for claim in claims:
-        found.setdefault(claim["area"], Counter())[summed_up.word(claim)] += 1
-    return found
 
 
 def _decisions(claim: Mapping[str, Any]) -> Iterator[Decision]:
