@@ -51,13 +51,14 @@ class RuleFault(Fault):
         )
 
 
-@TYPES.fault(
-    "policy-not-enforced", "policy", NODE, Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp"))
-)
+PAST = ("all", "tcp", "udp", "large-udp")
+
+
+@TYPES.fault("policy-not-enforced", "policy", NODE, Parameter("protocol", ", ".join(PAST), "all", PAST))
 def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node lets everything, or everything of one protocol, past policy."""
-    node, protocol = lab.node(parameters["node"]), parameters["protocol"]
-    what = "" if protocol == "all" else f"meta l4proto {protocol} "
+    """A node lets everything, or everything of one protocol, or large datagrams, past policy."""
+    node, (large, _, protocol) = lab.node(parameters["node"]), parameters["protocol"].rpartition("-")
+    what = "" if protocol == "all" else f"meta l4proto {protocol} {large and 'meta length > 900 '}"
     pods = f'"{lab.calico.plane.pod_prefix}*"'
     rules = [("f_policy", f"{way} {pods} {what}accept") for way in ("iifname", "oifname")]
     return RuleFault(lab.dataplane, identity, {node: rules})
