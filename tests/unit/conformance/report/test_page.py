@@ -482,3 +482,27 @@ def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
     assert contents is not None
     assert '<a href="#violated">' in contents[1]
     assert '<a href="#open">' in render(plain(decided("DEMO-7", {NEW: "INCONCLUSIVE"})))
+
+
+def test_what_is_violated_and_in_no_required_set_is_linked_below_the_gates() -> None:
+    gate = {"name": "core", "build": NEW, "answer": "incomplete", "headline": "core", "obstacles": [], "waived": []}
+    page = render(plain(LEAK) | {"gates": [gate]})
+    gates = page.partition('<section id="gates">')[2].partition("</section>")[0]
+    assert '<p>also VIOLATED, and in no set that is required: <a href="#DEMO-7">DEMO-7</a></p>' in gates
+    assert "in no set that is required" not in render(plain(LEAK))
+
+
+def test_a_row_says_in_how_many_results_it_is_so_and_a_claim_why_where_no_row_says_it() -> None:
+    parts = [decided("CONN-3", {NEW: verdict}) | {"part": verdict} for verdict in ("VIOLATED", "CONFIRMED")]
+    whole = plain(*parts)
+    claim = next(claim for claim in whole["claims"] if claim["id"] == "CONN-3")
+    claim["reason"] = "CONN-3: of its own"
+    page = render(whole)
+    assert "of its own (1 of 2 results)" in page
+    assert '<dt>Reason</dt><dd class="text">CONN-3: of its own</dd>' in page
+
+
+def test_each_area_counts_all_of_its_claims() -> None:
+    whole = plain(LEAK, decided("DEMO-6", {NEW: "VIOLATED"}))
+    row = render(whole).partition('data-filter="Calico demo"')[2].partition("</tr>")[0]
+    assert re.findall(r"<td[^>]*>(\d+)</td>", row)[0] == "2"
