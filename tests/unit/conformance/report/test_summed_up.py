@@ -135,7 +135,7 @@ def told_of(ident: str, verdict: str, **more: Any) -> dict[str, Any]:
 
 def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
     issue = {"text": "may be known upstream"}
-    plain = {
+    plain: dict[str, Any] = {
         "run": {
             "evidence": "lab", "exit_code": 1, "started": "2026-11-20T10:00:00Z", "labels": {"release": "rc1"},
             "notes": ["look"],
