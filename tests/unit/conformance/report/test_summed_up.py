@@ -126,7 +126,7 @@ def test_claims_of_which_nothing_was_run_for_one_reason_are_a_line() -> None:
     assert [line[:22] for line in lines] == ["NOT_RUN      CONN-6, D", "NOT_RUN      IPAM-1   "]
 
 
-def told_of(ident: str, verdict: str, **more: Any) -> dict[str, Any]:
+def told_of(ident: str, verdict: str, **more: Any) -> Any:
     """A claim as reports have it."""
     return claim(ident, verdict) | {
         "statement": f"{ident} holds.", "remedy": "", "decided_parts": [], "missing_parts": [], "builds": {},
@@ -139,7 +139,9 @@ def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
         "run": {
             "evidence": "lab", "exit_code": 1, "started": "2026-11-20T10:00:00Z", "labels": {"release": "rc1"},
             "notes": ["look"],
-            "continues": {"id": "r0", "started": "then", "again": {"a": ["NOT_RUN", "CONFIRMED"], "b": ["UNMET"] * 2}},
+            "continues": {"id": "r0", "started": "then", "again": {
+                "a": ["NOT_RUN", "CONFIRMED"], "b": ["UNMET"] * 2, "c": ["UNMET"] * 2,
+            }},
         },
         "facts": {"nodes": [{"os": "windows", "windows_build": [20348, 2762]}]},
         "claims": [
@@ -178,7 +180,7 @@ def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
         ("gate: also VIOLATED, and in no set that is required: DEMO-7", "bad"),
         ("label: release=rc1", "plain"),
         ("claims: 2 VIOLATED, 1 CONFIRMED", "plain"),
-        ("continues: run r0 of then; 2 tests run again, 1 say something else now", "plain"),
+        ("continues: run r0 of then; 3 tests run again, 1 say something else now", "plain"),
         ("note: look", "warn"),
         (
             "evidence: lab (Windows 20348.2762, emulated); it shows that the suite works and qualifies no release",
@@ -188,6 +190,8 @@ def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
     ]
     assert summed_up.beside_gates(plain | {"gates": []}) == []
     assert summed_up.beside_gates(plain | {"waived": {}}) == ["DEMO-7"], "a gate that waives it has told of it"
+    gate = {"name": "x", "waived": [], "obstacles": ["DEMO-7 VIOLATED: open"]}
+    assert summed_up.beside_gates(plain | {"gates": [gate]}) == [], "in the way of one, and waived"
     plain["run"] |= {"exit_code": 0}
     assert terminal.meaning(plain) == "nothing violated but what is waived: CONN-3"
 
@@ -202,3 +206,12 @@ def test_gates_of_two_sets_and_those_that_waive_otherwise_stand_apart() -> None:
     three = summed_up.gates([gate, gate | {"waived": ["DEMO-7, by jane"]}, gate | {"name": "policy"}, gate])
     assert [len(one["headlines"]) for one in three] == [1, 1, 1, 1]
     assert [len(one["headlines"]) for one in summed_up.gates([gate, gate])] == [2]
+
+
+def test_what_a_run_asked_and_how_long_policies_took_is_told_where_it_is_asked_for() -> None:
+    plain = stored("whole").plain
+    usual = [line for line, _ in terminal.summary(plain, Path("x"))]
+    whole = [line for line, _ in terminal.summary(plain, Path("x"), figures=True)]
+    assert [line for line in whole if line.startswith("convergence ")]
+    assert [line for line in usual if line not in whole] == []
+    assert len(whole) > len(usual)
