@@ -7,7 +7,8 @@ import functools
 import json
 import shlex
 import time
-from collections.abc import Callable, Generator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header, lists
-from conformance.plugin.judge import LATER, OUTCOME, WAITS
+from conformance.plugin.judge import LATER, OUTCOME, WAITS, from_here
 from conformance.plugin.options import labels
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
@@ -127,6 +128,8 @@ class Controller:
         if planned and not self._planned:
             self._planned = True
             self._look_at_token(planned)
+            for line in self.out_of_reach():
+                self.run.progress().tell(f"note: {line}")
         if self._exclusive or not any(test.exclusivity.exclusive for test in planned):
             return
         self._exclusive = True
@@ -152,6 +155,14 @@ class Controller:
         if self.short:
             self.run.progress().tell(f"note: {self.short}")
 
+    def out_of_reach(self) -> list[str]:
+        """Which required sets cannot be complete, whatever the tests find, known once they are planned."""
+        config, facts = self.state.config, self.run.facts
+        if not self.qualification.required or facts is None or rerun_of(config):  # a rerun has the earlier verdicts too
+            return []
+        silent = claim_outcomes(catalog(), facts, self._tests(), whole=selects_all(config))
+        return self.qualification.out_of_reach(facts, self.qualification.answered(silent))
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """A worker that died may have left the cluster changed, under the other workers' tests."""
@@ -168,7 +179,9 @@ class Controller:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Of what runs, the user is told of the oldest."""
         self.running = [name for name in self.running if name != nodeid]
-        self.run.alive.doing(f"{self.running[0]} runs" if self.running else "the next test is waited for")
+        over = self.pace.planned and len(self.pace.done) == len(self.pace.planned)
+        idle = "all tests have ended, and processes end" if over else "the next test is waited for"
+        self.run.alive.doing(f"{self.running[0]} runs" if self.running else idle)
 
     def pytest_enter_pdb(self) -> None:
         """Who looks at a test by hand knows what goes on."""
@@ -314,6 +327,7 @@ class Controller:
         write_json(report, folder / "conformance.json")  # first: a failure after it loses nothing
         page.write(to_json(report), folder / "report.html", difference=self.compared, folder=folder)
         self._agree(config, report)
+        self.run.alive.doing("the run ends")
         return result
 
     def _agree(self, config: pytest.Config, report: RunReport) -> None:
@@ -420,7 +434,7 @@ class Controller:
             return
         terminalreporter.section("claims", sep="=")
         for line, tone in terminal.summary(
-            to_json(self.report), _shown(self.state), figures=self.state.config.option.verbose > 0
+            to_json(self.report), from_here(self.run.directory.path), figures=self.state.config.option.verbose > 0
         ):
             terminalreporter.write_line(line, **_MARKUP[tone])
         if self.compared:
@@ -444,8 +458,8 @@ _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
 }
 
 
-_SUMMED_UP = {"f": ("failed", "VIOLATED"), "E": ("error", "INCONCLUSIVE")}
-"""Letter of ``-r`` to the reports that it asks for, and the word that they get."""
+_SUMMED_UP = {"s": ("skipped", ""), "E": ("error", "INCONCLUSIVE"), "f": ("failed", "VIOLATED")}
+"""Letter of ``-r`` to the reports that it asks for, and the word that they get; the gravest come last, at the end."""
 
 
 def _short_summary(reporter: Any, usual: Callable[[], object]) -> None:
@@ -453,28 +467,37 @@ def _short_summary(reporter: Any, usual: Callable[[], object]) -> None:
 
     ``usual``: what prints all else that ``-r`` asks for.
     """
-    told = [
-        f"{word} {report.nodeid} - {_first_line_of(report)}"
-        for letter, (kind, word) in _SUMMED_UP.items()
-        for report in reporter.stats.get(kind, []) if letter in reporter.reportchars
-    ]  # fmt: skip
-    if told:
-        reporter.write_sep("=", "short test summary info", cyan=True, bold=True)
-        for line in told:
-            reporter.write_line(line)
-    reporter.reportchars = "".join(letter for letter in reporter.reportchars if letter not in _SUMMED_UP)
+    chars, whole = reporter.reportchars, reporter.config.option.verbose > 0
+    lines: list[str] = []
+    for letter, (kind, word) in _SUMMED_UP.items():
+        reports = reporter.stats.get(kind, []) if letter in chars else []
+        failed = [f"{word} {report.nodeid} - {_said_of(report)[1]}" for report in reports]
+        lines += failed if word else _skipped(reports, whole=whole)
+    reporter.reportchars = "".join(letter for letter in chars if letter not in _SUMMED_UP)
     usual()
+    if lines:
+        reporter.write_sep("=", "short test summary info", cyan=True, bold=True)
+        for line in lines:
+            reporter.write_line(line)
 
 
-def _first_line_of(report: Any) -> str:
-    """What a failed test's verdict says; of one without a verdict the last line of its text."""
+def _skipped(reports: Sequence[Any], *, whole: bool) -> Iterator[str]:
+    """Each verdict with its reason; how many are not about this cluster, and why each is not if ``whole``."""
+    found = Counter((*_said_of(report), report.nodeid.partition("::")[0]) for report in reports)
+    elsewhere = sum(number for (verdict, *_), number in found.items() if verdict == ClaimVerdict.NOT_APPLICABLE)
+    if elsewhere and not whole:
+        yield f"NOT_APPLICABLE [{elsewhere}] not about this cluster; -v tells why of each"
+    for (verdict, reason, file), number in found.items():
+        if whole or verdict != ClaimVerdict.NOT_APPLICABLE:
+            yield f"{verdict} [{number}] {file}: {reason}"
+
+
+def _said_of(report: Any) -> tuple[str, str]:
+    """A test's verdict and why, with what to do where it did not run; of one without a verdict the end of its text."""
     outcome = next((value for name, value in getattr(report, "user_properties", ()) if name == OUTCOME), None)
-    reason = str(json.loads(outcome)["reason"]) if isinstance(outcome, str) else ""
-    return (reason or report.longreprtext.strip().rpartition("\n")[2]).partition("\n")[0]
-
-
-def _shown(state: State) -> Path:
-    """The run's directory, from where the user stands if it lies below."""
-    directory, base = state.run.directory, state.config.invocation_params.dir
-    assert directory is not None
-    return directory.path.relative_to(base) if directory.path.is_relative_to(base) else directory.path
+    if not isinstance(outcome, str):
+        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+        return "SKIPPED", text.strip().rpartition("\n")[2]
+    said = json.loads(outcome)
+    line, remedy = said["reason"].partition("\n")[0], said["remedy"] if report.skipped else ""
+    return said["verdict"], terminal.printable(line if not remedy or remedy in line else f"{line}; {remedy}")

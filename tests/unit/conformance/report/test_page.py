@@ -72,8 +72,47 @@ def test_what_a_cluster_cannot_show_and_what_no_program_decides_is_no_gap_of_a_r
 
 def test_an_exit_code_that_no_claim_explains_is_in_the_first_line_and_no_success() -> None:
     whole = plain(exit_code=1, exit_cause="--baseline: DEMO-5 became worse") | {"claims": []}
-    assert headline(whole) == ("Nothing violated, and yet exit code 1: --baseline: DEMO-5 became worse", "bad")
+    told = "Nothing violated; 0 claims are as documented; and yet exit code 1: --baseline: DEMO-5 became worse"
+    assert headline(whole) == (told, "bad")
     assert "<dd>1: --baseline: DEMO-5 became worse</dd>" in render(whole)
+
+
+def test_what_is_waived_is_said_in_the_first_line_and_hides_nothing_beside_it() -> None:
+    whole = plain(LEAK, decided("DEMO-5", {OLD: "VIOLATED"})) | {"waived": {"DEMO-7": "DEMO-7, waived by jane"}}
+    assert headline(whole) == ("1 claim is violated; violated, and waived: DEMO-7", "bad")
+    both = whole | {"waived": dict.fromkeys(("DEMO-5", "DEMO-7"), "by jane")}
+    assert headline(both) == ("2 claims are violated, and waived: DEMO-5, DEMO-7", "warn")
+    assert '<header class="warn">' in render(both)
+    both["run"] |= {"exit_code": 1, "exit_cause": "--baseline: CONN-1 became worse"}
+    told = "2 claims are violated, and waived: DEMO-5, DEMO-7; and yet exit code 1: --baseline: CONN-1 became worse"
+    assert headline(both) == (told, "bad")
+    short = plain(LEAK, cut_short="40 tests were not run") | {"waived": {"DEMO-7": "by jane"}}
+    assert headline(short) == ("Cut short: it says nothing about what it did not reach", "warn")
+
+
+def test_a_run_that_decided_nothing_is_no_success() -> None:
+    assert headline(plain() | {"claims": []}) == ("Nothing violated; 0 claims are as documented", "warn")
+    none = plain(exit_code=7) | {"claims": []}
+    assert headline(none)[0].endswith("; and yet exit code 7: " + terminal.EXIT_MEANINGS[7])
+
+
+def test_what_else_than_a_gate_makes_the_exit_code_is_in_the_first_line_and_no_success() -> None:
+    gate = {"name": "core", "build": NEW, "answer": "qualified", "headline": "h", "obstacles": [], "waived": []}
+    whole = plain(decided("DEMO-7", {NEW: "CONFIRMED"}), exit_code=1, exit_cause="--fail-on: CONN-1") | {
+        "gates": [gate]
+    }
+    assert headline(whole) == ("Qualified: core; and yet exit code 1: --fail-on: CONN-1", "bad")
+    whole["run"]["exit_cause"] = "--require: core not fulfilled"
+    assert headline(whole | {"gates": [gate | {"answer": "incomplete"}]}) == ("Incomplete: core", "warn")
+
+
+def test_builds_of_which_a_gate_says_the_same_stand_together() -> None:
+    gate = {"name": "core", "build": NEW, "answer": "incomplete", "headline": "core on 20348", "waived": []}
+    one = gate | {"obstacles": ["POL-1 not selected: the selection leaves it out"]}
+    page = render(plain(LEAK) | {"gates": [one, one | {"headline": "core on 17763"}, gate | {"obstacles": []}]})
+    assert page.count("<li>POL-1 not selected: the selection leaves it out</li>") == 1
+    assert "<h3>core on 20348</h3>\n<h3>core on 17763</h3>" in page
+    assert page.count('<article class="gate') == 2
 
 
 def test_claims_that_fail_of_one_thing_stand_together_under_it_and_the_first_line_says_so() -> None:
@@ -443,3 +482,27 @@ def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
     assert contents is not None
     assert '<a href="#violated">' in contents[1]
     assert '<a href="#open">' in render(plain(decided("DEMO-7", {NEW: "INCONCLUSIVE"})))
+
+
+def test_what_is_violated_and_in_no_required_set_is_linked_below_the_gates() -> None:
+    gate = {"name": "core", "build": NEW, "answer": "incomplete", "headline": "core", "obstacles": [], "waived": []}
+    page = render(plain(LEAK) | {"gates": [gate]})
+    gates = page.partition('<section id="gates">')[2].partition("</section>")[0]
+    assert '<p>also VIOLATED, and in no set that is required: <a href="#DEMO-7">DEMO-7</a></p>' in gates
+    assert "in no set that is required" not in render(plain(LEAK))
+
+
+def test_a_row_says_in_how_many_results_it_is_so_and_a_claim_why_where_no_row_says_it() -> None:
+    parts = [decided("CONN-3", {NEW: verdict}) | {"part": verdict} for verdict in ("VIOLATED", "CONFIRMED")]
+    whole = plain(*parts)
+    claim = next(claim for claim in whole["claims"] if claim["id"] == "CONN-3")
+    claim["reason"] = "CONN-3: of its own"
+    page = render(whole)
+    assert "of its own (1 of 2 results)" in page
+    assert '<dt>Reason</dt><dd class="text">CONN-3: of its own</dd>' in page
+
+
+def test_each_area_counts_all_of_its_claims() -> None:
+    whole = plain(LEAK, decided("DEMO-6", {NEW: "VIOLATED"}))
+    row = render(whole).partition('data-filter="Calico demo"')[2].partition("</tr>")[0]
+    assert re.findall(r"<td[^>]*>(\d+)</td>", row)[0] == "2"
