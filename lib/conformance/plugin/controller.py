@@ -7,8 +7,7 @@ import functools
 import json
 import shlex
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from conformance.model.counted import counted
 from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
-from conformance.plugin import header, lists
+from conformance.plugin import header, lists, short_summary
 from conformance.plugin.judge import LATER, OUTCOME, WAITS, from_here
 from conformance.plugin.options import labels
 from conformance.plugin.qualification import Qualification
@@ -423,7 +422,7 @@ class Controller:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The summary of claims; pytest's own, which comes after it, has whole first lines."""
         usual = terminalreporter.short_test_summary
-        terminalreporter.short_test_summary = functools.partial(_short_summary, terminalreporter, usual)
+        terminalreporter.short_test_summary = functools.partial(short_summary.tell, terminalreporter, usual)
         for problem in self.problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
         if self.run.settings.dry_run:
@@ -456,48 +455,3 @@ _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
     ClaimVerdict.NOT_RUN: ("skipped", "n", ("NOT_RUN", {"yellow": True})),
     ClaimVerdict.NOT_APPLICABLE: ("skipped", "-", "NOT_APPLICABLE"),
 }
-
-
-_SUMMED_UP = {"s": ("skipped", ""), "E": ("error", "INCONCLUSIVE"), "f": ("failed", "VIOLATED")}
-"""Letter of ``-r`` to the reports that it asks for, and the word that they get; the gravest come last, at the end."""
-
-
-def _short_summary(reporter: Any, usual: Callable[[], object]) -> None:
-    """As pytest's, which cuts a line to the terminal's width: a test's name leaves nothing of why it failed.
-
-    ``usual``: what prints all else that ``-r`` asks for.
-    """
-    chars, whole = reporter.reportchars, reporter.config.option.verbose > 0
-    lines: list[str] = []
-    for letter, (kind, word) in _SUMMED_UP.items():
-        reports = reporter.stats.get(kind, []) if letter in chars else []
-        failed = [f"{word} {report.nodeid} - {_said_of(report)[1]}" for report in reports]
-        lines += failed if word else _skipped(reports, whole=whole)
-    reporter.reportchars = "".join(letter for letter in chars if letter not in _SUMMED_UP)
-    usual()
-    if lines:
-        reporter.write_sep("=", "short test summary info", cyan=True, bold=True)
-        for line in lines:
-            reporter.write_line(line)
-
-
-def _skipped(reports: Sequence[Any], *, whole: bool) -> Iterator[str]:
-    """Each verdict with its reason; how many are not about this cluster, and why each is not if ``whole``."""
-    found = Counter((*_said_of(report), report.nodeid.partition("::")[0]) for report in reports)
-    elsewhere = sum(number for (verdict, *_), number in found.items() if verdict == ClaimVerdict.NOT_APPLICABLE)
-    if elsewhere and not whole:
-        yield f"NOT_APPLICABLE [{elsewhere}] not about this cluster; -v tells why of each"
-    for (verdict, reason, file), number in found.items():
-        if whole or verdict != ClaimVerdict.NOT_APPLICABLE:
-            yield f"{verdict} [{number}] {file}: {reason}"
-
-
-def _said_of(report: Any) -> tuple[str, str]:
-    """A test's verdict and why, with what to do where it did not run; of one without a verdict the end of its text."""
-    outcome = next((value for name, value in getattr(report, "user_properties", ()) if name == OUTCOME), None)
-    if not isinstance(outcome, str):
-        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
-        return "SKIPPED", text.strip().rpartition("\n")[2]
-    said = json.loads(outcome)
-    line, remedy = said["reason"].partition("\n")[0], said["remedy"] if report.skipped else ""
-    return said["verdict"], terminal.printable(line if not remedy or remedy in line else f"{line}; {remedy}")

@@ -65,6 +65,7 @@ class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == "hybridlab.cli.main":
             os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in what it runs in the background
 sys.meta_path.insert(0, Finder())
 from hybridlab.__main__ import command
 command()
