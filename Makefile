@@ -18,7 +18,8 @@ help:
 	@echo 'make check-runs    the tests that run the suite on a lab, a job of their own'
 	@echo 'make report        the last run as one HTML file (needs Allure 3)'
 	@echo 'make new-claim     begin a claim: ID=CONN-8 KIND=reading|host|traffic|policy writes its entry and a test, skipped'
-	@echo 'make env           only the Python environment, in $(VENV)'
+	@echo 'make suite         only the Python environment of the suite, in $(VENV)'
+	@echo 'make env           the same with what its own tests need'
 	@echo 'make kube-binaries a real kube-apiserver to hold the lab against (needs Go, 10 minutes)'
 	@echo 'make clean         remove what these made'
 
@@ -74,7 +75,7 @@ check-conformance:
 	    >reports/$$profile.log 2>&1 </dev/null & pids="$$pids $$!"; \
 	done; \
 	set -- $$pids; \
-	while sleep 10; do echo "other labs run: $(OTHER_PROFILES)"; done & ticker=$$!; pids="$$pids $$ticker"; \
+	while sleep 10 && kill -0 $$$$ 2>/dev/null; do echo "other labs run: $(OTHER_PROFILES)"; done & ticker=$$!; pids="$$pids $$ticker"; \
 	for profile in $(OTHER_PROFILES); do \
 	  $(WORDS); ended=0; wait $$1 || ended=$$?; shift; \
 	  if [ $$ended != 0 ]; then status=$$ended; cat reports/$$profile.log; fi; \
@@ -83,7 +84,7 @@ check-conformance:
 	kill $$ticker; \
 	if [ $$status = 0 ]; then \
 	  $(BIN)/calico-conformance gate reports/latest --require $(SETS) || status=$$?; \
-	  $(BIN)/calico-conformance show reports/latest | sed -n '/^claims: /,$$p'; \
+	  $(BIN)/calico-conformance show reports/latest | sed -n '/^claims: /,$$p' | sed 's,conformance.json,report.html,'; \
 	fi; \
 	exit $$status
 
@@ -160,8 +161,8 @@ machine: python
 	@test -e $(VENV)/suite-from-pyproject || PYTHONPATH=lib $(PYTHON) -m hybridlab.cli.machine
 
 python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo 'Python 3.11 or later is needed; $(PYTHON) is' "$$($(PYTHON) --version)"'. Name another: make PYTHON=python3.12'; exit 1; }
+	@exec 2>/dev/null; $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'Python 3.11 or later is needed; $(PYTHON) is' "$$($(PYTHON) -V || echo not there)"'. Name another: make PYTHON=python3.12'; exit 1; }
 
 # libnftables is the one thing that the lab needs beyond Python packages: the system's, else fetched into $(VENV), without root.
 nftables:

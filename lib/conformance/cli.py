@@ -72,7 +72,8 @@ class _Parser(argparse.ArgumentParser):
         given = re.search(r"invalid choice: '(\S+)' \(choose from (.*)\)", message)
         words = re.findall(r"[\w-]+", given[2]) if given else []
         near = difflib.get_close_matches(given[1], words, 1) if given else []
-        raise UsageProblem(f"{self.prog}: {message}{f'; meant {near[0]}?' if near else ''}")
+        hint = f"meant {near[0]}?" if near else f"see {self.prog} --help"
+        raise UsageProblem(f"{self.prog}: {message}; {hint}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -224,7 +225,8 @@ def _show(options: argparse.Namespace) -> int:
     else:
         lines = _summary(report, options.verbose)
         if options.format == "markdown":  # columns run together there but in a block of code
-            lines = [f"# {page.headline(report.plain)[0]}", "```", *lines, "```"]
+            fence = "`" * max([3, *(len(several) + 1 for several in re.findall("`+", "\n".join(lines)))])
+            lines = [f"# {printable(page.headline(report.plain)[0])}", fence, *lines, fence]
         print("\n".join(lines))
     return 0
 
@@ -253,11 +255,14 @@ def _summary(report: StoredReport, figures: bool) -> list[str]:
 def _gate(options: argparse.Namespace) -> int:
     today = datetime.datetime.now(datetime.UTC).date()
     accepted = waivers.load(options.waivers, catalog(), today) if options.waivers else ()
-    results = gate.judge(read(options.report), sets().named(options.require), accepted, catalog())
-    for result in results:
-        print(result.headline)
-        for line in summed_up.grouped(list(map(str, result.obstacles))):
-            print(f"  {printable(line)}")
+    report = read(options.report)
+    results = gate.judge(report, sets().named(options.require), accepted, catalog())
+    told = [{"name": one.name, "answer": one.answer, "headline": one.headline, "waived": [],
+             "obstacles": list(map(str, one.obstacles))} for one in results]  # fmt: skip
+    for each in summed_up.gates(told):
+        print(*each["headlines"], *(f"  {printable(line)}" for line in each["obstacles"]), sep="\n")
+    if beside := summed_up.beside_gates({**report.plain, "gates": told}):
+        print(f"{terminal.BESIDE}: {', '.join(beside)}")
     for waiver in gate.unused(accepted, results):
         print(f"waiver not used: {waiver}")
     return gate.exit_code(results)

@@ -3,12 +3,18 @@
 from conformance.fixtures import OS, Fragments, Sizes, WorkerPods
 from conformance.marks import about, directions, verifies
 
+ROOM = "pods' MTU leaves room for the overlay's 50 bytes"
+FILLED = "TCP fills packets as far as both ends say that they may, between each two nodes"
+
 
 @verifies("CONN-3", part="{client_os}->{server_os} full-sized packets")
 @directions(across_nodes=True)
-def test_full_sized_packets_pass_between_nodes(pods: WorkerPods, sizes: Sizes, client_os: OS, server_os: OS) -> None:
-    pod_pairs = pods.clients(client_os).across(pods.servers(server_os)).one_per_build()
-    sizes.carries(pod_pairs, because="pods' MTU leaves room for the overlay's 50 bytes")
+def test_full_sized_packets_pass_between_nodes(
+    *, pods: WorkerPods, sizes: Sizes, fragments: Fragments, client_os: OS, server_os: OS
+) -> None:
+    pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
+    sizes.carries(pod_pairs.one_per_build(), because=ROOM)
+    fragments.arrive(pod_pairs.tcp(8080), because=FILLED)
 
 
 @about("udp")

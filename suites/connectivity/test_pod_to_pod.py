@@ -14,14 +14,16 @@ WITHIN = "no policy is in force, and both are on one node"
 def test_pods_of_different_nodes_reach_each_other(
     pods: WorkerPods, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
-    expect.reachable(pods.clients(client_os).across(pods.servers(server_os)).tcp(8080), because=ACROSS)
+    pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
+    expect.reachable([*pod_pairs.tcp(8080), *pod_pairs.tcp(8089)], because=ACROSS)
 
 
 @about("udp")
 @verifies("CONN-3", part="{client_os}->{server_os} pod-ip, UDP")
 @directions(across_nodes=True)
 def test_datagrams_pass_between_nodes_and_back(pods: WorkerPods, expect: Expect, client_os: OS, server_os: OS) -> None:
-    expect.reachable(pods.clients(client_os).across(pods.servers(server_os)).udp(8080), because=ACROSS)
+    pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
+    expect.reachable([*pod_pairs.udp(8080), *pod_pairs.udp(8089)], because=ACROSS)
 
 
 @about("tcp")

@@ -14,8 +14,7 @@ def test_no_address_is_translated_between_nodes(
 ) -> None:
     pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
     expect.control(pod_pairs.tcp_and_udp(8080), because=OPEN)
-    expect.sources(pod_pairs.tcp(8080), are=addresses.of_pod, because=BECAUSE)
-    expect.sources(pod_pairs.udp(8080), are=addresses.of_pod, because=BECAUSE)
+    expect.sources(pod_pairs.tcp_and_udp(8080), are=addresses.of_pod, because=BECAUSE)
 
 
 @verifies("NAT-1", part="{os}->{os} source address, same node")
@@ -23,8 +22,7 @@ def test_no_address_is_translated_between_nodes(
 def test_no_address_is_translated_within_a_node(pods: WorkerPods, addresses: Addresses, expect: Expect, os: OS) -> None:
     pod_pairs = pods.clients(os).beside(pods.servers(os))
     expect.control(pod_pairs.tcp_and_udp(8080), because=OPEN)
-    expect.sources(pod_pairs.tcp(8080), are=addresses.of_pod, because=BECAUSE)
-    expect.sources(pod_pairs.udp(8080), are=addresses.of_pod, because=BECAUSE)
+    expect.sources(pod_pairs.tcp_and_udp(8080), are=addresses.of_pod, because=BECAUSE)
 
 
 @verifies("NAT-1", part="pools", provisional=True)

@@ -1,7 +1,7 @@
 """The cluster's DNS answers over TCP too, says what it does not have, and follows the pods behind headless Services."""
 
 from conformance.fixtures import OS, Expect, Services, WorkerPods
-from conformance.marks import about, each_os, manifest, needs, verifies
+from conformance.marks import about, each_os, manifest, needs, other, verifies
 
 
 @about("tcp")
@@ -31,7 +31,7 @@ def test_a_name_without_ipv6_address_is_answered(
 @needs(linux=2)
 @manifest("services/headless.yaml")
 def test_a_headless_name_follows_its_pods(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:
-    clients, servers = pods.clients(client_os), pods.servers("linux")
+    clients, servers = pods.clients(client_os), pods.servers(other(client_os))
     before = services.headless(servers)
     expect.resolves(clients, before.full_name, before.addresses, because="without a ClusterIP it leads to the pods")
     after = services.headless(servers.one_per_os())

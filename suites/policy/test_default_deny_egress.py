@@ -1,10 +1,10 @@
-"""A policy that selects a pod for egress and has no rule lets it reach nobody, by TCP or UDP; others do.
+"""A policy that selects a pod for egress and has no rule lets it reach nobody, in the cluster or beyond; others do.
 
 Others are also pods with the same labels in another namespace.  What reaches nobody has no open way of its own: that it
 has a network at all is shown by a bystander, which reaches it.
 """
 
-from conformance.fixtures import OS, Expect, Policy, WorkerPods
+from conformance.fixtures import OS, Beyond, Expect, Policy, WorkerPods
 from conformance.marks import about, each_os, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: default deny egress, {client_os} client")]
@@ -13,11 +13,14 @@ pytestmark = [verifies("POL-1", part="{policy}: default deny egress, {client_os}
 @about("tcp", "udp")
 @each_os("client_os")
 @either_policy_api("default_deny_egress")
-def test_the_selected_pod_reaches_nobody(pods: WorkerPods, policy: Policy, expect: Expect, client_os: OS) -> None:
+def test_the_selected_pod_reaches_nobody(
+    pods: WorkerPods, policy: Policy, expect: Expect, beyond: Beyond, client_os: OS
+) -> None:
     clients, bystanders = pods.clients(client_os), pods.clients(other(client_os))
     servers, namesakes = pods.servers("linux") + pods.servers("windows"), pods.elsewhere(client_os)
-    opened = [*bystanders.to(servers).udp(8080), *(bystanders + namesakes).to(servers + clients).tcp(8080)]
-    closed = clients.to(servers).tcp_and_udp(8080)
+    within = [*bystanders.to(servers).udp(8080), *(bystanders + namesakes).to(servers + clients).tcp(8080)]
+    away, others_away = beyond.ways(clients, bystanders)
+    opened, closed = [*within, *others_away], [*clients.to(servers).tcp_and_udp(8080), *away]
     because = "a policy without rules selects these clients, and no others: not those of that name in another namespace"
     expect.change(policy.filled(client=clients), open=opened, closed=closed, because=because)
     expect.removed(policy, because="without a policy everything is allowed")

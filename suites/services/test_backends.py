@@ -19,6 +19,6 @@ def test_backends_are_used_while_they_are_there(
 ) -> None:
     clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
     unready_servers.beside(servers)
-    backends.all_used(clients, services.spread(servers).by_address, because=ALL)
+    backends.all_used(clients, *services.spread(servers).by_both, because=ALL)
     backends.all_used(clients, services.spread(servers.one_per_os()).by_address, because=GONE)
     backends.all_used(clients, services.spread(servers).by_address, because=CAME)

@@ -14,7 +14,8 @@ BECAUSE = "kube-proxy of the client's node sends it on to the backend"
 def test_pods_reach_a_service_by_cluster_ip(
     pods: WorkerPods, services: Services, addresses: Addresses, expect: Expect, *, client_os: OS, server_os: OS
 ) -> None:
-    ways = pods.clients(client_os).to(pods.servers(server_os)).through(services.by_address)
+    pod_pairs = pods.clients(client_os).to(pods.servers(server_os))
+    ways = [*pod_pairs.through(services.by_address), *pod_pairs.through(services.by_other_port)]
     expect.sources(ways, are=addresses.behind, because=BECAUSE)
 
 
@@ -22,10 +23,10 @@ def test_pods_reach_a_service_by_cluster_ip(
 @verifies("CONN-4", part="{client_os}->{server_os} cluster-ip, UDP")
 @directions()
 def test_datagrams_reach_a_service_by_cluster_ip(
-    pods: WorkerPods, services: Services, expect: Expect, *, client_os: OS, server_os: OS
+    pods: WorkerPods, services: Services, addresses: Addresses, expect: Expect, *, client_os: OS, server_os: OS
 ) -> None:
     ways = pods.clients(client_os).to(pods.servers(server_os)).through(services.by_address_udp)
-    expect.reachable(ways, because=BECAUSE)
+    expect.sources(ways, are=addresses.behind, because=BECAUSE)
 
 
 @about("clusterip")
@@ -33,5 +34,6 @@ def test_datagrams_reach_a_service_by_cluster_ip(
 def test_a_linux_node_reaches_windows_backends(
     pods: WorkerPods, services: Services, addresses: Addresses, expect: Expect
 ) -> None:
-    ways = pods.nodes().to(pods.servers("windows")).through(services.by_address)
+    pod_pairs = pods.nodes().to(pods.servers("windows"))
+    ways = [*pod_pairs.through(services.by_address), *pod_pairs.through(services.by_address_udp)]
     expect.sources(ways, are=addresses.of_node, because=BECAUSE)

@@ -21,5 +21,6 @@ def test_the_only_windows_backend_reaches_its_own_cluster_ip(
 def test_the_only_linux_backend_reaches_its_own_cluster_ip(
     pods: WorkerPods, services: Services, expect: Expect
 ) -> None:
+    servers = pods.servers("linux")
     because = "kube-proxy on Linux translates the source of what comes back to the pod that sent it"
-    expect.reachable(services.to_themselves(pods.servers("linux")), because=because)
+    expect.reachable([*services.to_themselves(servers), *services.to_themselves_udp(servers)], because=because)

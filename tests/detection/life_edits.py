@@ -111,6 +111,27 @@ def machine_replaced(api: Api, node: str) -> contextlib.AbstractContextManager[N
     )
 
 
+@contextmanager
+def network_plugin_not_ready(api: Api, node: str) -> Iterator[None]:
+    """Once a pod of the run's runs there the node is not Ready, since its network plugin is not."""
+
+    def say(status: str, reason: str, message: str) -> None:
+        told = {"status": status, "reason": reason, "message": message}
+        there = api("GET", f"/api/v1/nodes/{node}")["status"]["conditions"]
+        conditions = [one | told if one["type"] == "Ready" else one for one in there]
+        api.merge(f"/api/v1/nodes/{node}/status", {"status": {"conditions": conditions}})
+
+    def runs_there(pod: Any) -> bool:
+        return bool(pod["spec"].get("nodeName") == node and (pod.get("status") or {}).get("phase") == "Running")
+
+    why = (
+        "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message: cni is not there"
+    )
+    with once(api, PODS, runs_there, lambda _: say("False", "KubeletNotReady", why)):
+        yield
+    say("True", "KubeletReady", "kubelet is posting ready status")
+
+
 EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
     item.__name__: item
     for item in (
@@ -121,5 +142,6 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         pod_preempted,
         labels_of_others,
         machine_replaced,
+        network_plugin_not_ready,
     )
 }

@@ -140,6 +140,14 @@ def in_default_tier_lost(spec: Written, _: str) -> Written:
     return {**spec, "selector": "!all()"} if spec.get("tier") == "default" else spec
 
 
+def _ranges(changed: Callable[[int, int], str]) -> Callable[[Written], Written]:
+    def of(peer: Written) -> Written:
+        ports = [changed(*map(int, one.split(":"))) if ":" in str(one) else one for one in peer.get("ports") or ()]
+        return {**peer, "ports": ports} if ports else peer
+
+    return of
+
+
 def _protocol(given: Callable[[Any], bool], taken: str | None) -> Callable[[Written, str], Written]:
     """A protocol is taken for another; None: for any."""
 
@@ -177,12 +185,19 @@ WORDS: dict[str, Callable[[Written, str], Written]] = {
         lambda peer: {**peer, "nets": ["255.255.255.255/32" if net == "0.0.0.0/0" else net for net in peer["nets"]]}
         if peer.get("nets") else peer
     ),
+    "ranges-lack-their-first-port": peers(_ranges(lambda first, last: f"{min(first + 1, last)}:{last}")),
+    "ranges-have-one-port-more": peers(_ranges(lambda first, last: f"{first}:{min(last + 1, 65535)}")),
+    "last-port-only": peers(lambda peer: {**peer, "ports": peer["ports"][-1:]} if peer.get("ports") else peer),
     "icmp-means-any-protocol": _protocol(lambda protocol: protocol == "ICMP", None),
     "sctp-means-any-protocol": _protocol(lambda protocol: protocol == "SCTP", None),
+    "or-before-and": selectors(
+        lambda text: re.sub(r"([^&|()]+) \|\| ([^&|()]+) && ([^&|()]+)", r"(\1 || \2) && \3", text)
+    ),
     "negations-are-of-the-first-of-a-group": selectors(
         lambda text: re.sub(r"!\(([^|&()]+) (\|\||&&) ([^()]+)\)", r"(!(\1) \2 \3)", text)
     ),
     "third-term-lost": selectors(lambda text: re.sub(r"(([^&|]+)(&&|\|\|)([^&|]+)) \3 [^&|]+$", r"\1", text)),
+    "has-wants-a-value": selectors(lambda text: re.sub(r"(?<!!)has\((\w)\)", r"(has(\1) && \1 != '')", text)),
     "nothing-is-empty": selectors(lambda text: re.sub(r"(\w) == ''", r"!has(\1)", text)),
     "first-value-of-not-in": selectors(lambda text: re.sub(r"not in \{('[^']*')[^}]*\}", r"not in {\1}", text)),
     "one-value-of-in-is-none": selectors(lambda text: re.sub(r"(?<!not )in \{'[^',]*'\}", "in {}", text)),

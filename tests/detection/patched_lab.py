@@ -89,6 +89,18 @@ def tiers_by_name(true: Any, graph: Any, name: str, tier: Any) -> None:
     true(name, replace(tier, order=float(sum(map(ord, name[-3:])))) if tier and name.startswith(RUN) else tier)
 
 
+def edits_of_tiers_ignored(true: Any, graph: Any, name: str, tier: Any) -> None:
+    """Felix does not hear that a tier was edited."""
+    if tier is None or name not in graph._tiers:
+        true(name, tier)
+
+
+def labels_of_sets_stay(true: Any, graph: Any, identity: str, network_set: Any) -> None:
+    """Felix knows the labels alone that a NetworkSet had when it came."""
+    old = graph._network_sets.get(identity)
+    true(identity, replace(network_set, labels=old.labels) if network_set and old else network_set)
+
+
 def edits_ignored(true: Any, graph: Any, policy: Any) -> None:
     """A policy of Kubernetes stays what it was when it came."""
     if policy.key not in graph._policies or policy.key.kind != "KubernetesNetworkPolicy":
@@ -385,6 +397,8 @@ PATCHES: dict[str, Callable[[], None]] = {
     "updates namesakes-collide": partial(updates, "set_policy", namesakes_collide),
     "updates kinds-collide": partial(updates, "set_policy", kinds_collide),
     "updates tiers-by-name": partial(updates, "set_tier", tiers_by_name),
+    "updates edits-of-tiers-ignored": partial(updates, "set_tier", edits_of_tiers_ignored),
+    "updates labels-of-sets-stay": partial(updates, "set_network_set", labels_of_sets_stay),
     "updates edits-ignored": partial(updates, "set_policy", edits_ignored),
     "updates removals-take-all": partial(updates, "remove_policy", removals_take_all),
     "acl-lists look-unchanged": acl_lists_look_unchanged,

@@ -25,7 +25,7 @@ from hybridlab.networks.contract.routing import BlockFacts, RoutingFacts
 from hybridlab.networks.l2bridge.bgp import end_of
 from hybridlab.networks.l2bridge.plane import L2Bridge
 from hybridlab.networks.l2bridge.remote_access import RemoteAccess
-from hybridlab.policy.ipsets import SelectorSet
+from hybridlab.policy.ipsets import NetworkSet, SelectorSet
 from hybridlab.policy.kubernetes_policy import from_kubernetes
 from hybridlab.policy.policy import Policy, from_calico
 from hybridlab.policy.release import Release
@@ -50,6 +50,8 @@ CHANGES = {
     "updates namesakes-collide": "policies of a pod when another namespace has one of its name",
     "updates kinds-collide": "policies of a pod of which two kinds have one name",
     "updates tiers-by-name": "which of two tiers is the first",
+    "updates edits-of-tiers-ignored": "what an edited tier ends with",
+    "updates labels-of-sets-stay": "whom an edited network set's labels make members",
     "updates edits-ignored": "rules of an edited policy",
     "updates removals-take-all": "policies of a pod when one of two is removed",
     "acl-lists look-unchanged": "entries that HNS shows",
@@ -199,14 +201,15 @@ def _of_words() -> Answers:
     }
     ends = [
         *({"selector": text} for text in (
-            "!(a == '1' || b == '2')", "a == '1' && b == '2' && c == '3'",
-            "z == ''", "a not in {'1', '2'}", "a in {'1'}", 'a == "1"',
+            "a == '1' || b == '2' && c == '3'", "!(a == '1' || b == '2')", "a == '1' && b == '2' && c == '3'",
+            "has(z)", "z == ''", "a not in {'1', '2'}", "a in {'1'}", 'a == "1"',
         )),
         {"nets": ["0.0.0.0/0"]},
     ]  # fmt: skip
+    ports = {"protocol": "TCP", "destination": {"ports": ["80:90", 95]}}
     rules = [{"action": "Allow", "source": end} for end in ends]
     rules += [{"action": "Allow", "protocol": protocol} for protocol in ("ICMP", "SCTP")]
-    edges = {"order": 0, "tier": "default", "selector": "has(x)", "ingress": rules}
+    edges = {"order": 0, "tier": "default", "selector": "has(x)", "ingress": [*rules, {"action": "Allow", **ports}]}
     told = []
     for one in (given, {**given, "spec": edges}):
         read = from_calico(one)
@@ -247,6 +250,19 @@ def _of_updates() -> Answers:
     for name, order in (("one", 2), ("two", 1)):
         graph.set_tier(f"{OURS}-{name}", TierFacts(name=f"{OURS}-{name}", order=order))
     told["which of two tiers is the first"] = [tier.name for tier in graph.tiers_for(graph.keys_for("server"))]
+    graph.set_tier("t", TierFacts(name="t", end="deny"))
+    graph.set_tier("t", TierFacts(name="t", end="pass"))
+    told["what an edited tier ends with"] = graph._tiers["t"].end
+
+    rule = calico("members", "has(server)", {"source": {"selector": "role == 'set'"}})
+    assert rule.ingress[0].source.selector is not None
+    graph = World(rule).graph
+    for role in ("other", "set"):
+        graph.set_network_set("s", NetworkSet(name="s", namespace=OURS, labels={"role": role}, nets=(NET,)))
+    told["whom an edited network set's labels make members"] = graph.members(
+        SelectorSet(rule.ingress[0].source.selector).name
+    )
+
     world = World(calico("p", "has(late)"))
     world.graph.set_pod(replace(world.server, labels={"app": "web", "late": ""}))
     told["policies of a pod that got their label"] = sorted(world.graph.keys_for("server"))

@@ -93,6 +93,10 @@ class StandIn:
         with self.log.open("a") as file:
             file.write(f"{what}\n")
 
+    def takes(self, what: str) -> None:
+        """As long as it was told to."""
+        time.sleep(float(str(self.told.get(f"{what} takes", 0))))
+
     def begin(self, choice: object, settings: object, run: RunDirectory) -> None:
         self.note("begin")
         if "gone" in self.told:
@@ -100,6 +104,7 @@ class StandIn:
 
     def open(self, choice: object, settings: object, run: object) -> Connection:
         self.note("open")
+        self.takes("opening")
         if "usage" in self.told:
             raise UsageProblem(str(self.told["usage"]))
         if "unusable" in self.told:
@@ -108,6 +113,7 @@ class StandIn:
 
     def inspect(self, connection: Connection, settings: object) -> Inspection:
         self.note("inspect")
+        self.takes("inspecting")
         if "broken" in self.told:
             raise EnvironmentBroken(str(self.told["broken"]))
         free = self.told.get("free")
@@ -137,11 +143,12 @@ class StandIn:
 
     def clean_up(self, connection: object, settings: object) -> list[str]:
         self.note("clean_up")
+        self.takes("cleaning up")
         return [str(line) for line in self.told.get("left", ())]  # type: ignore[attr-defined]
 
     def put_back(self, connection: object, settings: object, facts: object, worker: str) -> PutBack:
         self.note(f"put back {worker}".strip())
-        time.sleep(float(str(self.told.get("putting back takes", 0))))
+        self.takes("putting back")
         if "put back fails" in self.told:
             raise EnvironmentBroken(str(self.told["put back fails"]))
         self.note("put back is done")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.qualify.sets import sets
 from tests.plugin.junit_statuses import statuses
 
 from .conftest import Project
@@ -70,6 +71,58 @@ def test_what_cannot_be_used_is_one_line_and_exit_code_four_before_anything_is_t
     assert run.code == 4, run.out
     assert expected in run.out
     assert not (project.path / "cluster.log").exists(), "the cluster was touched"
+
+
+def every_part_of(name: str) -> str:
+    """A suite with a test of everything that a set demands."""
+    parts = [(demand.claim, part) for demand in sets()[name].demands for part in demand.parts]
+    return "\n".join(
+        f"@verifies({claim!r}{f', part={part!r}' if part else ''})\ndef test_{number}(): pass"
+        for number, (claim, part) in enumerate(parts)
+    )
+
+
+@pytest.mark.parametrize("options", [["-n", "0"], ["-n", "2"], ["--plan"]], ids=" ".join)
+def test_what_a_selection_leaves_out_of_a_gate_is_said_before_the_first_test(
+    project: Project, options: list[str]
+) -> None:
+    project.suite(every_part_of("vxlan") + GOOD)
+    said = "note: --require vxlan cannot be complete, not selected: "
+    whole = project.run(*options, "--require=vxlan")
+    assert "cannot be complete" not in whole.out
+    for selection in (["-k", "test_0"], ["--claim=DEMO-5"], ["--deselect", "suites/test_it.py::test_2"]):
+        run = project.run(*options, "-v", "--require=vxlan", *selection)
+        before = run.out if "--plan" in options else run.out.partition("%]")[0]
+        (line,) = [line for line in before.splitlines() if line.startswith(said)]
+        left_out = [each["headline"] for each in run.report["gates"]] if run.folder and "--plan" not in options else []
+        assert all("incomplete" in headline for headline in left_out)
+        claims = line.removeprefix(said).split(", ")
+        assert len(claims) == len(set(claims)) >= 1
+    assert claims == [sets()["vxlan"].demands[0].claim], "a part of it is not selected"
+    assert run.out.count(said) == 1
+
+
+def test_a_run_that_goes_on_from_an_earlier_one_says_nothing_of_what_it_need_not_select(project: Project) -> None:
+    project.suite(every_part_of("vxlan") + "\n@verifies('CONN-1')\ndef test_broken(): raise ProbeBroken('died')")
+    lane = ("--kubeconfig=lane", "--allow-cluster-disruptive")
+    first = project.run(*lane, STAND_IN='{"uid": "u-1"}')
+    assert first.folder
+    again = project.run(*lane, f"--rerun-of={first.folder}", "--require=vxlan", STAND_IN='{"uid": "u-1"}')
+    assert again.code == 6, again.out
+    assert "cannot be complete" not in again.out
+    assert "gate: vxlan on Windows 20348 (mode vxlan): would qualify" in again.out
+
+
+def test_what_is_violated_and_in_no_required_set_stands_beside_the_gate(project: Project) -> None:
+    project.suite(every_part_of("vxlan") + BAD)
+    run = project.run("--require=vxlan")
+    assert run.code == 1
+    lines = run.out.splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith("gate: vxlan on Windows 20348"))
+    assert lines[place + 1] == "gate: also VIOLATED, and in no set that is required: DEMO-5"
+    assert run.folder
+    page = (run.folder / "report.html").read_text()
+    assert 'also VIOLATED, and in no set that is required: <a href="#DEMO-5">DEMO-5</a>' in page
 
 
 def test_an_expired_waiver_ends_the_run_before_it_begins(project: Project) -> None:

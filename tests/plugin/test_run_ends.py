@@ -150,6 +150,43 @@ def test_pytests_own_summary_has_whole_first_lines(project: Project, workers: st
     assert re.search(r"^VIOLATED suites/test_it\.py::\S+ - CONN-1: w{200} is wrong$", run.out, re.MULTILINE)
 
 
+SKIPPED = """
+@verifies("ENC-3", part="{number}")
+@pytest.mark.parametrize("number", range(2))
+def test_lacking(number): raise MissingCapability("there is no calicoctl", "name one")
+
+@verifies("BGP-1")
+def test_elsewhere(): pass
+
+@verifies("CONN-1")
+def test_broken(): raise ProbeBroken("the agent died")
+
+@verifies("CONN-3")
+def test_refused(): raise Nonconformance("CONN-3: refused")
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_pytests_own_summary_has_each_verdicts_own_word_and_the_gravest_last(project: Project, workers: str) -> None:
+    project.suite(SKIPPED)
+    project.suite("pytest.skip('not today', allow_module_level=True)", name="test_other.py")
+    told = project.run("-n", workers).out.rpartition("short test summary info")[2]
+    lines = [line for line in told.splitlines()[1:] if not line.startswith("=")]
+    assert lines == [
+        "NOT_APPLICABLE [1] not about this cluster; -v tells why of each",
+        "SKIPPED [1] suites/test_other.py: Skipped: not today",
+        "NOT_RUN [2] suites/test_it.py: there is no calicoctl; name one",
+        "INCONCLUSIVE suites/test_it.py::test_broken - ProbeBroken: the agent died",
+        "VIOLATED suites/test_it.py::test_refused - CONN-3: refused",
+    ]
+    whole = project.run("-n", workers, "-v").out
+    assert re.search(r"^NOT_APPLICABLE \[1\] suites/test_it\.py: BGP-1: it is about mode bgp; ", whole, re.MULTILINE)
+    assert "-v tells why" not in whole
+    few = project.run("-n", workers, "-rf").out.rpartition("short test summary info")[2]
+    assert "NOT_RUN [" not in few
+    assert "VIOLATED suites/test_it.py::test_refused" in few
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [

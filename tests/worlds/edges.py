@@ -1,4 +1,4 @@
-"""Wrong readings of what stands at an edge: empty lists, ends of ranges, zeros, one value, all addresses, names.
+"""Wrong readings of what stands at an edge: empty lists, ends of ranges, zeros, one value, parts of values, names.
 
 They are kept apart from ``mutants`` as the kind of mistake that a reader makes who has the middle right.
 """
@@ -6,9 +6,7 @@ They are kept apart from ``mutants`` as the kind of mistake that a reader makes 
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tests.worlds.editing import (
     DIRECTIONS,
@@ -23,9 +21,12 @@ from tests.worlds.editing import (
     kubernetes_entries,
     lost,
     of_kind,
+    own_namespace,
     policies_of,
+    ranges,
     replaced,
     unlabelled,
+    with_expressions,
 )
 
 Whole = Callable[[Sequence[Obj]], list[Obj]]
@@ -62,18 +63,6 @@ def _of_set(edit: Callable[[str], str]) -> Edit:
     )
 
 
-def _ranges(edit: Callable[[int, int], str]) -> Edit:
-    def edited(end: Obj) -> None:
-        for key in ("ports", "notPorts"):
-            if end.get(key):
-                end[key] = [
-                    edit(*map(int, port.split(":"))) if re.fullmatch(r"\d+:\d+", str(port)) else port
-                    for port in end[key]
-                ]
-
-    return each_end(edited)
-
-
 def _first_name(pod: Obj) -> Obj:
     """Of the ports of a pod's containers that have a name, the first alone."""
     for container in pod["spec"].get("containers") or []:
@@ -85,6 +74,36 @@ def _last_port(by: int) -> Edit:
     return kubernetes_entries(
         "ports", lambda entry: entry.update(endPort=entry["endPort"] + by) if "endPort" in entry else None
     )
+
+
+def _ends_of_ranges(end: Obj) -> None:
+    """Of a range of ports, the first and the last."""
+    if end.get("ports"):
+        end["ports"] = [one for port in end["ports"] for one in (str(port).split(":") if ":" in str(port) else [port])]
+
+
+def _ends_of_end_ports(spec: Obj) -> None:
+    """The same, of Kubernetes' ports with an endPort."""
+    for direction in DIRECTIONS:
+        for rule in spec.get(direction) or []:
+            for entry in [entry for entry in rule.get("ports") or [] if "endPort" in entry]:
+                rule["ports"].append({**entry, "port": entry.pop("endPort")})
+
+
+def _blocks_at_any_port(spec: Obj) -> None:
+    for direction, side in (("ingress", "from"), ("egress", "to")):
+        for rule in spec.get(direction) or []:
+            if any("ipBlock" in peer for peer in rule.get(side) or []):
+                rule.pop("ports", None)
+
+
+def _first_type(key: str) -> Callable[[Obj], object]:
+    return lambda spec: spec.update({key: spec[key][:1]}) if spec.get(key) else None
+
+
+def _before_all(action: str) -> Edit:
+    """Rules of one action are asked before all others."""
+    return each_list(lambda rules: sorted(rules, key=lambda rule: rule.get("action") != action))
 
 
 def _number_is(protocol: str | None) -> Edit:
@@ -162,22 +181,6 @@ def _positive(spec: Obj) -> None:
         spec["order"] = abs(spec["order"])
 
 
-def _expressions(spec: Any, edit: Callable[[Obj], object]) -> None:
-    """Edits in place each Kubernetes selector that has expressions."""
-    if isinstance(spec, dict):
-        if "matchExpressions" in spec:
-            edit(spec)
-        for inner in list(spec.values()):
-            _expressions(inner, edit)
-    elif isinstance(spec, list):
-        for inner in spec:
-            _expressions(inner, edit)
-
-
-def _selectors(edit: Callable[[Obj], object]) -> Edit:
-    return policies_of(is_kubernetes, lambda spec: _expressions(spec, edit))
-
-
 def _not_in_first(selector: Obj) -> None:
     for one in selector["matchExpressions"]:
         if one["operator"] == "NotIn":
@@ -199,11 +202,6 @@ def _spaces_expressions(peer: Obj) -> None:
 
 def _empty_peer(key: str, taken: Callable[[Obj], object]) -> Edit:
     return kubernetes_entries("peers", lambda peer: taken(peer) if peer.get(key) == {} else None)
-
-
-def _own_namespace(peer: Obj) -> None:
-    peer.pop("namespaceSelector")
-    peer.setdefault("podSelector", {})
 
 
 def _both_accounts(end: Obj) -> None:
@@ -273,10 +271,13 @@ EDITS: dict[str, Edit] = {
     "first name of a pod's ports only": of_kind("Pod", _first_name),
     "labels of NetworkSets ignored": unlabelled("NetworkSet"),
     # ports and protocols
-    "a range lacks its first port": _ranges(lambda first, last: f"{min(first + 1, last)}:{last}"),
-    "a range has one port more": _ranges(lambda first, last: f"{first}:{last + 1 if last < 65535 else last}"),
+    "a range lacks its first port": ranges(lambda first, last: f"{min(first + 1, last)}:{last}"),
+    "a range has one port more": ranges(lambda first, last: f"{first}:{last + 1 if last < 65535 else last}"),
     "endPort is not among them": _last_port(-1),
     "endPort has one port more": _last_port(1),
+    "a range is its ends": each_end(_ends_of_ranges),
+    "endPort: both ends only": policies_of(is_kubernetes, _ends_of_end_ports),
+    "Kubernetes' ipBlocks are at any port": policies_of(is_kubernetes, _blocks_at_any_port),
     "last port only": each_end(lambda end: end.update(ports=end["ports"][-1:]) if end.get("ports") else None),
     "a protocol by number is TCP": _number_is("TCP"),
     "rules with a protocol by number lost": _number_is(None),
@@ -289,10 +290,14 @@ EDITS: dict[str, Edit] = {
     # lists and what is empty
     "rules with ports alone lost": policies_of(is_kubernetes, _peerless_lost),
     "empty rules lost": policies_of(is_kubernetes, _empty_lost),
+    "Deny before Allow": _before_all("Deny"),
+    "Pass before others": _before_all("Pass"),
+    "first of types only": policies_of(is_calico, _first_type("types")),
+    "Kubernetes' first type only": policies_of(is_kubernetes, _first_type("policyTypes")),
     "last rule lost": each_list(lambda rules: rules[:-1] if len(rules) > 1 else rules),
     "second rule lost": each_list(lambda rules: rules[:1] + rules[2:]),
     "an empty podSelector of a peer selects nobody": _empty_peer("podSelector", _nobody("podSelector")),
-    "an empty namespaceSelector is the own namespace": _empty_peer("namespaceSelector", _own_namespace),
+    "an empty namespaceSelector is the own namespace": _empty_peer("namespaceSelector", own_namespace),
     "an empty namespaceSelector selects no namespace": _empty_peer("namespaceSelector", _nobody("namespaceSelector")),
     "an empty podSelector of a policy selects nobody": policies_of(
         is_kubernetes, lambda spec: spec.update(podSelector=NOBODY) if spec.get("podSelector") == {} else None
@@ -302,12 +307,17 @@ EDITS: dict[str, Edit] = {
     ),
     "Kubernetes' types follow the rules": policies_of(is_kubernetes, lambda spec: spec.pop("policyTypes", None)),
     # Kubernetes' selectors
-    "first of matchExpressions only": _selectors(lambda s: s.update(matchExpressions=s["matchExpressions"][:1])),
-    "matchLabels beside matchExpressions ignored": _selectors(lambda s: s.pop("matchLabels", None)),
-    "NotIn: first value only": _selectors(_not_in_first),
-    "Exists wants a value": _selectors(_exists_wants_a_value),
+    "first of matchExpressions only": with_expressions(lambda s: s.update(matchExpressions=s["matchExpressions"][:1])),
+    "matchLabels beside matchExpressions ignored": with_expressions(lambda s: s.pop("matchLabels", None)),
+    "NotIn: first value only": with_expressions(_not_in_first),
+    "Exists wants a value": with_expressions(_exists_wants_a_value),
     "matchExpressions of namespaces ignored": kubernetes_entries("peers", _spaces_expressions),
     # Calico's selectors
+    "== as starts with": replaced(r"(?<!!)== '", "starts with '"),
+    "starts with as contains": replaced(r"starts\s+with", "contains"),
+    "ends with as contains": replaced(r"ends\s+with", "contains"),
+    "contains as starts with": replaced(r"contains", "starts with"),
+    "!has as none": replaced(r"!\s*has\([^)]*\)", "!all()"),
     "|| before &&": replaced(r"^([^&|()]+) \|\| ([^&|()]+) && (.+)$", r"(\1 || \2) && \3"),
     "! of a group is of its first": replaced(r"!\s*\(([^|&()]+) (\|\||&&) ([^()]+)\)", r"(!(\1) \2 \3)"),
     "first two of several && only": replaced(r"^([^&|]+ && [^&|]+) && [^|]+$", r"\1"),

@@ -82,6 +82,20 @@ def end_first(key: str) -> Edit:
     return each_end(lambda end: end.update({key: end[key][:1]}) if end.get(key) else None)
 
 
+def ranges(edit: Callable[[int, int], str]) -> Edit:
+    """The ranges among ports of Calico's rules, each by its first and last port."""
+
+    def edited(end: Obj) -> None:
+        for key in ("ports", "notPorts"):
+            if end.get(key):
+                end[key] = [
+                    edit(*map(int, port.split(":"))) if re.fullmatch(r"\d+:\d+", str(port)) else port
+                    for port in end[key]
+                ]
+
+    return each_end(edited)
+
+
 def action(given: str, taken: str | None) -> Edit:
     """An action taken for another; None: its rules are lost."""
 
@@ -129,6 +143,29 @@ def kubernetes_entries(what: str, edit: Callable[[Obj], object]) -> Edit:
                     edit(entry)
 
     return policies_of(is_kubernetes, edited)
+
+
+def own_namespace(peer: Obj) -> None:
+    """A Kubernetes peer is looked for in its policy's own namespace, whatever it says of namespaces."""
+    if "namespaceSelector" in peer:
+        peer.pop("namespaceSelector")
+        peer.setdefault("podSelector", {})
+
+
+def with_expressions(edit: Callable[[Obj], object]) -> Edit:
+    """Edits in place each selector of Kubernetes' policies that has expressions."""
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            if "matchExpressions" in value:
+                edit(value)
+            for inner in list(value.values()):
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    return policies_of(is_kubernetes, walk)
 
 
 def selectors(edit: Callable[[str], str]) -> Edit:

@@ -34,9 +34,12 @@ from tests.worlds.editing import (
     kubernetes_entries,
     lost,
     of_kind,
+    own_namespace,
     policies_of,
+    ranges,
     replaced,
     unlabelled,
+    with_expressions,
     without,
 )
 
@@ -114,18 +117,6 @@ def _protocol_number_any(rule: Obj, _: str) -> Obj:
     return {key: value for key, value in rule.items() if not (key == "protocol" and str(value).isdigit())}
 
 
-def _ranges(edit: Callable[[int, int], str]) -> Edit:
-    def edited(end: Obj) -> None:
-        for key in ("ports", "notPorts"):
-            if end.get(key):
-                end[key] = [
-                    edit(*map(int, port.split(":"))) if re.fullmatch(r"\d+:\d+", str(port)) else port
-                    for port in end[key]
-                ]
-
-    return each_end(edited)
-
-
 def _one_range(end: Obj) -> None:
     """From the first of its ports to the last, whatever is between."""
     ports = [str(port) for port in end.get("ports") or []]
@@ -169,12 +160,6 @@ def _peer_only(key: str) -> Callable[[Obj], object]:
 def _peer_any_namespace(peer: Obj) -> None:
     if "podSelector" in peer:
         peer.setdefault("namespaceSelector", {})
-
-
-def _peer_own_namespace(peer: Obj) -> None:
-    if "namespaceSelector" in peer:
-        peer.pop("namespaceSelector")
-        peer.setdefault("podSelector", {})
 
 
 def _either_selector(obj: Obj) -> Obj:
@@ -229,18 +214,7 @@ def _kubernetes_named_lost(entry: Obj) -> None:
 
 def _expressions(edit: Callable[[Obj], object]) -> Edit:
     """Edits in place each matchExpression of Kubernetes' selectors."""
-
-    def walk(value: Any) -> None:
-        if isinstance(value, dict):
-            for one in value.get("matchExpressions") or []:
-                edit(one)
-            for inner in value.values():
-                walk(inner)
-        elif isinstance(value, list):
-            for inner in value:
-                walk(inner)
-
-    return policies_of(is_kubernetes, walk)
+    return with_expressions(lambda selector: [edit(one) for one in selector["matchExpressions"]])
 
 
 def _operator(given: str, taken: str) -> Edit:
@@ -332,8 +306,8 @@ _EDITS: dict[str, Edit] = {
     "notPorts ignored": end_without("notPorts"),
     "first port only": end_first("ports"),
     "lists of ports are one range": each_end(_one_range),
-    "a range is its first port": _ranges(lambda first, last: str(first)),
-    "a range lacks its last port": _ranges(lambda first, last: f"{first}:{max(first, last - 1)}"),
+    "a range is its first port": ranges(lambda first, last: str(first)),
+    "a range lacks its last port": ranges(lambda first, last: f"{first}:{max(first, last - 1)}"),
     "nets ignored": end_without("nets"),
     "first net only": end_first("nets"),
     "masks of nets ignored": each_end(_host_only),
@@ -412,7 +386,7 @@ _EDITS: dict[str, Edit] = {
     "namespaces of a peer with both selectors ignored": kubernetes_entries("peers", _peer_only("namespaceSelector")),
     "either selector of a peer is enough": _either_selector,
     "podSelector of a peer sees any namespace": kubernetes_entries("peers", _peer_any_namespace),
-    "namespaceSelector of a peer ignored": kubernetes_entries("peers", _peer_own_namespace),
+    "namespaceSelector of a peer ignored": kubernetes_entries("peers", own_namespace),
     "matchExpressions ignored": policies_of(is_kubernetes, _matchless),
     "first of matchLabels only": policies_of(is_kubernetes, _labels_first),
     "NotIn as In": _operator("NotIn", "In"),

@@ -67,10 +67,10 @@ def smaller(world: World) -> Iterator[World]:
     """
     edited = _edited(world)
     for number in range(len(world.objects)):
-        if number != edited:
+        if number not in edited:
             yield replace(world, objects=world.objects[:number] + world.objects[number + 1 :])
     for path in sorted(_paths(list(world.objects)), key=len):
-        if path[0] == edited:
+        if path[0] in edited:
             yield from _without_unchanged(world, path)
             continue
         made = copy.deepcopy(list(world.objects))
@@ -81,22 +81,22 @@ def smaller(world: World) -> Iterator[World]:
         yield replace(world, objects=tuple(made))
 
 
-def _edited(world: World) -> int | None:
+def _edited(world: World) -> set[int]:
     """Which of the objects an edit replaces, or takes away."""
-    put, gone = world.then.get("put"), world.then.get("gone")
-    label = fields.label(put) if put else gone
-    return next((number for number, obj in enumerate(world.objects) if fields.label(obj) == label), None)
+    labels = {*map(fields.label, world.puts), world.then.get("gone")}
+    return {number for number, obj in enumerate(world.objects) if fields.label(obj) in labels}
 
 
 def _without_unchanged(world: World, path: tuple[Any, ...]) -> Iterator[World]:
     """Without a field of the spec that is the same before and after the edit."""
-    put, obj = copy.deepcopy(world.then.get("put")), copy.deepcopy(world.objects[path[0]])
+    puts, obj = copy.deepcopy(world.puts), copy.deepcopy(world.objects[path[0]])
+    put = next((one for one in puts if fields.label(one) == fields.label(obj)), None)
     if put is None or len(path) != 3 or put["spec"].get(path[2]) != obj["spec"][path[2]]:
         return
     del obj["spec"][path[2]]
     put["spec"].pop(path[2], None)
     objects = (*world.objects[: path[0]], obj, *world.objects[path[0] + 1 :])
-    yield replace(world, objects=objects, then={"put": put})
+    yield replace(world, objects=objects, then={**world.then, "put": puts if len(puts) > 1 else put})
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -62,18 +62,18 @@ def edit_problems(world: World) -> Iterator[str]:
     """Why an edit may not be committed, beside what is wrong with the world before it or after it."""
     yield from problems(world)
     yield from problems(world.edited())
-    put = world.then.get("put")
-    before = next((obj for obj in world.objects if put and fields.label(obj) == fields.label(put)), None)
     rules_alone = world.claim in {"XPOL-12", "XPOL-13"}
-    if before is None or put is None:
-        if rules_alone:
-            yield "it is no edit of a policy's rules"
+    there = {fields.label(obj): obj for obj in world.objects}
+    if rules_alone and (world.then.keys() != {"put"} or any(fields.label(put) not in there for put in world.puts)):
+        yield "it is no edit of policies' rules"
         return
-    changed = {key for key in before["spec"] | put["spec"] if before["spec"].get(key) != put["spec"].get(key)}
-    if rules_alone and not changed <= RULES:
-        yield f"it changes {changed}, not rules alone"
-    if not rules_alone and changed & RULES:
-        yield f"it changes {changed & RULES}, by which a release's stale rules could turn {world.claim} red"
+    for put in world.puts:
+        before = there.get(fields.label(put), put)["spec"]
+        changed = {key for key in before | put["spec"] if before.get(key) != put["spec"].get(key)}
+        if rules_alone and not changed <= RULES:
+            yield f"it changes {changed}, not rules alone"
+        if not rules_alone and changed & RULES:
+            yield f"it changes {changed & RULES}, by which a release's stale rules could turn {world.claim} red"
 
 
 def _of_its_claim(world: World) -> Iterator[str]:

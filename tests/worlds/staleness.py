@@ -180,6 +180,21 @@ def _pods(before: Objects, after: Objects, stale: Callable[[str], bool]) -> list
     ]
 
 
+def _labels(kept: Callable[[Obj, Obj], Obj]) -> Stale:
+    """Every pod has labels made of those that it had and those that it has."""
+
+    def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
+        old, found = _by_label(before), []
+        for label, obj in _by_label(after).items():
+            meta = obj["metadata"]
+            if obj["kind"] == "Pod" and label in old:
+                meta = {**meta, "labels": kept(old[label]["metadata"].get("labels") or {}, meta.get("labels") or {})}
+            found.append({**obj, "metadata": meta})
+        return found
+
+    return read
+
+
 def _without_new_sets(before: Objects, after: Objects, pod: str) -> list[Obj]:
     """Rules stay where the edit brings no selector that was not there: sets that come are news (XPOL-12)."""
     old = _by_label(before)
@@ -234,6 +249,7 @@ STALE: dict[str, Stale] = {
     "the order of rules stays": of_policies(_same_order),
     "the order of policies stays": fields_stay("order"),
     "selectors of policies stay": fields_stay("selector", "namespaceSelector", "podSelector", "serviceAccountSelector"),
+    "Kubernetes' policies select the same pods": fields_stay("podSelector"),
     "types stay": fields_stay("types", "policyTypes"),
     "new policies are not there": _new_policies,
     "removed policies are still there": _gone_policies,
@@ -244,5 +260,7 @@ STALE: dict[str, Stale] = {
     "labels of namespaces stay": _kinds_stay("Namespace"),
     "labels of a policy's own pod stay": _own_labels,
     "labels of other pods stay": _members,
+    "labels that went are still there": _labels(lambda old, new: old | new),
+    "labels that came are not there": _labels(lambda old, new: {key: new[key] for key in new if key in old}),
 }
 """By what stays."""

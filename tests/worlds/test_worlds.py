@@ -20,7 +20,6 @@ from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.worlds import World
 from conformance.run.worlds import unlimited
-from tests.worlds import edges
 from tests.worlds.choose import FEATURES, TWICE, beside, edit_shown, objects_of, pairs, shown
 from tests.worlds.mutants import MUTANTS
 from tests.worlds.rules import edit_problems, problems
@@ -53,14 +52,6 @@ ONCE = {
     "Windows: service alone the other way": "XPOL-7 has two worlds, one of which shows it",
 }
 """Wrong readings that one world is enough for: defects of releases, whose claims have other tests."""
-OF_RULES = (
-    "rules edited in place stay", "rules of later tiers stay", "actions stay", "protocols stay", "ports stay",
-    "nets stay", "rules edited in place stay until a set comes", "added rules are not there",
-    "removed rules are still there", "the order of rules stays",
-)  # fmt: skip
-"""What stays stale of rules, which releases of Calico are known for."""
-AT_EDGES = edges.EDITS.keys() | edges.OF_ALL.keys()
-"""Wrong readings that one world is enough for, as well: twice would take two worlds more."""
 NOT_ON_WINDOWS = {
     "ports' names are any protocol's": "rules that name ports are left out there as a whole",
     "first name of a pod's ports only": "the same",
@@ -132,7 +123,7 @@ def test_a_file_is_named_and_begins_with_what_it_is_about(path: Path) -> None:
 def test_every_wrong_reading_is_shown_twice() -> None:
     times = Counter(name for world in FILES for name in {name for name, _ in seen(world)})
     left = UNSEEN | KEPT_OUT | ONCE
-    assert [name for name in MUTANTS if times[name] < (1 if name in AT_EDGES else TWICE) and name not in left] == []
+    assert [name for name in MUTANTS if times[name] < TWICE and name not in left] == []
     assert [name for name in ONCE if times[name] != 1] == []
 
 
@@ -148,12 +139,9 @@ def test_every_wrong_reading_of_windows_is_shown_on_windows() -> None:
     assert left == NOT_ON_WINDOWS.keys()
 
 
-def test_whatever_could_stay_stale_is_shown_on_windows() -> None:
-    """Once at least: every edit costs two worlds; rules of Calico's policies in two."""
-    on_windows = {name for edit in EDITS for name, system in seen_after(edit) if system == "windows"}
-    assert STALE.keys() - on_windows == set()
-    times = Counter(name for edit in EDITS for name in {name for name, _ in seen_after(edit)})
-    assert [name for name in OF_RULES if times[name] < TWICE] == []
+def test_whatever_could_stay_stale_is_shown_on_windows_twice() -> None:
+    times = Counter(name for edit in EDITS for name, system in seen_after(edit) if system == "windows")
+    assert [name for name in STALE if times[name] < TWICE] == []
 
 
 def test_every_pair_of_features_is_in_a_world() -> None:

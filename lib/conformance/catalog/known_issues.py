@@ -62,7 +62,8 @@ class KnownIssue:
             any(all(map(re.fullmatch, symptom, told)) for symptom in self.symptoms) for told in decision.symptoms
         )
         ends = decision.enforced if self.at else (decision.source, decision.target)
-        nodes = tuple(node for node in facts.by_os(self.at or "windows") if node.name in ends)
+        named = any(ends) or self.at  # what was read of the whole cluster has no end, and may be of any node
+        nodes = tuple(node for node in facts.by_os(self.at or "windows") if not named or node.name in ends)
         return seen and any(isinstance(met(self.applies, facts, node), Applies) for node in nodes)
 
 

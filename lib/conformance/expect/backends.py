@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from conformance.errors import Nonconformance, first_line
-from conformance.expect.engine.answered import as_wanted, unexpected_backend
+from conformance.errors import ControlBroken, Nonconformance, first_line
+from conformance.expect.engine.answered import as_wanted, telling, unexpected_backend
 from conformance.expect.explain import message
 from conformance.expect.explain.advice import kube_proxy
 from conformance.expect.guard import unless_changed
@@ -45,18 +45,18 @@ class Backends:
 
     expect: Expect
 
-    def all_used(self, sources: Iterable[Workload], target: Target, *, because: str) -> None:
-        """Each source's connections are answered by all backends of the target, and by no other pod.
+    def all_used(self, sources: Sequence[Workload], *targets: Target, because: str) -> None:
+        """Each source's connections are answered by all backends of the targets, the same of each, and by no other pod.
 
-        Decided for each source and backend, once as many rounds agree as verdicts need.  Raises Nonconformance.
+        Decided for each source, target and backend, once as many rounds agree as verdicts need.  Raises Nonconformance.
         """
         expect = self.expect
-        clients = list(sources)
-        patience = [expect.timings.of(workload.os) for workload in clients]
+        pairs = [(client, target) for target in targets for client in sources]
+        patience = [expect.timings.of(client.os) for client, _ in pairs]
         agree = max(timings.agree for timings in patience)
-        at_once = _connections(len(target.backends), agree)
-        attempts = [expect.attempt(workload, target, Kind.HTTP) for workload in clients for _ in range(at_once)]
-        row = _Row(target, agree)
+        at_once = _connections(len(targets[0].backends), agree)
+        attempts = [expect.attempt(client, target, telling(target)) for client, target in pairs for _ in range(at_once)]
+        row = _Row(targets[0], agree)
         settled = until(
             lambda: _by_source(expect.prober.observe(attempts), at_once),
             row.accepts,
@@ -69,7 +69,7 @@ class Backends:
             more=expect.context.machine.more,
         )
         wrong = []
-        for index, client in enumerate(clients):
+        for index, (client, target) in enumerate(pairs):
             seen = [observation for round_ in settled.seen[-agree:] for observation in round_[index]]
             if settled.converged or (_proper(seen) and _all_answered(seen, target)):
                 expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because)
@@ -97,28 +97,46 @@ class Backends:
         self._polled(attempts, lambda one: as_wanted(one, True), "an answer of a backend of now", because)
 
     def answer_whole(self, pairs: Iterable[Pair], *, because: str) -> None:
-        """What a client sends in :data:`LARGE` bytes comes back from a backend whole.  Raises Nonconformance."""
-        attempts = [self._attempt(source, target, Kind.HTTP, payload=LARGE) for source, target in pairs]
-        self._polled(attempts, lambda one: as_wanted(one, True), f"an answer of {LARGE} bytes", because)
+        """What a client sends in :data:`LARGE` bytes comes back from a backend whole.
+
+        Raises Nonconformance, ControlBroken where it does not by the backend's own address either.
+        """
+        asked = list(pairs)
+        direct = [(source, target.backends[0].tcp(target.backend_port)) for source, target in asked]
+        attempts = [self._attempt(*pair, Kind.HTTP, payload=LARGE) for pair in (*asked, *direct)]
+        expected = f"an answer of {LARGE} bytes"
+        self._polled(attempts, lambda one: as_wanted(one, True), expected, because, controls=len(direct))
 
     def _attempt(self, source: Workload, target: Target, kind: Kind, *, payload: int = 0) -> Attempt:
         give_up = self.expect.timings.of(source.os).http_give_up
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up, payload=payload)
 
     def _polled(
-        self, attempts: Sequence[Attempt], right: Callable[[Observation], bool], expected: str, because: str
+        self,
+        attempts: Sequence[Attempt],
+        right: Callable[[Observation], bool],
+        expected: str,
+        because: str,
+        controls: int = 0,
     ) -> None:
-        """Ask until enough rounds in a row are right, each path decided for itself."""
+        """Ask until enough rounds in a row are right, each path by itself; the last ``controls`` are theirs."""
         polled = poll(self.expect, attempts, lambda seen: all(map(right, seen)), because=because)
         tally = Tally(self.expect.context, "behaviour")
-        for index, (attempt, seen) in enumerate(polled):
-            target = attempt.target
+        for index, (attempt, seen) in enumerate(list(polled)[: len(attempts) - controls]):
+            target, control = attempt.target, len(attempts) - controls + index
             assert target is not None
             if polled.converged or polled.agreed(index, right):
                 tally.right(attempt.source, target, because)
                 continue
-            text = polled.message(index, expected, {"do": kube_proxy(attempt.source, target)})
-            error = unless_changed(self.expect, [attempt.source, *target.backends], Nonconformance(text, seen=seen))
+            wrong: Exception
+            if controls and not polled.agreed(control, right):
+                do = "see CONN-3: what is lost by the pod's own address says nothing about Services"
+                told = message.of_control(polled.message(control, expected, {"do": do}))
+                wrong = ControlBroken(told, control=attempts[control].label, seen=polled.seen(control))
+            else:
+                do = kube_proxy(attempt.source, target)
+                wrong = Nonconformance(polled.message(index, expected, {"do": do}), seen=seen)
+            error = unless_changed(self.expect, [attempt.source, *target.backends], wrong)
             tally.wrong(attempt.source, target, error, (expected, str(seen[-1].verdict)))
         tally.end()
 

@@ -16,7 +16,7 @@ from functools import partial
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError, first_line
 from conformance.expect import others
 from conformance.expect.commands import Commands
-from conformance.expect.engine.answered import PING_UNTOLD
+from conformance.expect.engine.answered import PING_UNTOLD, as_wanted
 from conformance.expect.engine.at_once import at_once
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
@@ -25,7 +25,7 @@ from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import Addressing, Protocol, Target, Workload
+from conformance.model.endpoint import Addressing, Pair, Protocol, Target, Workload
 from conformance.model.facts import Fact
 from conformance.pods.groups import PodPairs
 from conformance.verdicts.meaning import of_limitation
@@ -59,6 +59,17 @@ class Beyond:
         """TCP from the Windows pods reaches the target, and it answers the Linux pod's ping.  Raises ControlBroken."""
         self.expect.control(windows, self._there("tcp"), because=because)
         self._answers(linux)
+
+    def ways(self, *groups: Sequence[Workload]) -> list[list[Pair]]:
+        """From each pod of each group to the target by TCP; none at all where none was named, or one is not answered.
+
+        What a policy closes beyond the cluster can then be asked beside what it closes within.
+        """
+        if self.outside is None:
+            return [[] for _ in groups]
+        found = [[(client, self._there("tcp")) for client in group] for group in groups]
+        seen = self.expect.prober.observe([self.expect.attempt(*pair) for pairs in found for pair in pairs])
+        return found if all(as_wanted(one, True) for one in seen) else [[] for _ in groups]
 
     def sees_nodes(
         self,

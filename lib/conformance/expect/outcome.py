@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteError
 from conformance.expect.engine.answered import as_wanted, unexpected_backend, with_who
-from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Standing, Why, Wrong
+from conformance.expect.engine.decide import LARGE, Broken, BrokenControl, Held, Path, Standing, Why, Wrong
 from conformance.expect.engine.names import UNSENT
 from conformance.expect.explain import advice, cause, message
 from conformance.expect.explain.nearest import Nearest
@@ -294,6 +294,10 @@ def _how_it_leaks(outcome: Outcome) -> str:
     took = [seen.seconds for seen in outcome.seen[-path.rule.agree :] if seen.verdict is Verdict.CONNECTED]
     if len(took) == path.rule.agree and min(took) > SENT_AGAIN:
         return f"first packets vanish, and those sent again arrive, after {min(took):.1f} s"
+    newest = outcome.seen[-2 * path.rule.agree :]
+    passed = {(one.attempt.request == LARGE, one.verdict is Verdict.CONNECTED) for one in newest}
+    if passed == {(False, False), (True, True)}:
+        return f"datagrams of {len(LARGE)} bytes arrive, and small ones vanish"
     if standing.why is Why.OPEN:
         return ""
     began = min(tried.at for tried in path.tries if tried.seen and tried.seen.verdict in DENIED_VERDICTS)

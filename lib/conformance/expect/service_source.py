@@ -10,7 +10,7 @@ node is open to everybody there: another claim's matter (:mod:`conformance.expec
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.errors import ControlBroken, Nonconformance, NotAboutThisCluster
 from conformance.expect.addresses import Addresses
@@ -49,12 +49,17 @@ class ServiceSource:
     # --- what tests say -----------------------------------------------------------------------------------------------
 
     def is_kept(self, *, because: str) -> None:
-        """By ClusterIP as by its own address each server sees the client's pod address.
+        """By ClusterIP as by its own address each server sees the client's pod address, of datagrams too.
 
         Where nobody knows whether it has to, what was seen is said and nothing decided; MissingCapability when that
         is everywhere.
         """
-        self._judge(self._known(self._seen(because)), lambda client, server: (client.address,), because)
+        seen = self._known(self._seen(because))
+        self._judge(seen, lambda client, server: (client.address,), because)
+        datagrams = PodPairs(seen).through(lambda server: replace(self.service(server), protocol="udp"))
+        told = self.expect.told(datagrams, because=because)
+        seen = {pods: told[pair] for pods, pair in zip(seen, datagrams, strict=True)}
+        self._judge(seen, lambda client, server: (client.address,), because)
         self._kept = list(self.pod_pairs)
 
     def is_rewritten(self, *, because: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from conformance.expect.context import Context
-from conformance.expect.engine.answered import default_kind
+from conformance.expect.engine.answered import asked_for, default_kind
 from conformance.expect.engine.names import Observer
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
@@ -37,4 +37,4 @@ class Session:
         """One of this kind, or as a path that is to be open (``want``) or closed is asked, with its kind's patience."""
         kind, patience = kind or default_kind(target, want=want), self.timings.of(source.os)
         give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
-        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
+        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up, request=asked_for(target, kind))

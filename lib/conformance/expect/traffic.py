@@ -225,7 +225,9 @@ class Expect(Session):
     def heard(self, pairs: Iterable[Pair], *, because: str, control: bool = False) -> dict[Pair, list[Observation]]:
         """As :meth:`reachable`, or :meth:`control`, each agreeing round, with whom the servers saw where they tell."""
         single = each([pairs])
-        rounds = self._decide(single, [], because, telling(single[0][1]), open_is_control=control)
+        # Pods are asked so by themselves, each by its own protocol.
+        kind = None if single[0][1].backends else telling(single[0][1])
+        rounds = self._decide(single, [], because, kind, open_is_control=control)
         return {pair: [round_[index] for round_ in rounds] for index, pair in enumerate(single)}
 
     def started(self, pods: Iterable[Workload | Target], *, because: str) -> None:

@@ -66,7 +66,7 @@ made them before: its API server does not apply."""
 
 CALICOCTL: tuple[Right, ...] = tuple(
     Right(verb, resource, "crd.projectcalico.org", needed_for="write Calico policies with calicoctl")
-    for resource in ("networkpolicies", "globalnetworkpolicies", "tiers")
+    for resource in ("networkpolicies", "globalnetworkpolicies", "stagednetworkpolicies", "networksets", "tiers")
     for verb in ("create", "update", "delete")
 )
 """What --calicoctl takes where projectcalico.org/v3 is not served (role calicoctl, beside another): it has the rights

@@ -125,11 +125,11 @@ def pytest_configure(config: pytest.Config) -> None:
         if run_state.run.directory:
             _report_paths(config, run_state.run.directory.path)
         _join_arguments(config)
-        config.pluginmanager.register(Controller(run_state, _demands(config)), "conformance-controller")
+        controller = Controller(run_state, _demands(config))
+        config.pluginmanager.register(controller, "conformance-controller")
         if config.option.plan:
-            config.pluginmanager.register(
-                lists.PlanOnly(run_state, whole=state.selects_all(config)), "conformance-plan"
-            )
+            only = lists.PlanOnly(run_state, whole=state.selects_all(config), short=controller.out_of_reach)
+            config.pluginmanager.register(only, "conformance-plan")
         if config.option.dry_run:
             from conformance.plugin import rehearsal  # not for tests of the library
             from conformance.plugin.fixtures import rehearsal as rehearsal_fixtures  # not for tests of the library

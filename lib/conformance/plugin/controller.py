@@ -7,7 +7,7 @@ import functools
 import json
 import shlex
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ from conformance.model.counted import counted
 from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
-from conformance.plugin import header, lists
-from conformance.plugin.judge import LATER, OUTCOME, WAITS
+from conformance.plugin import header, lists, short_summary
+from conformance.plugin.judge import LATER, OUTCOME, WAITS, from_here
 from conformance.plugin.options import labels
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
@@ -127,6 +127,8 @@ class Controller:
         if planned and not self._planned:
             self._planned = True
             self._look_at_token(planned)
+            for line in self.out_of_reach():
+                self.run.progress().tell(f"note: {line}")
         if self._exclusive or not any(test.exclusivity.exclusive for test in planned):
             return
         self._exclusive = True
@@ -152,6 +154,14 @@ class Controller:
         if self.short:
             self.run.progress().tell(f"note: {self.short}")
 
+    def out_of_reach(self) -> list[str]:
+        """Which required sets cannot be complete, whatever the tests find, known once they are planned."""
+        config, facts = self.state.config, self.run.facts
+        if not self.qualification.required or facts is None or rerun_of(config):  # a rerun has the earlier verdicts too
+            return []
+        silent = claim_outcomes(catalog(), facts, self._tests(), whole=selects_all(config))
+        return self.qualification.out_of_reach(facts, self.qualification.answered(silent))
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """A worker that died may have left the cluster changed, under the other workers' tests."""
@@ -168,7 +178,9 @@ class Controller:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Of what runs, the user is told of the oldest."""
         self.running = [name for name in self.running if name != nodeid]
-        self.run.alive.doing(f"{self.running[0]} runs" if self.running else "the next test is waited for")
+        over = self.pace.planned and len(self.pace.done) == len(self.pace.planned)
+        idle = "all tests have ended, and processes end" if over else "the next test is waited for"
+        self.run.alive.doing(f"{self.running[0]} runs" if self.running else idle)
 
     def pytest_enter_pdb(self) -> None:
         """Who looks at a test by hand knows what goes on."""
@@ -314,6 +326,7 @@ class Controller:
         write_json(report, folder / "conformance.json")  # first: a failure after it loses nothing
         page.write(to_json(report), folder / "report.html", difference=self.compared, folder=folder)
         self._agree(config, report)
+        self.run.alive.doing("the run ends")
         return result
 
     def _agree(self, config: pytest.Config, report: RunReport) -> None:
@@ -409,7 +422,7 @@ class Controller:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The summary of claims; pytest's own, which comes after it, has whole first lines."""
         usual = terminalreporter.short_test_summary
-        terminalreporter.short_test_summary = functools.partial(_short_summary, terminalreporter, usual)
+        terminalreporter.short_test_summary = functools.partial(short_summary.tell, terminalreporter, usual)
         for problem in self.problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
         if self.run.settings.dry_run:
@@ -420,7 +433,7 @@ class Controller:
             return
         terminalreporter.section("claims", sep="=")
         for line, tone in terminal.summary(
-            to_json(self.report), _shown(self.state), figures=self.state.config.option.verbose > 0
+            to_json(self.report), from_here(self.run.directory.path), figures=self.state.config.option.verbose > 0
         ):
             terminalreporter.write_line(line, **_MARKUP[tone])
         if self.compared:
@@ -442,39 +455,3 @@ _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
     ClaimVerdict.NOT_RUN: ("skipped", "n", ("NOT_RUN", {"yellow": True})),
     ClaimVerdict.NOT_APPLICABLE: ("skipped", "-", "NOT_APPLICABLE"),
 }
-
-
-_SUMMED_UP = {"f": ("failed", "VIOLATED"), "E": ("error", "INCONCLUSIVE")}
-"""Letter of ``-r`` to the reports that it asks for, and the word that they get."""
-
-
-def _short_summary(reporter: Any, usual: Callable[[], object]) -> None:
-    """As pytest's, which cuts a line to the terminal's width: a test's name leaves nothing of why it failed.
-
-    ``usual``: what prints all else that ``-r`` asks for.
-    """
-    told = [
-        f"{word} {report.nodeid} - {_first_line_of(report)}"
-        for letter, (kind, word) in _SUMMED_UP.items()
-        for report in reporter.stats.get(kind, []) if letter in reporter.reportchars
-    ]  # fmt: skip
-    if told:
-        reporter.write_sep("=", "short test summary info", cyan=True, bold=True)
-        for line in told:
-            reporter.write_line(line)
-    reporter.reportchars = "".join(letter for letter in reporter.reportchars if letter not in _SUMMED_UP)
-    usual()
-
-
-def _first_line_of(report: Any) -> str:
-    """What a failed test's verdict says; of one without a verdict the last line of its text."""
-    outcome = next((value for name, value in getattr(report, "user_properties", ()) if name == OUTCOME), None)
-    reason = str(json.loads(outcome)["reason"]) if isinstance(outcome, str) else ""
-    return (reason or report.longreprtext.strip().rpartition("\n")[2]).partition("\n")[0]
-
-
-def _shown(state: State) -> Path:
-    """The run's directory, from where the user stands if it lies below."""
-    directory, base = state.run.directory, state.config.invocation_params.dir
-    assert directory is not None
-    return directory.path.relative_to(base) if directory.path.is_relative_to(base) else directory.path

@@ -400,7 +400,7 @@ class Judge:
             return  # a session fixture's error, raised again for its next test
         failure = Failure(test=item.nodeid, claims=tuple(claims), error=error, seen=getattr(error, "seen", ()))
         if self.state.diagnostics.collect(failure, self.state.attachments):
-            error.add_note(f"  see       {_from_here(self.state.attachments.folder)}")
+            error.add_note(f"  see       {from_here(self.state.attachments.folder)}")
         error.add_note(f"  again     {again}")
         told = error.explanation if isinstance(error, Nonconformance | SuiteError) else None
         if told and not item.stash[STATEMENT].explanation:
@@ -416,7 +416,7 @@ class _Undecided(Exception):
     """A test's body returned, and did not decide all that it is there for."""
 
 
-def _from_here(path: Path) -> Path:
+def from_here(path: Path) -> Path:
     """A path from where the user stands, if it lies below: no file that is handed on names a machine's folders."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 

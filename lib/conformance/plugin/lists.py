@@ -1,7 +1,7 @@
 """``--plan`` and ``--list-claims``: what would run here and why, and what there is at all."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -167,14 +167,13 @@ def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTe
 class PlanOnly:
     """The hook of a ``--plan`` run: print in place of running tests."""
 
-    def __init__(self, state: State, *, whole: bool) -> None:
-        self.state = state
-        self.whole = whole
+    def __init__(self, state: State, *, whole: bool, short: Callable[[], Sequence[str]]) -> None:
+        self.state, self.whole, self.short = state, whole, short
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         tests = [item.stash[PLANNED] for item in session.items]
         for line in plan_list(self.state.run, tests, whole=self.whole):
             print(line)
-        print("", *estimate_lines(self.state.run, tests), sep="\n")
+        print("", *estimate_lines(self.state.run, tests), *(f"note: {line}" for line in self.short()), sep="\n")
         return True

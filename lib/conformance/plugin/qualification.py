@@ -15,12 +15,14 @@ import pytest
 from conformance.catalog import catalog
 from conformance.errors import UsageProblem
 from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.model.facts import Facts
 from conformance.qualify import attest, gate, waivers
 from conformance.qualify.compare import as_text, compare
 from conformance.qualify.sets import GateSet, sets
 from conformance.qualify.stored import StoredReport, parse, read
 from conformance.qualify.waivers import Waiver, waiver_for
 from conformance.report.run import Gate, RunReport, to_json
+from conformance.report.summed_up import UNSELECTED
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome, exit_code
 from conformance.verdicts.meaning import of_waived
 
@@ -118,6 +120,16 @@ class Qualification:
             ),
             lines,
         )
+
+    def out_of_reach(self, facts: Facts, claims: Sequence[ClaimOutcome]) -> list[str]:
+        """A line for each required set of which the selection leaves claims out; ``claims``: before a test has run."""
+        plan = RunReport(run_id="", started="", seconds=0, exit_code=0, command="", cluster={}, facts=facts, tests=(),
+                         claims=tuple(claims))  # fmt: skip
+        gone: dict[str, dict[str, None]] = {}
+        for result in gate.judge(parse(to_json(plan), "the plan"), self.required, (), catalog()):
+            if ids := [each.claim for each in result.standing if each.found == UNSELECTED]:
+                gone.setdefault(result.name, {}).update(dict.fromkeys(ids))
+        return [f"--require {name} cannot be complete, not selected: {', '.join(ids)}" for name, ids in gone.items()]
 
     def _waived(self, claims: Sequence[ClaimOutcome]) -> dict[str, str]:
         """Claims whose verdict comes from results that are all waived."""

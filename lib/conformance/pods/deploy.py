@@ -222,7 +222,7 @@ class Pods:
         return self.workload(pods[0], ROLES[wish.role])
 
     def workload(self, pod: Obj, role: Role) -> Workload:
-        """A running pod as attempts see it.  Raises EnvironmentBroken when it landed on a node of another OS."""
+        """A running pod as attempts see it.  Raises EnvironmentBroken: a node of another OS, others' proxy in it."""
         meta, status = pod["metadata"], pod["status"]
         name = pod["spec"].get("nodeName") or ""
         node = next((item for item in self.facts.nodes if item.name == name), None)
@@ -230,6 +230,11 @@ class Pods:
         if found != role.os:
             raise EnvironmentBroken(
                 f"pod {meta['namespace']}/{meta['name']} is to be a {role.os} pod, but landed on {found} node {name}"
+            )
+        if by := tailor.redirecting(pod):
+            raise EnvironmentBroken(
+                f"pod {meta['namespace']}/{meta['name']} ({found}, node {name}) has {by}: it may answer and connect in "
+                f"the pod's place, so that nothing seen there says anything of Calico\n  do  {tailor.EXEMPT}"
             )
         self.ran |= {
             RanImage(

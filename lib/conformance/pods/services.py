@@ -17,6 +17,8 @@ from conformance.pods.tailor import SEAT
 
 PORT = 80
 """Every Service's port; behind it is the echo on 8080, so that a port that is not translated shows."""
+OTHER_PORT, NAMED_PORT = 81, 8087
+"""The other port of those with a ClusterIP, and what is behind it, which they call by its name."""
 USUAL_DOMAIN = "cluster.local"
 COREDNS = ("coredns", "rke2-coredns-rke2-coredns")
 """ConfigMaps of CoreDNS, the second in RKE2 (its chart's name twice)."""
@@ -62,6 +64,16 @@ class Service:
     def by_address_udp(self) -> Target:
         """Its ClusterIP, for datagrams."""
         return dataclasses.replace(self.by_address, protocol="udp")
+
+    @property
+    def by_both(self) -> tuple[Target, Target]:
+        """Its ClusterIP, for connections and for datagrams."""
+        return self.by_address, self.by_address_udp
+
+    @property
+    def by_other_port(self) -> Target:
+        """The other port of its ClusterIP."""
+        return dataclasses.replace(self.by_address, port=OTHER_PORT, backend_port=NAMED_PORT)
 
     @property
     def by_name(self) -> Target:
@@ -122,6 +134,10 @@ class Services:
         """The same, for datagrams."""
         return self.cluster_ip(backend).by_address_udp
 
+    def by_other_port(self, backend: Workload) -> Target:
+        """The same at its other port, which leads to a port that the pod names."""
+        return self.cluster_ip(backend).by_other_port
+
     def by_name(self, backend: Workload) -> Target:
         """The DNS name of a Service whose only backend is that pod."""
         return self.cluster_ip(backend).by_name
@@ -146,17 +162,22 @@ class Services:
         """From each of these pods to itself, by the ClusterIP of a Service of its own."""
         return [(backend, self.by_address(backend)) for backend in backends]
 
+    def to_themselves_udp(self, backends: Group) -> list[Pair]:
+        """The same, for datagrams."""
+        return [(backend, self.by_address_udp(backend)) for backend in backends]
+
     def node_ports_elsewhere(self, pairs: PodPairs) -> list[tuple[Target, Target]]:
         """For each pair of backends the first one's NodePort at the second one's node, and at its own node."""
         return [(self.node_port(here).on(elsewhere), self.node_port(here).on(here)) for here, elsewhere in pairs]
 
     def node_ports_at(self, elsewhere: Sequence[Workload], *backends: Workload) -> list[Target]:
-        """The NodePort of each of these backends at the nodes of the other pods, but at its own."""
+        """The NodePorts of each of these backends at the nodes of the other pods, but at its own."""
         return [
-            self.node_port(backend).on(there)
+            target
             for backend in backends
             for there in elsewhere
             if there.node != backend.node
+            for target in (self.node_port(backend).on(there), self.node_port(backend).on_udp(there))
         ]
 
     def node_ports(self, backends: Sequence[Workload]) -> list[Target]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.kube.client import Obj
 from conformance.kube.waits import PULL_TROUBLE, hopeless, pod_state
+from conformance.pods import tailor
 
 __tracebackhide__ = True  # a failure shows the line of the test
 
@@ -63,6 +64,16 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
     return "nothing of it ran, and its kubelet has not said that the image is there"
 
 
+def strangers(pod: Obj) -> str:
+    """What somebody else's admission has added that may be why a pod is not ready, in words; empty: nothing."""
+    if by := tailor.redirecting(pod):
+        return f"it has {by}"
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    ready = {str(one.get("name")): bool(one.get("ready")) for one in statuses}
+    late = [one["name"] for one in tailor.added(pod) if not ready.pop(one["name"], True)]
+    return f"only container {late[0]} is not, which the run did not ask for" if late and all(ready.values()) else ""
+
+
 def verdict_on(
     pods: Sequence[Obj],
     error: EnvironmentBroken,
@@ -88,6 +99,8 @@ def verdict_on(
         return error
     seen = f"{_head(late[0], claims)} {pod_state(late[0])} ({_waited(error)})"
     node = late[0]["spec"]["nodeName"]
+    if by := strangers(late[0]):
+        return EnvironmentBroken(f"{seen}: {by}, which says nothing about its network: {error}\n  do  {tailor.EXEMPT}")
     if why := nothing_ran(late[0], events(late[0])):
         return EnvironmentBroken(
             f"{seen}: {why}, which says nothing about its network: {error}\n"

@@ -1,9 +1,11 @@
 """From a manifest's Deployment to the one that is applied: node, image, tolerations, name.  Pure: no API, no files."""
 
 import copy
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from conformance.kube.ownership import RUN_LABEL
 from conformance.model.facts import NodeFacts
 from conformance.pods.images import pull_secrets, reference, windows_image
 from conformance.settings import Images, PodLimits
@@ -11,6 +13,13 @@ from conformance.settings import Images, PodLimits
 Obj = dict[str, Any]
 SEAT = "conformance/seat"
 """Label by which a pod of a role is told from the role's pods on other nodes; policies select the role by ``app``."""
+CONTAINERS = "conformance/containers"
+"""Annotation with the names of the containers that a pod was asked for with: others are somebody else's admission's."""
+EXEMPT = f"exempt namespaces with the label {RUN_LABEL} from whatever adds it (a service mesh's injection, Kyverno)"
+OF_A_MESH = re.compile(r"istio|linkerd|envoy|kuma|consul|proxy", re.IGNORECASE)
+"""In the name or image of a container that answers and connects in its pod's place."""
+LEADS = frozenset({"NET_ADMIN", "NET_RAW", "ALL"})
+"""Capabilities by which a container can lead its pod's packets elsewhere."""
 
 
 def deployment(
@@ -37,6 +46,7 @@ def deployment(
     pod = made["spec"]["template"]
     pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **(labels or {}), **own}
     spec = pod["spec"]
+    pod["metadata"].setdefault("annotations", {})[CONTAINERS] = ",".join(one["name"] for one in _containers(spec))
     fit(spec, node, images, limits)
     spec["tolerations"] = [dict(toleration) for toleration in tolerations]
     selector = dict(spec.get("nodeSelector") or {})
@@ -55,7 +65,7 @@ def fit(spec: Obj, node: NodeFacts, images: Images, limits: PodLimits | None = N
     HostProcess containers need no image of their node's build.
     """
     own_build = node.os == "windows" and not spec.get("hostNetwork")
-    containers = [*spec.get("initContainers", ()), *spec["containers"]]
+    containers = _containers(spec)
     published = [windows_image(item["image"], node) if own_build else item["image"] for item in containers]
     for container, image in zip(containers, published, strict=True):
         container["image"] = reference(image, images)
@@ -67,8 +77,29 @@ def fit(spec: Obj, node: NodeFacts, images: Images, limits: PodLimits | None = N
 
 def limit(spec: Obj, limits: PodLimits) -> None:
     """Give every container of a pod spec limits."""
-    for container in (*spec.get("initContainers", ()), *spec["containers"]):
+    for container in _containers(spec):
         container.setdefault("resources", {})["limits"] = {"cpu": limits.cpu, "memory": limits.memory}
+
+
+def added(pod: Obj) -> list[Obj]:
+    """The containers of a pod that it was not asked for with; none where that is not known."""
+    own = (pod["metadata"].get("annotations") or {}).get(CONTAINERS)
+    return [one for one in _containers(pod["spec"]) if one["name"] not in own.split(",")] if own else []
+
+
+def redirecting(pod: Obj) -> str:
+    """One of those that may change what its pod sends and hears, in words; empty: none may."""
+    for one in added(pod):
+        context = one.get("securityContext") or {}
+        may = LEADS.intersection((context.get("capabilities") or {}).get("add") or ())
+        named = f"{one['name']} {str(one.get('image')).rpartition('/')[2]}"
+        if may or context.get("privileged") or OF_A_MESH.search(named):
+            return f"container {one['name']} ({one.get('image')}), which the run did not ask for"
+    return ""
+
+
+def _containers(spec: Obj) -> list[Obj]:
+    return [*(spec.get("initContainers") or ()), *spec["containers"]]
 
 
 def on_node(name: str) -> Obj:

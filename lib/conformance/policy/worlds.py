@@ -68,19 +68,23 @@ class World:
     """Whose verdict its cells are where both columns agree."""
     objects: tuple[Obj, ...]
     then: Obj = field(default_factory=dict)
-    """The edit: ``{put: OBJECT}`` of a new name or in the place of one, ``{gone: "KIND SPACE/NAME"}``, or
-    ``{labels: {a.windows: {x: "1"}}}`` of seats or namespaces.  Empty: there is none."""
+    """The edit: ``{put: OBJECT}`` of a new name or in the place of one (or several objects), ``{gone: "KIND
+    SPACE/NAME"}``, or ``{labels: {a.windows: {x: "1"}}}`` of seats or namespaces.  Empty: there is none."""
     relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Seats and namespaces that an edit gave other labels."""
     beside: tuple[str, ...] = ()
     """Claims of cells where they do not, wherever the seats are; other such cells are nobody's."""
 
+    @property
+    def puts(self) -> list[Obj]:
+        """The objects that its edit writes."""
+        put = self.then.get("put") or []
+        return put if isinstance(put, list) else [put]
+
     def edited(self) -> World:
-        put, gone = self.then.get("put"), self.then.get("gone")
-        label = fields.label(put) if put else gone
-        there = [put if put and fields.label(obj) == label else obj for obj in self.objects if _stays(obj, gone)]
-        if put and put not in there:
-            there.append(put)
+        new, gone = {fields.label(obj): obj for obj in self.puts}, self.then.get("gone")
+        there = [new.pop(fields.label(obj), obj) for obj in self.objects if fields.label(obj) != gone]
+        there += new.values()
         return World(self.name, self.claim, tuple(there), {}, self.then.get("labels") or {}, self.beside)
 
     def filled(self, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
@@ -106,10 +110,6 @@ class Cell:
     """Whose verdict it is; empty: nobody's, since no document says."""
     decisions: tuple[Decision, Decision]
     """As documented: egress at the source, ingress at the destination."""
-
-
-def _stays(obj: Obj, gone: str | None) -> bool:
-    return gone is None or fields.label(obj) != gone
 
 
 def read(name: str, given: Any) -> World:

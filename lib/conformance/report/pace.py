@@ -29,7 +29,9 @@ class Pace:
         """``40 of 160 tests, 212 decisions; about 3 min left``.  ``elapsed``: s since the first test began."""
         told = f"{len(self.done)} of {len(self.planned) or '?'} tests, {self.decisions} decisions"
         left = self.left(elapsed)
-        return told if left is None else f"{told}; about {_shown(left)} left"
+        if left is None:
+            return told
+        return f"{told}; about {f'{left:.0f} s' if left < 90 else f'{left / 60:.0f} min'} left"
 
     def left(self, elapsed: float) -> float | None:
         """Seconds until the last test has ended, at the speed so far; None: nothing to tell it from yet."""
@@ -47,7 +49,3 @@ def recorded(reports: Path, run: Path) -> dict[str, float]:
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return {}
-
-
-def _shown(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

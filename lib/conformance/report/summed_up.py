@@ -41,9 +41,11 @@ def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
     """What several claims fail of to those claims, the worst first; a cause of one claim alone is in none."""
     by_test = {test["test"]: test.get("cause") or "" for test in plain.get("tests") or ()}
     found: dict[str, list[Claim]] = {}
-    for claim in sorted(plain["claims"], key=lambda claim: FALLEN.index(claim["verdict"]) if _fell(claim) else 0):
+    for claim in sorted(
+        plain["claims"], key=lambda claim: FALLEN.index(claim["verdict"]) if claim["verdict"] in FALLEN else 0
+    ):
         told = [by_test.get(one["test"], "") for one in claim["results"] if one["verdict"] == claim["verdict"]]
-        if _fell(claim) and (cause := next(filter(None, told), "")):
+        if claim["verdict"] in FALLEN and (cause := next(filter(None, told), "")):
             found.setdefault(cause, []).append(claim)
     return {cause: claims for cause, claims in found.items() if len(claims) > 1}
 
@@ -62,5 +64,22 @@ def grouped(obstacles: Sequence[str]) -> list[str]:
     return [f"{', '.join(claims)} {said}".rstrip() for said, claims in found.items()]
 
 
-def _fell(claim: Claim) -> bool:
-    return claim["verdict"] in FALLEN
+def gates(judged: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Gates with ``obstacles`` as :func:`grouped`; those of one set that say the same together, by ``headlines``."""
+    found: list[dict[str, Any]] = []
+    for gate in judged:
+        said = {**gate, "headlines": [gate["headline"]], "obstacles": grouped(gate["obstacles"])}
+        if found and all(found[-1][what] == said[what] for what in ("name", "answer", "obstacles", "waived")):
+            found[-1]["headlines"].append(gate["headline"])
+        else:
+            found.append(said)
+    return found
+
+
+def beside_gates(plain: Mapping[str, Any]) -> list[str]:
+    """Claims that are violated and in no gate's way, since no set that was asked for has them; nobody waived them."""
+    judged = plain.get("gates") or ()
+    told = {line.partition(" ")[0] for gate in judged for line in (*gate["obstacles"], *gate["waived"])}
+    told |= set(plain.get("waived") or ())
+    violated = [claim["id"] for claim in plain["claims"] if claim["verdict"] == "VIOLATED"]
+    return [ident for ident in violated if judged and ident not in told]

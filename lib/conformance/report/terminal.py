@@ -1,6 +1,6 @@
 """The summary at the end of a run, or of any report later, as lines: what a reader has to know before opening it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +40,13 @@ EXIT_MEANINGS = {
 }
 
 
+FIRST = 400
+"""Characters of what a claim says in lists: here, and above the claims of a page."""
+NAMED = 8
+"""Parts of a claim that are named; of more their number is told, and the page names them."""
+BESIDE = "also VIOLATED, and in no set that is required"
+
+
 def summary(plain: Mapping[str, Any], where: Path, *, figures: bool = False) -> Iterator[tuple[str, Tone]]:
     """Lines with their tone: verdict per decided claim, the matrix, counts, evidence, exit code, place.
 
@@ -68,13 +75,16 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
         for claim in fallen:
             yield from ((f"  {line}", tone) for line, tone in _claim(claim, ClaimVerdict(claim["verdict"]), cause))
     under = {claim["id"] for fallen in grouped.values() for claim in fallen}
-    for verdict in TONES:
+    for verdict, tone in TONES.items():
+        spoken = []
         for claim in sorted(plain["claims"], key=lambda one: not one.get("opens")):  # what is open comes first
-            if claim["id"] in under:
-                continue
-            told = claim.get("inapplicable_parts") if verdict is ClaimVerdict.NOT_APPLICABLE else claim["results"]
-            if told and claim["verdict"] == verdict:
-                yield from _claim(claim, verdict)
+            said = claim.get("inapplicable_parts") if verdict is ClaimVerdict.NOT_APPLICABLE else claim["results"]
+            spoken += [claim] if said and claim["verdict"] == verdict and claim["id"] not in under else []
+        for first, *others in _together(spoken, verdict):
+            ids = ", ".join(one["id"] for one in (first, *others))
+            why = "; ".join(filter(None, (cut(first["reason"].partition("\n")[0]), first["remedy"])))
+            alike = [(f"{verdict:12} {ids}: {why}", tone)]
+            yield from alike if others else _claim(first, verdict)
     told_figures = [*lines(_statistics(plain)), *probing.lines(_probing(plain))] if figures else []
     for several in (render(plain.get("matrix") or {}), told_figures):
         if several:
@@ -83,9 +93,7 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
     yield "", "plain"
     for ident, waiver in (plain.get("waived") or {}).items():
         yield f"waived: {ident}: {waiver}", "warn"
-    for gate in plain.get("gates") or ():
-        yield f"gate: {gate['headline']}", _tone(gate)
-        yield from ((f"      {line}", "bad") for line in summed_up.grouped(gate["obstacles"]))
+    yield from _gates(plain)
     yield from ((f"label: {key}={value}", "plain") for key, value in (run.get("labels") or {}).items())
     yield f"claims: {_counts(plain)}", "plain"
     if again := run.get("continues"):
@@ -97,6 +105,14 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
     if plain.get("facts"):
         yield _evidence(plain), "plain"
     yield f"report: {where}  (exit code {run['exit_code']}: {meaning(plain)})", "bad" if run["exit_code"] else "plain"
+
+
+def _gates(plain: Mapping[str, Any]) -> Iterator[tuple[str, Tone]]:
+    for gate in summed_up.gates(plain.get("gates") or ()):
+        yield from ((f"gate: {headline}", _tone(gate)) for headline in gate["headlines"])
+        yield from ((f"      {line}", "bad") for line in gate["obstacles"])
+    if beside := summed_up.beside_gates(plain):
+        yield f"gate: {BESIDE}: {', '.join(beside)}", "bad"
 
 
 def _tone(gate: Mapping[str, Any]) -> Tone:
@@ -140,15 +156,14 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = "") -> 
     tone, ident = "known" if there else TONES[verdict], claim["id"]
     first = (claim["reason"].splitlines() or [""])[0].removeprefix(f"{ident}  ").removeprefix(f"{ident}: ")
     said = verdict is not ClaimVerdict.CONFIRMED and first and not (cause and cause in first)
-    text = first if said else claim["statement"]
+    text = cut(first) if said else claim["statement"]
     builds = {build: ClaimVerdict(said) for build, said in (claim.get("builds") or {}).items()}
     where = on_builds(ClaimKind(claim["kind"]), verdict, builds)
     where = ", ".join(filter(None, [f"{claim['kind']}, {summed_up.THERE}" if there else "", where]))
     yield f"{verdict:12} {ident:9} {where}{': ' if where else ''}{text}", tone
     yield from ((f"{'':22} {issue['text']}", tone) for issue in claim.get("known_issues") or ())
     if claim["missing_parts"]:
-        decided = ", ".join(claim["decided_parts"]) or "none"
-        yield f"{'':22} decided: {decided}; without verdict: {', '.join(claim['missing_parts'])}", tone
+        yield f"{'':22} decided: {_few(claim['decided_parts'])}; without verdict: {_few(claim['missing_parts'])}", tone
     for part, why in (claim.get("inapplicable_parts") or {}).items():
         yield f"{'':22} part {part} is not about this cluster: {why}", tone
     if (passive := claim.get("half") or "") and passive not in text:
@@ -157,6 +172,24 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = "") -> 
         yield f"{'':22} {subnets}", tone
     if claim["remedy"] and verdict is not ClaimVerdict.CONFIRMED and claim["remedy"] not in text:
         yield f"{'':22} {claim['remedy']}", tone
+
+
+def _together(claims: Sequence[Mapping[str, Any]], verdict: ClaimVerdict) -> list[list[Mapping[str, Any]]]:
+    """Claims of which nothing was run for one and the same reason together, every other alone."""
+    found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for claim in claims:
+        alone = verdict is not ClaimVerdict.NOT_RUN or claim["decided_parts"]
+        found.setdefault((claim["id"],) if alone else (claim["reason"], claim["remedy"]), []).append(claim)
+    return list(found.values())
+
+
+def cut(line: str) -> str:
+    """A line as lists have it; what is cut off stands in the report."""
+    return f"{line[:FIRST]} ..." if len(line) > FIRST + 4 else line
+
+
+def _few(parts: Sequence[str]) -> str:
+    return ", ".join(parts) if 0 < len(parts) <= NAMED else counted(len(parts), "part") if parts else "none"
 
 
 def _counts(plain: Mapping[str, Any]) -> str:

@@ -34,14 +34,12 @@ class Group:
 
 
 def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ...]:
-    """The largest first.  What a person decides is in none."""
+    """The largest first.  What a person decides is in none unless it is not about this cluster."""
     found: dict[tuple[bool, str, str], dict[str, str]] = {}
     for claim in claims.values():
-        if claim.isolation.kind is IsolationKind.MANUAL:
-            continue
         test = PlannedTest(test="", parts=(ClaimPart(claim=claim.id),), needs=claim.needs)
         prospect = plan.prospect_of(test, claims, facts, settings)
-        if prospect.verdict:
+        if prospect.verdict and (prospect.elsewhere or claim.isolation.kind is not IsolationKind.MANUAL):
             reason = prospect.reason.removeprefix(f"{claim.id}: ")
             found.setdefault((prospect.elsewhere, reason, prospect.remedy), {})[claim.id] = claim.area
     made = [

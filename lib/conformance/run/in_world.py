@@ -55,6 +55,12 @@ class Asked:
     """The same from rest, where the first was a difference."""
 
     @property
+    def late(self) -> bool:
+        """Whether its first tries were not yet as they are to be."""
+        standing = self.outcome.standing
+        return not isinstance(standing, Held) or standing.row[0] is not self.outcome.path.tries[0]
+
+    @property
     def by(self) -> str:
         """What decided, as the oracle tells it."""
         telling = [one for one in self.cell.decisions if one.verdict is self.cell.expected and (one.policy or one.tier)]
@@ -138,22 +144,34 @@ class InWorld(Session):
         """
         cells, seats = self._cells(world), self.ground.seats
         self._show(world)
-        changed = [cell for cell in cells if before.get(_key(cell), cell.expected) is not cell.expected]
-        if changed:  # what agrees with the past says nothing before the change was seen
-            unseen = [one for one in self._asked(changed, agree=1) if not one.outcome.held]
-            if unseen:
-                return unseen
-        began = self.clock.monotonic() - self.ground.at
-        agree = 0 if decides else 1
+        changed = {_key(cell) for cell in cells if before.get(_key(cell), cell.expected) is not cell.expected}
+        opening = [cell for cell in cells if _key(cell) in changed and cell.expected is Verdict.ALLOWED]
+        unseen = [one for one in self._asked(opening, agree=1) if not one.outcome.held]
+        if unseen:  # what agrees with the past says nothing before the change was seen
+            return unseen
+        if before:
+            self._rest(seats.latency)
+        began, agree = self.clock.monotonic() - self.ground.at, 0 if decides else 1
         closed = self._asked([cell for cell in cells if cell.expected is Verdict.DENIED], agree=agree)
+        closing = [one for one in closed if _key(one.cell) in changed]
+        unseen = [one for one in closing if not one.outcome.held]
+        if unseen:
+            return unseen
+        if any(one.late for one in closing):  # rows of what was closed before may be of before the change
+            left = [one.cell for one in closed if _key(one.cell) not in changed]
+            closed = [*closing, *self._asked(left, agree=agree)]
         if not before:
             rows = [one.outcome.standing.row for one in closed if isinstance(one.outcome.standing, Held)]
             seats.latency = max([seats.latency, *(began + row[0].at for row in rows)])
-        rest = 2 * seats.latency - (self.clock.monotonic() - self.ground.at)
-        if rest > 0:
-            hold(lambda: True, bool, seconds=rest, every=rest, description="policies take effect", clock=self.clock)
+        self._rest(2 * seats.latency)
         opened = [cell for cell in cells if cell.expected is Verdict.ALLOWED]
         return [*closed, *self._asked(opened, agree=agree or OPEN)]
+
+    def _rest(self, seconds: float) -> None:
+        """Wait until so many have passed since the newest change."""
+        rest = seconds - (self.clock.monotonic() - self.ground.at)
+        if rest > 0:
+            hold(lambda: True, bool, seconds=rest, every=rest, description="policies take effect", clock=self.clock)
 
     def _again(self, world: World, different: Sequence[Asked]) -> None:
         """Ask cells that differ once more, from rest."""

@@ -31,6 +31,8 @@ class LabProcess:
     """``python -m hybridlab up`` with its kubeconfig and log in the run's directory."""
 
     def __init__(self, folder: Path, profile: str | None, timings: RunTimings) -> None:
+        if sys.platform != "linux":
+            raise ClusterUnusable(["a lab needs Linux, and this is none: name a cluster by --kubeconfig=FILE"])
         folder.mkdir(parents=True, exist_ok=True)
         self.kubeconfig = folder / "kubeconfig"
         self.log = folder / "lab.log"
@@ -88,7 +90,8 @@ class LabProcess:
     def _raise_ended(self) -> None:
         status = self._process.wait(self._timings.lab_end)
         lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
-        last = lines[-1] if lines else "it said nothing"
+        begins = max((at for at, line in enumerate(lines) if line.startswith("hybridlab: ")), default=-1)
+        last = " ".join(map(str.strip, lines[begins:])) or "it said nothing"  # several lacks have a line each
         if status == _USAGE:
             raise UsageProblem(f"the lab refused: {last}")
         raise ClusterUnusable([f"the lab ended with exit status {status} before it was ready: {last}; log: {self.log}"])

@@ -48,6 +48,8 @@ class Look:
     """Each with whether it is the run's own."""
     unread: tuple[str, ...]
     """Kinds that could not be read, each with the right that is missing or what else was in the way."""
+    hosts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Node to the labels of its HostEndpoint, which puts the node itself under policy; none of most clusters."""
 
     @property
     def foreign(self) -> tuple[ForeignPolicy, ...]:
@@ -85,7 +87,10 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
         for obj in listed(api, kind)
         if not (api == calico and _name(obj).startswith(TWINS))
     ]
-    return Look(tuple(found), tuple(unread))
+    served = calico is not None and kube.discovery.serves(calico, "HostEndpoint")
+    endpoints = listed(str(calico), "HostEndpoint") if served else []
+    hosts = {str((one.get("spec") or {}).get("node")): labels_of(one) for one in endpoints}
+    return Look(tuple(found), tuple(unread), hosts)
 
 
 def beforehand(kube: Kube, run: Ownership) -> Beforehand:
@@ -221,6 +226,9 @@ class PoliciesThere:
             if pod.namespace not in spaces:
                 spaces[pod.namespace] = self._read("Namespace", pod.namespace, None)
             found[pod.uid] = end_of(self._read("Pod", pod.pod, pod.namespace), spaces[pod.namespace], pod)
+            if pod.host_network:
+                host = self._looks[-1][1].hosts.get(pod.node) or {}
+                found[pod.uid] = End(namespace=f"node {pod.node}", pod={}, calico=host, of_namespace={})
         return found
 
     def _read(self, kind: str, name: str, space: str | None) -> Obj | None:
@@ -262,18 +270,18 @@ def _may_close(spaces: Iterable[str]) -> Callable[[ForeignPolicy], bool]:
 
 
 def _ways(ends: Mapping[str, End], source: Workload, target: Target, protocol: str) -> Iterator[tuple[str, Way]]:
-    """Each direction at each end; a node's network is under no policy of pods, and reaches those of its node always."""
+    """Each direction at each end; a node is under policies of its HostEndpoint alone, and reaches its pods always."""
     name, here = protocol or target.protocol.upper(), ends[source.uid]
     ports = tuple(dict.fromkeys(port for port in (target.port, target.backend_port) if port))
     plain = target.path is Addressing.POD_IP  # behind a Service the source may have been translated
     for backend in target.backends or (None,):
         there = ends[backend.uid] if backend else End(address="" if target.path is Addressing.NAME else target.host)
-        if not source.host_network:
+        of_its_node = plain and source.host_network and backend and source.node == backend.node
+        if not source.host_network or (here.calico and not of_its_node):
             yield (
-                f"{source.namespace}/{source.pod}",
+                here.namespace if source.host_network else f"{source.namespace}/{source.pod}",
                 Way(direction="egress", end=here, other=there, protocol=name, ports=ports),
             )
-        of_its_node = plain and source.host_network and backend and source.node == backend.node
         if backend and not backend.host_network and not of_its_node:
             yield (
                 f"{backend.namespace}/{backend.pod}",

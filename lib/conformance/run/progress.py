@@ -60,8 +60,8 @@ class Alive:
 
     def begin(self, every: float, descriptor: int) -> None:
         """From now on, until :meth:`end`.  ``every``: s of silence that a user is left with at most."""
-        self._ended.clear()
-        threading.Thread(target=self._watch, args=(every, descriptor), name="alive", daemon=True).start()
+        self._ended.clear()  # doubled below: pytest closes its own at Ctrl-C, and another file gets that number
+        threading.Thread(target=self._watch, args=(every, os.dup(descriptor)), name="alive", daemon=True).start()
 
     def end(self) -> None:
         self._ended.set()
@@ -81,5 +81,6 @@ class Alive:
             now, what = time.monotonic(), self._doing
             if what and now - self._last >= every:
                 self.heard()
-                with suppress(OSError):  # closed: pytest has ended
+                with suppress(OSError):  # nobody reads any more
                     os.write(descriptor, f"\n[{now - self._since:.0f} s] {what}\n".encode())
+        os.close(descriptor)

@@ -1,7 +1,8 @@
 """Worlds of policies: those that ship, or one that the user names, and what brings one into force at seats."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,8 @@ BY_NAME = ("kubernetes.io/metadata.name",)
 """The label of namespaces by which a cluster-scoped policy of a world has to name its own."""
 FIRST, LAST = (guard.TIER, "NetworkSet", "Service"), guard.TIER
 """Kinds that others refer to, and the one that goes last."""
+AT_ONCE = 8
+"""Writes under way: each waits for the server, or for a calicoctl in a pod."""
 
 
 @dataclass(frozen=True)
@@ -117,11 +120,12 @@ class Ground:
             if problem := unlimited(obj, list(spaces.values())):
                 raise GuardRefused(f"world {world.name}: {obj['kind']} {obj['metadata']['name']}: {problem}")
         wanted = {reference(obj): obj for obj in filled}
-        for target in sorted(self._there.keys() - wanted.keys(), key=lambda target: target.kind == LAST):
-            self._remove(target)
-        for target, obj in sorted(wanted.items(), key=lambda item: item[0].kind not in FIRST):
-            if self._there.get(target) != obj:
-                self._apply(target, obj)
+        for last in (False, True):
+            self._at_once(self._remove, self._going(wanted, last=last))
+        new = [target for target, obj in wanted.items() if self._there.get(target) != obj]
+        for first in (True, False):
+            several = [target for target in new if (target.kind in FIRST) is first]
+            self._at_once(lambda target: self._apply(target, wanted[target]), several)
         self._relabel(world)
         self.at = time.monotonic()
         return manifest.dump(filled)
@@ -129,14 +133,27 @@ class Ground:
     def clear(self) -> None:
         """Back to rest.  Raises what came first, once everything is gone that could go."""
         errors: list[SuiteError] = []
-        for target in sorted(self._there, key=lambda target: target.kind == LAST):
+        for last in (False, True):
             try:
-                self._remove(target)
+                self._at_once(self._remove, self._going((), last=last))
             except SuiteError as error:
                 errors.append(error)
         self._relabel(None)
         if errors:
             raise errors[0]
+
+    def _going(self, wanted: Container[ObjectRef], *, last: bool) -> list[ObjectRef]:
+        """What is there and is not wanted."""
+        return [target for target in self._there if target not in wanted and (target.kind == LAST) is last]
+
+    def _at_once(self, act: Callable[[ObjectRef], None], several: Sequence[ObjectRef]) -> None:
+        """Do so to all of them, some at the same time.  Raises what the first of them raised, once all are done."""
+        if any(target.api_version.startswith(GROUP) for target in several):
+            self.calico()  # found out here, and known in each thread
+        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+            done = [pool.submit(act, target) for target in several]
+        for one in done:
+            one.result()
 
     def _writer(self, target: ObjectRef) -> CalicoApi | Changes:
         return self.calico() if target.api_version.startswith(GROUP) else self.changes

@@ -189,8 +189,8 @@ def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
     if claim.active is None or not decided or any(result.active for result in decided):
         return ""
     if tried := next((result for result in results if result.active and result.part != ACTIVE_HALF), None):
-        return f"its active half was not run: {tried.reason}"
-    return f"its active half was not run: {NO_TEST}"
+        return f"it was only read, not tried by a change: {tried.reason}"
+    return f"it was only read, not tried by a change: {NO_TEST}"
 
 
 def underlay(measured: Iterable[Mapping[str, object]]) -> str:

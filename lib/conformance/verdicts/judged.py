@@ -12,6 +12,8 @@ from conformance.verdicts.statement import Statement, unmet_for
 
 NOTHING = "its test decided nothing: the body did not run, or none of its expectations did"
 NO_DENIAL = "nothing was seen closed, and what the claim says is that something is"
+WITHOUT_DENIAL = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.LIFTED)
+"""What paths that are to be open can show of a claim that says that something is closed."""
 REMEDY = "run it without plugins and options that leave out calls (--setup-plan, --setup-only)"
 ELSEWHERE = "look at the run's other verdicts about that node, and run it again"
 
@@ -30,12 +32,13 @@ def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Map
     about = [decision for decision in decisions if decides(decision, claim)]
     if raised is None and not about:
         found, decisions = Finding(ClaimVerdict.NOT_RUN, NOTHING, REMEDY), ()
-    elif raised is None and claim.denial and not any("closed" in decision.halves for decision in decisions):
-        found = Finding(ClaimVerdict.NOT_RUN, NO_DENIAL, REMEDY)
     else:
         unreached = [] if raised else _unreached(claim, part, test, decisions, builds)
+        denied = any("closed" in decision.halves for decision in decisions)
         decisions = (*decisions, *unreached)
         found = _together(claim, [*about, *unreached], raised)
+        if raised is None and claim.denial and not denied and found.verdict not in WITHOUT_DENIAL:
+            found = Finding(ClaimVerdict.NOT_RUN, NO_DENIAL, REMEDY)
     return ClaimResult(
         claim=claim.id, verdict=found.verdict, test=test, part=part, reason=found.reason, remedy=found.remedy,
         measured=dict(statement.measured), decisions=decisions,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from hybridlab.api.contract import ApiError
+from hybridlab.api.contract import ApiError, Obj
 from hybridlab.api.errors import internal, too_many_requests
 from hybridlab.api.exec_faults import ExecFaults
 
@@ -54,6 +54,13 @@ class Interference:
         self.on_going_away: Callable[[], None] = lambda: None
         """Whoever holds connections sets it: called when all of them are to be cut."""
         self.execs = ExecFaults()
+        self.admission: dict[str, Callable[[str, Obj], None]] = {}
+        """By name, what changes an object of a resource before it is created, or raises what refuses it."""
+
+    def admit(self, plural: str, obj: Obj) -> None:
+        """Let each of them have its turn; components inside the process meet it, too."""
+        for one in self.admission.values():
+            one(plural, obj)
 
     def refuse(
         self, name: str, code: Literal[429, 500], seconds: float, *, namespace: str = "", first: int = 0

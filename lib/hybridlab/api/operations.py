@@ -79,6 +79,8 @@ class Operations(Reading):
         self.lifecycle = Lifecycle(store, self.strategy, self._plural)
         self._escalation = escalation
         self._random = random.Random()
+        self.admission: Callable[[str, Obj], None] = lambda plural, obj: None
+        """Changes an object that is to be created, or raises what refuses it."""
         store.listeners.append(self._committed)
 
     # ---- kinds
@@ -138,6 +140,7 @@ class Operations(Reading):
         if present is not None:
             ending = "deletionTimestamp" in present["metadata"]
             raise already_exists(resource.plural, resource.group, given_name, ending=ending)
+        self.admission(resource.plural, obj)
         strategy.default(obj)
         strategy.prepare_create(obj)
         self._checks.rules(resource, strategy, obj, None, options)

@@ -19,8 +19,8 @@ INSTALLS = {
 }  # fmt: skip
 """By ID or ID_LIKE of os-release."""
 NO_LINUX = (
-    "a lab is made of Linux' namespaces, and this is {0}: run it in a Linux virtual machine (macOS: lima or colima; "
-    "Windows: WSL 2)"
+    "Linux, of whose namespaces a lab is made (this is {0}): use a Linux virtual machine (macOS: lima or colima; "
+    "Windows: WSL 2); on a cluster that is named by --kubeconfig the suite needs no lab"
 )
 
 

@@ -6,13 +6,14 @@ labd can be started before the API server's libraries are loaded.
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hybridlab.cluster import control, kubeconfig, rundir
-from hybridlab.cluster.exits import OK, USAGE, Stop, report
+from hybridlab.cluster.exits import ENVIRONMENT, OK, USAGE, Stop, report
 
 EXIT_CODES = """\
 exit codes: 0 ended as asked; 4 options, profile or files that cannot be used; 7 this machine lacks something that
@@ -29,11 +30,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse with the documented exit code for wrong options."""
+    """argparse with the documented exit code for wrong options, in one line."""
 
     def error(self, message: str) -> Any:
-        self.print_usage(sys.stderr)
-        self.exit(USAGE, f"hybridlab: {message}\n")
+        import difflib  # which takes 7 ms of every start, and is for mistakes
+
+        given = re.search(r"invalid choice: '(\S+)' \(choose from (.*)\)", message)
+        near = difflib.get_close_matches(given[1], re.findall(r"[\w-]+", given[2]), 1) if given else []
+        self.exit(USAGE, f"{self.prog}: {message}; {f'meant {near[0]}?' if near else f'see {self.prog} --help'}\n")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -112,8 +116,10 @@ def _port(text: str) -> int:
 
 
 def _up(options: argparse.Namespace) -> int:
-    from hybridlab.cli import up  # nothing of the lab is needed to refuse wrong options
+    from hybridlab.cli import machine, up  # nothing of the lab is needed to refuse wrong options
 
+    if sys.platform != "linux":
+        raise Stop(ENVIRONMENT, f"this machine lacks {machine.lacks()[0]}")
     return up.run(
         profile_name=options.profile,
         overrides=options.overrides,

@@ -92,7 +92,8 @@ def _lacks(error: LabdFailed) -> str:
     """One line per thing that this machine does not give, each with what to allow."""
     if not error.lacks:
         return str(error)
-    return "\n".join(["this machine cannot run a lab:", *(f"  {lack}" for lack in error.lacks)])
+    between = "\n  " if len(error.lacks) > 1 else " "
+    return between.join(["this machine cannot run a lab:", *map(str, error.lacks)])
 
 
 def _say_ready(line: str, ready_fd: int | None, kubeconfig: Path) -> None:

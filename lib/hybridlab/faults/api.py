@@ -1,10 +1,11 @@
 """Faults between a client and the API server: requests that are refused, connections that are cut for a while."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, Parameter, Types, count, seconds
+from hybridlab.faults.model import Fault, Parameter, Switch, Types, count, seconds
 
 TYPES = Types()
 
@@ -15,39 +16,28 @@ PARAMETERS = (
 )
 
 
-class ApiRefuses(Fault):
-    """The API server answers requests with an error for a while, then heals by itself."""
+def _refuses(lab: LabParts, identity: str, given: Mapping[str, str], code: Literal[429, 500]) -> Fault:
+    lasting, first, made = seconds("seconds", given["seconds"]), count("first", given["first"]), lab.interference
+    where = f" in namespace {given['namespace']}" if given["namespace"] else ""
 
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str], code: Literal[429, 500]) -> None:
-        self._interference, self._identity, self._code = lab.interference, identity, code
-        self._seconds = seconds("seconds", parameters["seconds"])
-        self._namespace, self._first = parameters["namespace"], count("first", parameters["first"])
+    def told() -> str:
+        remaining = made.refusing(identity)
+        return f"the API server answers {code}{where} for {remaining:.1f} s more" if remaining > 0 else ""
 
-    async def inject(self) -> None:
-        self._interference.refuse(
-            self._identity, self._code, self._seconds, namespace=self._namespace, first=self._first
-        )
-
-    async def heal(self) -> None:
-        self._interference.accept(self._identity)
-
-    async def evidence(self) -> list[str]:
-        """For how long it still refuses."""
-        remaining = self._interference.refusing(self._identity)
-        where = f" in namespace {self._namespace}" if self._namespace else ""
-        return [f"the API server answers {self._code}{where} for {remaining:.1f} s more"] if remaining > 0 else []
+    on = partial(made.refuse, identity, code, lasting, namespace=given["namespace"], first=first)
+    return Switch(on, partial(made.accept, identity), told)
 
 
 @TYPES.fault("api-429", "api", *PARAMETERS, scope="all, namespace")
 def api_429(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The API server answers 429 Too Many Requests for a while."""
-    return ApiRefuses(lab, identity, parameters, 429)
+    return _refuses(lab, identity, parameters, 429)
 
 
 @TYPES.fault("api-500", "api", *PARAMETERS, scope="all, namespace")
 def api_500(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The API server answers 500 Internal Server Error for a while."""
-    return ApiRefuses(lab, identity, parameters, 500)
+    return _refuses(lab, identity, parameters, 500)
 
 
 @TYPES.fault(
@@ -57,41 +47,22 @@ def api_500(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Faul
     Parameter("first", "only so many watches (0: all)", "0"),
     scope="all, namespace",
 )
-class WatchesSilent(Fault):
+def watch_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Watches deliver nothing any more and stay open, as behind a gateway that forgot them."""
-
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._interference, self._identity = lab.interference, identity
-        self._namespace, self._first = parameters["namespace"], count("first", parameters["first"])
-
-    async def inject(self) -> None:
-        self._interference.silence(self._identity, namespace=self._namespace, first=self._first)
-
-    async def heal(self) -> None:
-        """Catch no more; those that are caught stay silent."""
-        self._interference.let_speak(self._identity)
-
-    async def evidence(self) -> list[str]:
-        """Whether watches are still caught."""
-        where = f" in namespace {self._namespace}" if self._namespace else ""
-        return [f"watches{where} fall silent"] if self._interference.silencing(self._identity) else []
+    made, namespace = lab.interference, parameters["namespace"]
+    told = f"watches{f' in namespace {namespace}' if namespace else ''} fall silent"
+    on = partial(made.silence, identity, namespace=namespace, first=count("first", parameters["first"]))
+    return Switch(on, partial(made.let_speak, identity), lambda: told if made.silencing(identity) else "")
 
 
 @TYPES.fault("api-unreachable", "api", Parameter("seconds", "for how long"))
-class ApiUnreachable(Fault):
+def api_unreachable(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Every connection to the API server is cut for a while, execs and watches too."""
+    made = lab.interference
 
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._interference, self._identity = lab.interference, identity
-        self._seconds = seconds("seconds", parameters["seconds"])
+    def told() -> str:
+        remaining = made.going_away(identity)
+        return f"connections to the API server are cut for {remaining:.1f} s more" if remaining > 0 else ""
 
-    async def inject(self) -> None:
-        self._interference.go_away(self._identity, self._seconds)
-
-    async def heal(self) -> None:
-        self._interference.come_back(self._identity)
-
-    async def evidence(self) -> list[str]:
-        """For how long connections are still cut."""
-        remaining = self._interference.going_away(self._identity)
-        return [f"connections to the API server are cut for {remaining:.1f} s more"] if remaining > 0 else []
+    on = partial(made.go_away, identity, seconds("seconds", parameters["seconds"]))
+    return Switch(on, partial(made.come_back, identity), told)

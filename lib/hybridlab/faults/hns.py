@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import WINDOWS_OR_ALL, Fault, Parameter, Types
+from hybridlab.faults.model import WINDOWS_OR_ALL, Entries, Fault, Parameter, Types
 from hybridlab.windows.hns_faults import HnsFaults
 from hybridlab.windows.host import HNS_FAILURES
 
@@ -50,26 +50,10 @@ def services_lost_with_network(lab: LabParts, identity: str, parameters: Mapping
 
 
 @TYPES.fault("hns-fails", "hns", WINDOWS_OR_ALL, Parameter("answer", "error, silent or garbled", "error"))
-class HnsFails(Fault):
+def hns_fails(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """HNS cannot be asked: its cmdlets print an error and null, or an empty text, and exit with 0."""
-
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._identity, self._how = identity, parameters["answer"]
-        if self._how not in HNS_FAILURES:
-            raise BadFault(f"answer is {self._how!r}, expected one of {', '.join(HNS_FAILURES)}")
-        self._nodes = {
-            node: lab.calico.windows[node].hns.faults for node in lab.nodes_of("windows", parameters["node"])
-        }
-
-    async def inject(self) -> None:
-        for faults in self._nodes.values():
-            faults.fails[self._identity] = self._how
-
-    async def heal(self) -> None:
-        for faults in self._nodes.values():
-            faults.fails.pop(self._identity, None)
-
-    async def evidence(self) -> list[str]:
-        """The nodes whose HNS fails because of this fault."""
-        words = f"answers who asks it: {self._how}"
-        return [f"HNS of {node} {words}" for node, faults in self._nodes.items() if self._identity in faults.fails]
+    how, nodes = parameters["answer"], lab.nodes_of("windows", parameters["node"])
+    if how not in HNS_FAILURES:
+        raise BadFault(f"answer is {how!r}, expected one of {', '.join(HNS_FAILURES)}")
+    tables = {f"HNS of {node} answers who asks it: {how}": lab.calico.windows[node].hns.faults.fails for node in nodes}
+    return Entries(identity, how, tables)

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
@@ -49,6 +49,42 @@ class Fault(ABC):
 
     async def verified(self) -> bool:
         return bool(await self.evidence())
+
+
+class Switch(Fault):
+    """A fault that one call puts in place, and another takes away."""
+
+    def __init__(self, on: Callable[[], object], off: Callable[[], object], told: Callable[[], str]) -> None:
+        """``told``: what is wrong now; empty: nothing."""
+        self._on, self._off, self._told = on, off, told
+
+    async def inject(self) -> None:
+        self._on()
+
+    async def heal(self) -> None:
+        self._off()
+
+    async def evidence(self) -> list[str]:
+        return [text] if (text := self._told()) else []
+
+
+class Entries(Fault):
+    """An entry of its own in tables of the lab's parts, for as long as the fault is there."""
+
+    def __init__(self, identity: str, value: Any, tables: Mapping[str, dict[str, Any]]) -> None:
+        """``tables``: by what is wrong where the entry is."""
+        self._identity, self._value, self._tables = identity, value, tables
+
+    async def inject(self) -> None:
+        for table in self._tables.values():
+            table[self._identity] = self._value
+
+    async def heal(self) -> None:
+        for table in self._tables.values():
+            table.pop(self._identity, None)
+
+    async def evidence(self) -> list[str]:
+        return [told for told, table in self._tables.items() if self._identity in table]
 
 
 Make = Callable[[LabParts, str, Mapping[str, str]], Fault]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import NODE, NODE_OR_ALL, WINDOWS_OR_ALL, Fault, Parameter, Types, count
-from hybridlab.faults.rules import NOWHERE, RuleFault
+from hybridlab.faults.rules import NOWHERE, RuleFault, expression
 
 TYPES = Types()
 
@@ -27,7 +27,7 @@ def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     node, every = lab.node(parameters["node"]), parameters["every"]
     if not every.isdecimal() or not 2 <= int(every) <= MOST:
         raise BadFault(f"every is {every!r}, expected a whole number from 2 to {MOST}")
-    devices = f"{{ {', '.join(sorted({chr(34) + name + chr(34) for name in ('eth0', lab.calico.plane.device)}))} }}"
+    devices = _devices(lab)
     # A tunnel's own packets, which come and go by eth0, are not tracked and so are of no flow.
     chosen = f"meta l4proto {{ tcp, udp }} jhash {FLOW} mod {int(every)} seed {SEED} == 0"
     if port := parameters["port"]:
@@ -40,6 +40,33 @@ def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
         ("f_post", f"oifname {devices} {chosen} ip daddr set {NOWHERE}"),
     ]
     return RuleFault(lab.dataplane, identity, {node: rules})
+
+
+def _devices(lab: LabParts) -> str:
+    """By which packets come from other nodes, and go there."""
+    return f"{{ {', '.join(sorted({chr(34) + name + chr(34) for name in ('eth0', lab.calico.plane.device)}))} }}"
+
+
+WAYS = ("in", "out", "both", "within", "own")
+
+
+@TYPES.fault(
+    "packets-dropped", "underlay", NODE,
+    Parameter("match", "which packets, in words of nft with _ between them, such as tcp_dport_443"),
+    Parameter("way", "in, out or both, seen from the node; within it; or own: what it sends itself", "both", WAYS),
+)  # fmt: skip
+def packets_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Of what pods of a node send or get, or the node itself sends, the packets that match are lost."""
+    match, way, devices = expression("match", parameters["match"]), parameters["way"], _devices(lab)
+    pods = f'"{lab.calico.plane.pod_prefix}*"'
+    rules = {
+        "in": [("f_fwd", f"iifname {devices} {match} drop")],
+        "out": [("f_fwd", f"oifname {devices} {match} drop")],
+        "within": [("f_fwd", f"iifname {pods} oifname {pods} {match} drop")],
+        "own": [("f_out", f"{match} ip daddr set {NOWHERE}")],
+    }
+    chosen = rules["in"] + rules["out"] if way == "both" else rules[way]
+    return RuleFault(lab.dataplane, identity, {lab.node(parameters["node"]): chosen})
 
 
 @TYPES.fault("node-datagrams-dropped", "underlay", NODE)

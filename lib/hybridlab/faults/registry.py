@@ -1,6 +1,7 @@
 """Every fault that a lab has on any plane; those of one plane are in that plane's folder of ``networks``."""
 
 from hybridlab.faults import (
+    admission,
     api,
     cni_token,
     denials,
@@ -31,6 +32,7 @@ _MODULES = (
     hns,
     exec,
     api,
+    admission,
     kubelet,
     pods,
     cni_token,

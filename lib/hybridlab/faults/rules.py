@@ -1,6 +1,7 @@
 """Faults that are rules in the data plane's fault chains; evidence is what the kernel lists under the fault's name."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
 
@@ -51,13 +52,22 @@ class RuleFault(Fault):
         )
 
 
+def expression(name: str, words: str) -> str:
+    """What a parameter matches, in words of nft with _ for each space between them.  Raises BadFault."""
+    if not re.fullmatch(r"[A-Za-z0-9_.:/<>=!{},&*-]*", words):
+        raise BadFault(f"{name} is {words!r}, expected words of nft with _ between them, such as tcp_dport_443")
+    return words.replace("_", " ")
+
+
 @TYPES.fault(
-    "policy-not-enforced", "policy", NODE, Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp"))
-)
+    "policy-not-enforced", "policy", NODE, Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
+    Parameter("only", "what of it, in words of nft with _ between them, such as tcp_dport_443", ""),
+)  # fmt: skip
 def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node lets everything, or everything of one protocol, past policy."""
+    """A node lets everything, or everything of one protocol or kind, past policy."""
     node, protocol = lab.node(parameters["node"]), parameters["protocol"]
     what = "" if protocol == "all" else f"meta l4proto {protocol} "
+    what += f"{expression('only', parameters.get('only', ''))} "
     pods = f'"{lab.calico.plane.pod_prefix}*"'
     rules = [("f_policy", f"{way} {pods} {what}accept") for way in ("iifname", "oifname")]
     return RuleFault(lab.dataplane, identity, {node: rules})
@@ -96,9 +106,11 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     blocks = lab.blocks(node)
     if not blocks:
         raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
-    own = f"ip saddr {{ {', '.join(blocks)} }}" + ("" if protocol == "all" else f" meta l4proto {protocol}")
+    only = "" if protocol == "all" else f" meta l4proto {protocol}"
+    own = f"ip saddr {{ {', '.join(blocks)} }}{only}"
+    pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)  # a block of another one may be yet to come
     rules = [
-        ("f_snat", f'oifname "{lab.calico.plane.device}" {own} masquerade'),
+        ("f_snat", f'oifname "{lab.calico.plane.device}" ip saddr {{ {pools} }}{only} masquerade'),
         ("f_snat", f'oifname "{lab.calico.plane.pod_prefix}*" {own} snat to {lab.address(node)}'),
     ]
     return RuleFault(lab.dataplane, identity, {node: rules})

@@ -11,13 +11,16 @@ from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 
 Way = Literal[
-    "stale", "first", "others", "no-node-ports", "no-udp-node-ports", "own-port", "unready", "never-again", "flows-stay"
-]
-"""``stale``: a Service keeps the backends that it had first; ``first``: it has the first of its backends alone;
+    "stale", "first", "first-of-datagrams", "first-port", "others", "no-node-ports", "no-udp-node-ports",
+    "clients-kept", "own-port", "unready", "never-again", "flows-stay",
+]  # fmt: skip
+"""``stale``: a Service keeps the backends that it had first; ``first``: it has the first of its backends alone,
+``first-of-datagrams``: for UDP; ``first-port``: all its ports of one protocol lead to where the first one does;
 ``others``: it has those of another Service that serve the same port; ``no-node-ports``: it has its ClusterIP alone;
-``no-udp-node-ports``: it has NodePorts for TCP alone; ``own-port``: backends are asked at the Service's own port;
-``unready``: it has those that are not ready as well; ``never-again``: once it has lost its last one it has none;
-``flows-stay``: datagrams of a flow go on to the backend that it began with."""
+``no-udp-node-ports``: it has NodePorts for TCP alone; ``clients-kept``: what comes by those for UDP keeps its source;
+``own-port``: backends are asked at the Service's own port; ``unready``: it has those that are not ready as well;
+``never-again``: once it has lost its last one it has none; ``flows-stay``: datagrams of a flow go on to the backend
+that it began with."""
 
 
 class ServiceGate:
@@ -98,8 +101,14 @@ def _wrong(port: ServicePort, way: Way, table: ServiceTable, before: ServiceTabl
         return replace(port, node_port=None) if port.protocol == "udp" else port
     if way == "own-port":
         return replace(port, backends=tuple(replace(backend, port=port.port) for backend in port.backends))
-    if way == "first":
-        return replace(port, backends=port.backends[:1])
+    if way == "clients-kept":
+        return replace(port, node_port_keeps_client=port.node_port_keeps_client or port.protocol == "udp")
+    if way in ("first", "first-of-datagrams"):
+        return replace(port, backends=port.backends[:1]) if way == "first" or port.protocol == "udp" else port
+    if way == "first-port":
+        kind = (port.name.rpartition(":")[0], port.protocol)
+        of_service = (one for one in table.ports if (one.name.rpartition(":")[0], one.protocol) == kind)
+        return replace(port, backends=next(of_service).backends)
     if way == "others":
         return replace(port, backends=_of_another(port, table))
     if way == "unready":

@@ -11,7 +11,7 @@ from ipaddress import IPv4Network
 from hybridlab.dataplane.services import TRANSLATED
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE_OR_ALL, WINDOWS_OR_ALL, Fault, FaultType, Types
+from hybridlab.faults.model import NODE_OR_ALL, WINDOWS_OR_ALL, Fault, FaultType, Parameter, Types
 from hybridlab.faults.rules import RuleFault
 from hybridlab.faults.service_gate import Way
 from hybridlab.windows.reserved import source_vip
@@ -22,9 +22,14 @@ _OWN = "ip saddr"
 """The source that a packet comes with."""
 
 
-@TYPES.fault("snat-despite-dsr", "services", WINDOWS_OR_ALL)
+@TYPES.fault(
+    "snat-despite-dsr",
+    "services",
+    WINDOWS_OR_ALL,
+    Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
+)
 def snat_despite_dsr(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes rewrite their pods' source by ClusterIP as without direct server return."""
+    """Windows nodes rewrite their pods' source by ClusterIP as without direct server return, of all or one protocol."""
     return _fault(lab, identity, parameters, lambda node, block: source_vip(block))
 
 
@@ -47,6 +52,7 @@ def _fault(lab: LabParts, identity: str, parameters: Mapping[str, str], source: 
         if not blocks:
             raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
         own, becomes = f"{{ {', '.join(blocks)} }}", source(node, blocks[0])
+        own += "" if parameters.get("protocol", "all") == "all" else f" meta l4proto {parameters['protocol']}"
         seen = "ct original ip saddr" if becomes == _OWN else becomes
         rules[node] = [
             ("f_snat", f"ip saddr {own} ct status dnat snat to {becomes}"),
@@ -76,6 +82,9 @@ def hairpin_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
 WORDS: dict[Way, str] = {
     "stale": "backends stale",
     "first": "backends first",
+    "first-of-datagrams": "backends first, for datagrams",
+    "first-port": "one port of each Service",
+    "clients-kept": "NodePorts for datagrams keep their clients' addresses",
     "others": "backends others",
     "no-node-ports": "no NodePorts",
     "no-udp-node-ports": "no NodePorts for UDP",
@@ -118,6 +127,15 @@ TYPES += (
     _wrong("last-backend-stays-away", "never-again", "A Service that has lost its last backend gets none any more"),
     _wrong("udp-flows-stay", "flows-stay", "Kube-proxy leaves flows of datagrams to backends that went as they are"),
     _wrong("one-backend", "first", "Kube-proxy uses the first backend of each Service alone"),
+    _wrong(
+        "one-backend-of-datagrams", "first-of-datagrams",
+        "Kube-proxy leads datagrams to the first backend of each Service alone",
+    ),
+    _wrong("one-port", "first-port", "Kube-proxy leads every port of a Service to where its first one leads"),
+    _wrong(
+        "udp-node-ports-keep-clients", "clients-kept",
+        "Datagrams by a node's NodePorts keep their clients' addresses, which backends of other nodes answer past it",
+    ),
     _wrong("backends-of-another", "others", "Kube-proxy uses the backends of another Service that serve the same port"),
     _wrong(
         "node-ports-missing", "no-node-ports",

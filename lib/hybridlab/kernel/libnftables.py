@@ -20,7 +20,7 @@ def load() -> ctypes.CDLL:
         return ctypes.CDLL(LIBRARY)
     except OSError as error:
         if not (FETCHED / LIBRARY).exists():
-            raise NftMissing(f"{LIBRARY} cannot be loaded: {error}") from error
+            raise NftMissing(str(error)) from error
     try:
         for name in NEEDED:  # by path and for all: no search path has to name the folder
             ctypes.CDLL(str(FETCHED / name), ctypes.RTLD_GLOBAL)

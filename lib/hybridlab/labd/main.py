@@ -5,6 +5,7 @@ channel to the cluster does (end-of-file), and with it all that is inside.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import resource
@@ -33,8 +34,8 @@ from hybridlab.labd.launch import FAILED, READY, LabdSettings
 def report_failure(control: int, lacks: Sequence[Lack]) -> None:
     """Tell the launcher, without a loop, why there will be no lab."""
     line = orjson.dumps({"event": FAILED, "params": {"lacks": list(lacks)}}) + b"\n"
-    with socket.socket(fileno=os.dup(control)) as sock:
-        sock.sendall(line)
+    with contextlib.suppress(BrokenPipeError), socket.socket(fileno=os.dup(control)) as sock:
+        sock.sendall(line)  # unless the launcher was ended meanwhile
 
 
 def run(control: int, settings_json: str, probe: int) -> int:

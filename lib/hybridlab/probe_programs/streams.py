@@ -344,6 +344,7 @@ class Listener:
             self._tasks.add(task)
             self._strangers[task] = lines
             task.add_done_callback(self._gone)
+            await asyncio.sleep(0)  # that it begins, however many wait: one that never did closes nothing
             if len(self._strangers) > STRANGERS:
                 oldest = next(iter(self._strangers))
                 self._strangers.pop(oldest).reset = True

@@ -278,7 +278,7 @@ def test_a_missing_library_is_a_lack_with_its_package(monkeypatch: pytest.Monkey
     (lack,) = preflight.check()
     assert lack.what == "libnftables"
     assert lack.remedy.startswith("hybridlab fetch-nftables (takes no root), or ")
-    assert "libnftables-is-not-here.so.1 cannot be loaded" in lack.why
+    assert "libnftables-is-not-here.so.1: cannot open shared object file" in lack.why
 
 
 def _uncached_library() -> Any:

@@ -59,6 +59,26 @@ def starting(tmp_path: Path) -> Iterator[Starting]:
                 stream.close()
 
 
+WHILE_IMPORTING = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "hybridlab.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in what it runs in the background
+sys.meta_path.insert(0, Finder())
+from hybridlab.__main__ import command
+command()
+"""
+
+
+def test_ctrl_c_before_anything_of_it_is_loaded_ends_it_without_a_word() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WHILE_IMPORTING], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 0.2, 0.3])
 def test_a_signal_while_it_starts_ends_it_in_good_order(starting: Starting, number: int, seconds: float) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hybridlab.kernel import libnftables
 from tests.lab.lab_process import RunningLab, running_lab
 from tests.lab.lifecycle import traces
 from tests.lab.lifecycle.unprivileged import Unprivileged, unprivileged_launcher
@@ -101,7 +102,7 @@ def test_a_lab_that_cannot_get_a_user_namespace_says_what_to_allow(tmp_path: Pat
     limited = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "sh", "-c", limited, "sh", *_up(tmp_path)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=60, check=False, env=_apart(tmp_path),
     )  # fmt: skip
     assert done.returncode == 7, done.stderr
     assert "user.max_user_namespaces" in done.stderr
@@ -110,16 +111,22 @@ def test_a_lab_that_cannot_get_a_user_namespace_says_what_to_allow(tmp_path: Pat
 def test_a_lab_without_libnftables_says_how_to_get_it(tmp_path: Path) -> None:
     if shutil.which("unshare") is None:
         pytest.skip("unshare (util-linux) is not on the PATH")
-    loaded = "import ctypes; ctypes.CDLL('libnftables.so.1'); print(open('/proc/self/maps').read())"
+    loaded = "from hybridlab.kernel import libnftables; libnftables.load(); print(open('/proc/self/maps').read())"
     maps = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
-    library = next(line.split()[-1] for line in maps.splitlines() if "libnftables" in line)
-    hidden = f'mount --bind /dev/null "{library}" && exec "$@"'
+    found = {line.split()[-1] for line in maps.splitlines() if "libnftables" in line}
+    found |= {str(path) for path in libnftables.FETCHED.glob(libnftables.LIBRARY)}  # beside the system's, too
+    hidden = "".join(f'mount --bind /dev/null "{library}" && ' for library in found) + 'exec "$@"'
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hidden, "sh", *_up(tmp_path)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=60, check=False, env=_apart(tmp_path),
     )  # fmt: skip
     assert done.returncode == 7, done.stderr
     assert "hybridlab fetch-nftables" in done.stderr
+
+
+def _apart(directory: Path) -> dict[str, str]:
+    """The environment of one who is root in a namespace of users, and is not to meet the labs of the real one."""
+    return {**os.environ, "TMPDIR": str(directory)}
 
 
 def _up(directory: Path) -> Sequence[str]:

@@ -170,6 +170,10 @@ def test_markdown_begins_with_the_answer_and_keeps_columns(tmp_path: Path, capsy
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["# 1 claim is violated", "```"]
     assert lines[-1] == "```"
+    one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": "it said ```` and ended"})
+    main(["show", one, "--format", "markdown"])
+    lines = capsys.readouterr().out.splitlines()
+    assert (lines[1], lines[-1]) == ("`````", "`````"), "nothing that a cluster says ends the block"
 
 
 def test_diff_has_a_line_for_each_claim_and_says_more_where_asked(

@@ -35,6 +35,12 @@ def telling(target: Target) -> Kind:
     return Kind.UDP if target.protocol == "udp" else Kind.HTTP
 
 
+def asked_for(target: Target, kind: Kind) -> str:
+    """Return an attempt's request: at an echo server a path by which it says its port too, which no page does."""
+    echo = kind is Kind.HTTP and target.backends and (target.backend_port or target.port) != DEMO_PORT
+    return "/who" if echo else "/"
+
+
 def default_kind(target: Target, *, want: bool) -> Kind:
     """Return the probe kind where the test names none, for a path that is to be open or not.
 
@@ -48,7 +54,7 @@ def default_kind(target: Target, *, want: bool) -> Kind:
 def unexpected_backend(observation: Observation) -> str:
     """Who answered and is no backend of the target; empty: a backend did, or nobody there says who it is.
 
-    Behind a Service a backend's other port is as wrong as another pod: then the port is told too.
+    A backend's other port is as wrong as another pod: then the port is told too.
     """
     who, target = observation.served_by, observation.attempt.target
     if observation.verdict is not Verdict.CONNECTED or target is None or not target.backends:
@@ -57,7 +63,7 @@ def unexpected_backend(observation: Observation) -> str:
         return NAMELESS if _has_to_tell(observation.attempt) else ""
     if not any(same_pod(backend, who) for backend in target.backends):
         return who
-    wrong_port = target.backend_port and observation.served_port not in {0, target.backend_port}
+    wrong_port = observation.served_port not in {0, target.backend_port or target.port}
     return f"port {observation.served_port} of {who}" if wrong_port else ""
 
 

@@ -252,7 +252,7 @@ class _Round:
         if several:
             for one in several:
                 one.source.sooner = None
-            tickets = self._asking.begin([one.path.attempt for one in several])
+            tickets = self._asking.begin([one.path.next_attempt for one in several])
             tried = zip(tickets, several, strict=True)
             self._under_way.update({ticket: (one, one.path.ask(now)) for ticket, one in tried})
 

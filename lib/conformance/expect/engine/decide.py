@@ -16,9 +16,9 @@ SYNs are retransmitted within one attempt, so an outage of ``2 x give_up`` yield
 
 **Open.**  Of the answered attempts the newest ``agree`` connected, in a row without an unanswered one between them, and
 where the answer says which pod gave it, it was one of the target's.  What was begun before them may still wait: it left
-before the path was open.  Where connecting is what is said (``Path.steady``), a path that timed out after it had
-connected needs ``STEADY`` attempts in a row for each such outage, and none that left after it had connected may still
-wait before them: a path that loses a part of its connections is not open.
+before the path was open.  Where connecting is what is said (``Path.steady``), a path that timed out, was refused or led
+to another pod after it had connected needs ``STEADY`` attempts in a row for each such outage, and none that left after
+it had connected may still wait before them: a path that loses a part of its connections is not open.
 
 Paths are decided independently of each other, but for the controls that they share.
 """
@@ -33,10 +33,13 @@ from itertools import pairwise, takewhile
 
 from conformance.expect.engine.answered import ARRIVED, as_wanted, unexpected_backend
 from conformance.expect.engine.names import UNSENT
-from conformance.model.attempt import Attempt
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.settings import OsTimings
 
+LARGE = "?" + "a" * 999
+"""What every second datagram of a path that is to be closed carries: a denial holds for all that fits into a packet."""
+LOSSES = DENIED_VERDICTS | {Verdict.REFUSED}
 STEADY = 20
 """Attempts in a row that make up for one outage of a path that had connected before.  Where a fifth of all connections
 is lost, three in a row connect by chance each second time, twenty one time in 87, and forty one time in 7,500."""
@@ -126,7 +129,7 @@ class Path:
     _opened: float = float("inf")
     """s.  As :attr:`Try.asked`, the first attempt that connected."""
     _lost: float = -float("inf")
-    """s.  As :attr:`Try.asked`, the last attempt that timed out."""
+    """s.  As :attr:`Try.asked`, the last attempt that was lost, or led elsewhere."""
 
     def ask(self, asked: float) -> Try:
         """One attempt more."""
@@ -134,10 +137,16 @@ class Path:
         self.tries.append(attempt)
         return attempt
 
+    @property
+    def next_attempt(self) -> Attempt:
+        """How it is asked the next time."""
+        large = not self.want and self.attempt.kind is Kind.UDP and len(self.tries) % 2
+        return replace(self.attempt, request=LARGE) if large else self.attempt
+
     def answer(self, attempt: Try, seen: Observation, *, at: float, error: float, came: float) -> None:
         """What an attempt showed; times as in :class:`Try`."""
         attempt.seen, attempt.at, attempt.error, attempt.came = seen, at, error, came
-        if seen.verdict in DENIED_VERDICTS:
+        if seen.verdict in LOSSES or unexpected_backend(seen):
             self._lost = max(self._lost, attempt.asked)
         if self.want and as_wanted(seen, True):
             self._opened = min(self._opened, attempt.asked)
@@ -161,11 +170,11 @@ class Path:
 
     @property
     def _outages(self) -> int:
-        """How often it timed out after it had connected, attempts in a row being one."""
+        """How often it was lost, or led elsewhere, after it had connected, attempts in a row being one."""
         if self._lost < self._opened:
             return 0
         answered = (attempt.seen for attempt in self.tries if attempt.seen is not None)
-        kinds = [as_wanted(seen, True) for seen in answered if as_wanted(seen, True) or as_wanted(seen, False)]
+        kinds = [as_wanted(seen, True) for seen in answered if seen.verdict in {*LOSSES, Verdict.CONNECTED}]
         return sum(connected and not after for connected, after in pairwise(kinds))
 
     @property

@@ -8,7 +8,6 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from conformance.report import summed_up
 from conformance.report.pack import private, scrubbed
 from conformance.report.page.drawing import effect_chart, recovery_chart
 from conformance.report.page.parts import SHOWN, parts, shareable, unnamed
-from conformance.report.terminal import meaning, printable
+from conformance.report.terminal import BESIDE, cut, meaning, printable
 from conformance.verdicts.claims import UNSEEN
 from conformance.verdicts.decisions import by_build
 
@@ -29,18 +28,6 @@ LINUX = "Linux and cluster"
 """Column of decisions that are about no Windows build."""
 RECOVERY = "seconds to a new connection"
 """Name of the figure that tests of disturbed connections keep."""
-
-
-@dataclass(frozen=True)
-class Area:
-    """A row of the overview."""
-
-    name: str
-    counts: Mapping[str, int]
-    """What claims are counted as (:func:`summed_up.word`) to how many."""
-    total: int
-
-
 OPEN = ("INCONCLUSIVE", "UNMET", "ADVISED", "NOT_RUN")
 """What claims are counted as that someone has to look at, none of them violated."""
 FOLDED = {
@@ -52,8 +39,6 @@ FOLDED = {
 """Claims of which nothing is to be seen, behind a line for each of these words."""
 KEPT = 20_000
 """Characters of a failure's attachment that the page shows; the file has the rest."""
-FIRST = 400
-"""Characters of what a claim says in the lists above; below it has all of it."""
 BUNDLED = (".txt", ".yaml", ".json")
 
 
@@ -83,22 +68,18 @@ def render(
     ``linked``: whether the page lies in the run's directory, so that files there can be links.
     """
     since: Mapping[str, Any] = {
-        "evidence": None,
-        "seconds": 0,
-        "flaky": False,
-        "half": "",
-        "applies": "",
-        "inapplicable_parts": {},
-        "known_issues": [],
-        "danger": "",
-    }  # later than the oldest reports
+        "evidence": None, "seconds": 0, "flaky": False, "half": "", "applies": "", "inapplicable_parts": {},
+        "known_issues": [], "danger": "",
+    }  # later than the oldest reports  # fmt: skip
     claims: Sequence[Mapping[str, Any]] = sorted(
         ({**since, **claim} for claim in plain["claims"]),
         key=lambda claim: summed_up.WORDS.index(summed_up.word(claim)),
     )
     violated = [claim for claim in claims if claim["verdict"] == "VIOLATED"]
     builds = sorted({build for claim in claims for decision in _decisions(claim) for build in decision.about})
-    areas = _areas(claims)
+    areas: dict[str, Counter[str]] = {}
+    for claim in claims:
+        areas.setdefault(claim["area"], Counter())[summed_up.word(claim)] += 1
     violated.sort(key=lambda claim: not claim.get("opens"))  # what policy closes and is open first
     by_id = {claim["id"]: claim for claim in claims}
     causes = {cause: [by_id[claim["id"]] for claim in several] for cause, several in summed_up.causes(plain).items()}
@@ -119,8 +100,10 @@ def render(
             attested=plain.get("attested") or {},
             images=plain.get("images") or [],
             failures=failures or {},
-            gates=[{**gate, "obstacles": summed_up.grouped(gate["obstacles"])} for gate in plain.get("gates") or ()],
+            gates=summed_up.gates(plain.get("gates") or ()),
             waived=plain.get("waived") or {},
+            beside=summed_up.beside_gates(plain),
+            BESIDE=BESIDE,
             timings=plain.get("timings") or {},
             cluster=_cluster(plain["run"]["cluster"]),
             violated=by_cause(violated, causes),
@@ -143,7 +126,6 @@ def render(
             linked=linked,
             counts=summed_up.counts(claims),
             areas=areas,
-            words=[word for word in summed_up.WORDS if any(word in area.counts for area in areas)],
             columns=[*([LINUX] if builds else []), *builds],
             table={claim["id"]: _cells(claim) for claim in claims},
             claims=claims,
@@ -185,22 +167,34 @@ def _template() -> Any:
 
 def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
     """The page's first line and its tone: ``good``, ``bad`` or ``warn``."""
+    (text, tone), cause = _answer(plain), str(plain["run"].get("exit_cause") or "")
+    told = cause.startswith("--require") or not (cause or text.startswith("Nothing violated"))
+    if tone == "bad" or told or not plain["run"]["exit_code"]:
+        return text, tone
+    return f"{text}; and yet exit code {plain['run']['exit_code']}: {meaning(plain)}", "bad"
+
+
+def _answer(plain: Mapping[str, Any]) -> tuple[str, str]:
     run, gates, counts = plain["run"], plain.get("gates") or [], summed_up.counts(plain["claims"])
-    violated, open_ = counts.get("VIOLATED", 0), counts.get("INCONCLUSIVE", 0)
+    accepted = plain.get("waived") or {}
+    waived = [claim["id"] for claim in plain["claims"] if claim["verdict"] == "VIOLATED" and claim["id"] in accepted]
+    violated, open_ = counts.get("VIOLATED", 0) - len(waived), counts.get("INCONCLUSIVE", 0)
+    excepted = f"violated, and waived: {', '.join(waived)}"
     if run.get("cut_short"):
-        cut = f"{counted(violated, 'claim is', 'claims are')} violated, and the run was cut" if violated else "Cut"
-        return f"{cut} short: it says nothing about what it did not reach", "bad" if violated else "warn"
+        what = f"{counted(violated, 'claim is', 'claims are')} violated, and the run was cut" if violated else "Cut"
+        return f"{what} short: it says nothing about what it did not reach", "bad" if violated else "warn"
     if gates:
         return _of_gates(plain, gates)
     for number, word, tone in ((violated, "VIOLATED", "bad"), (open_, "INCONCLUSIVE", "warn")):
         several = summed_up.causes(plain).values() if number else ()
-        one = any(sum(claim["verdict"] == word for claim in claims) == number for claims in several)
+        of = [{claim["id"] for claim in claims if claim["verdict"] == word}.difference(waived) for claims in several]
         if number:
-            reason = ", for one reason" if one else ""
-            return f"{counted(number, 'claim is', 'claims are')} {word.lower()}{reason}", tone
+            reason = ", for one reason" if any(len(one) == number for one in of) else ""
+            text = f"{counted(number, 'claim is', 'claims are')} {word.lower()}{reason}"
+            return f"{text}; {excepted}" if waived else text, tone
+    if waived:
+        return f"{counted(len(waived), 'claim is', 'claims are')} {excepted}", "warn"
     told, missing = _of_nothing_violated(plain["claims"], counts)
-    if run["exit_code"] and not missing:
-        return f"Nothing violated, and yet exit code {run['exit_code']}: {meaning(plain)}", "bad"
     return "; ".join(["Nothing violated", *told]), "warn" if missing else "good"
 
 
@@ -217,7 +211,7 @@ def _of_nothing_violated(claims: Sequence[Mapping[str, Any]], counts: Mapping[st
     }
     decided = sum(counts.get(word, 0) for word in ("CONFIRMED", summed_up.THERE, "NOT_OBSERVED"))
     told = [f"{counted(decided, 'claim is', 'claims are')} as documented"]
-    return [*told, *(f"{number} {what}" for what, number in (gaps | rest).items() if number)], bool(gaps)
+    return [*told, *(f"{number} {what}" for what, number in (gaps | rest).items() if number)], bool(gaps) or not decided
 
 
 def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
@@ -233,8 +227,7 @@ def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> t
     excepted = any(gate["waived"] for gate in gates)
     if excepted:
         words += f"; with exceptions: {', '.join(waived)} waived" if waived else "; with exceptions that are waived"
-    others = [claim["id"] for claim in plain["claims"] if claim["verdict"] == "VIOLATED" and claim["id"] not in waived]
-    if others:
+    if others := summed_up.beside_gates(plain):
         return f"{words}; beyond that {', '.join(others)} violated", "bad"
     return words, "warn" if excepted else "good"
 
@@ -281,8 +274,7 @@ def by_cause(
 
 def _first_line(claim: Mapping[str, Any]) -> str:
     """What its first failed test says, cut where it is long, and in how many of its tests it is so."""
-    line = unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"])
-    line = f"{line[:FIRST]} ..." if len(line) > FIRST + 4 else line
+    line = cut(unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"]))
     alike = sum(result["verdict"] == claim["verdict"] for result in claim["results"])
     return f"{line} ({alike} of {len(claim['results'])} results)" if len(claim["results"]) > 1 and alike else line
 
@@ -301,14 +293,6 @@ def _recoveries(claims: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         for result in claim["results"]
         if isinstance(seconds := result["measured"].get(RECOVERY), int | float)
     }
-
-
-def _areas(claims: Sequence[Mapping[str, Any]]) -> list[Area]:
-    found: dict[str, dict[str, int]] = {}
-    for claim in claims:
-        counts, word = found.setdefault(claim["area"], {}), summed_up.word(claim)
-        counts[word] = counts.get(word, 0) + 1
-    return [Area(name, counts, sum(counts.values())) for name, counts in found.items()]
 
 
 def _decisions(claim: Mapping[str, Any]) -> Iterator[Decision]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from random import Random
 
 import pytest
 
-from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.backends import KEPT_PORT, Backends
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Target, Workload
@@ -24,7 +25,7 @@ A, B = workload("a"), replace(workload("b"), node="linux-2")
 SERVICE = Target(host="10.96.0.9", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(A, B))
 
 
-def by_turns(*pods: str) -> Answer:
+def by_turns(*pods: str) -> Callable[[Attempt, int], Observation]:
     numbers = count()
 
     def answer(attempt: Attempt, _: int) -> Observation:
@@ -44,7 +45,7 @@ def at_random(random: Random, pods: list[Workload]) -> Answer:
 
 
 def asked(
-    restarted: set[str] | None = None, service: Target = SERVICE, **clients: list[Answer]
+    restarted: set[str] | None = None, service: tuple[Target, ...] = (SERVICE,), **clients: list[Answer]
 ) -> tuple[dict[str, ClaimVerdict], str]:
     """Each client's verdict, and the first line of what was raised."""
     kept: list[Decision] = []
@@ -53,7 +54,7 @@ def asked(
     sources = [replace(workload(name), node=name) for name in clients]
     said = ""
     try:
-        Backends(expect).all_used(sources, service, because="x")
+        Backends(expect).all_used(sources, *service, because="x")
     except Nonconformance as wrong:
         said = str(wrong).partition("\n")[0]
     return {seen.source: seen.verdict for seen in kept}, said
@@ -61,6 +62,16 @@ def asked(
 
 def test_all_backends_and_nobody_else_are_what_is_wanted() -> None:
     assert asked(c=[by_turns("a", "b")]) == ({"c": ClaimVerdict.CONFIRMED}, "")
+
+
+def test_datagrams_that_get_to_one_backend_alone_are_told_beside_connections_that_get_to_all() -> None:
+    def answer(attempt: Attempt, number: int) -> Observation:
+        pods = ("a",) if attempt.kind is Kind.UDP else ("a", "b")
+        return by_turns(pods[number % len(pods)])(attempt, 0)
+
+    said = asked(service=(SERVICE, replace(SERVICE, protocol="udp")), c=[answer])[1]
+    assert ":80/udp" in said
+    assert "observed b never answered" in said
 
 
 def test_an_old_backend_that_is_used_for_a_while_is_not_used_for_good() -> None:
@@ -75,12 +86,12 @@ def test_chance_lets_no_client_miss_one_of_many_backends() -> None:
         clients: dict[str, list[Answer]] = {
             f"c{number}": [at_random(Random(100 * seed + number), pods)] for number in range(10)
         }
-        verdicts, said = asked(None, service, **clients)
+        verdicts, said = asked(None, (service,), **clients)
         assert (set(verdicts.values()), said) == ({ClaimVerdict.CONFIRMED}, "")
 
 
 def test_a_backend_that_only_some_connections_miss_by_turns_is_used() -> None:
-    rounds = [by_turns("a"), by_turns("b"), by_turns("a")]
+    rounds: list[Answer] = [by_turns("a"), by_turns("b"), by_turns("a")]
     assert asked(c=rounds) == ({"c": ClaimVerdict.CONFIRMED}, "")
 
 
@@ -140,16 +151,25 @@ def whole(*answers: Answer) -> list[int]:
         return told(attempt, number)
 
     prober.answers = {"c": [answer]}
-    Backends(expect).answer_whole([(workload("c"), SERVICE)], because="each packet is rewritten")
+    service = replace(SERVICE, backends=(A,), backend_port=8080)
+    Backends(expect).answer_whole([(workload("c"), service)], because="each packet is rewritten")
     return sizes
 
 
 def test_large_answers_are_asked_for_and_come_from_a_backend() -> None:
-    assert set(whole(by_turns("a", "b"))) == {5000}
+    assert set(whole(by_turns("a"))) == {5000}
 
 
 def test_a_large_answer_that_does_not_come_is_wrong() -> None:
+    def by_service_alone(attempt: Attempt, number: int) -> Observation:
+        return by_turns("" if attempt.target and attempt.target.path is Addressing.CLUSTER_IP else "a")(attempt, number)
+
     with pytest.raises(Nonconformance, match="expected an answer of 5000 bytes, observed TIMED_OUT"):
+        whole(by_service_alone)
+
+
+def test_a_large_answer_that_does_not_come_by_the_pods_address_either_says_nothing_of_services() -> None:
+    with pytest.raises(ControlBroken, match=r"control failed: .*:8080/tcp .*expected an answer of 5000 bytes"):
         whole(by_turns(""))
 
 

@@ -247,3 +247,10 @@ def test_pools_without_nat_outgoing_ask_for_nothing() -> None:
     pools = NATTED | {"IPPool b .spec.natOutgoing": Fact("Never", "its .spec.natOutgoing")}
     with pytest.raises(MissingCapability, match="nothing here asks for it: IPPool b"):
         ask_beyond(seen_as("10.0.0.11"), seen_as("10.0.0.11"), pools=pools)
+
+
+def test_ways_beyond_are_of_all_who_get_there_or_of_nobody() -> None:
+    ((pair,), nobody) = Town({}).beyond().ways([WINDOWS], [])
+    assert (pair[0], pair[1].label, nobody) == (WINDOWS, f"{OUTSIDE}:80/tcp (beyond the cluster)", [])
+    for town in (Town({}, tcp=Verdict.TIMED_OUT), Town({}, target=None)):
+        assert town.beyond().ways([WINDOWS], [WINDOWS]) == [[], []]

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.context import Context
-from conformance.expect.fragments import WHOLE, Fragments
+from conformance.expect.fragments import TRANSFER, WHOLE, Fragments
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
@@ -78,6 +78,17 @@ expected a datagram of 12000 bytes answered, observed TIMED_OUT (241 tries, 60.0
 both nodes and between them"""
     )
     assert network.verdicts == {"linux-1": ClaimVerdict.CONFIRMED, "windows-1": ClaimVerdict.VIOLATED}
+
+
+def test_transfers_that_do_not_end_are_a_violation_and_say_what_passed() -> None:
+    def answer(attempt: Attempt, number: int) -> Observation:
+        return observation(attempt, UP if attempt.payload < TRANSFER else Verdict.NO_ANSWER)
+
+    prober = ScriptedProber({"good": [answer]})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
+    streams = replace(SERVER, protocol="tcp")
+    with pytest.raises(Nonconformance, match=r"8080/tcp .*expected 40000 bytes over TCP answered, observed NO_ANSWER"):
+        Fragments(expect).arrive([(GOOD, streams)], because="they are filled")
 
 
 def test_loss_that_ends_is_no_violation() -> None:

@@ -14,7 +14,7 @@ from conformance.expect.context import Context
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.traffic import Expect
 from conformance.expect.windows_nodes import WindowsNodes
-from conformance.model.attempt import Attempt
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Workload
@@ -61,6 +61,8 @@ class Town:
     at_times: str = ""
     """Seen by ClusterIP instead, every second time."""
     directly: str = OWN
+    datagrams: str = ""
+    """Seen of these by ClusterIP; empty: the same."""
     admitted: dict[tuple[str, Addressing], bool] = field(default_factory=dict)
     """Under the policy: (pod, addressing) that gets through; empty: no policy is in force."""
     kept: list[Decision] = field(default_factory=list)
@@ -81,6 +83,7 @@ class Town:
         if self.admitted and not self.admitted.get((attempt.source.pod, path)):
             return observation(attempt, DROPPED)
         by_service = self.at_times if self.at_times and number % 2 else self.by_service
+        by_service = self.datagrams or by_service if attempt.kind is Kind.UDP else by_service
         seen = self.directly if path is Addressing.POD_IP else by_service
         return observation(attempt, UP, seen_client=seen if attempt.source.pod == "client" else STRANGER.address)
 
@@ -147,6 +150,13 @@ def test_a_client_that_is_seen_and_admitted_confirms_dsr() -> None:
 def test_a_rewritten_source_violates_dsr() -> None:
     with pytest.raises(Nonconformance, match=r"source 192\.168\.0\.70 .ns/client., observed source 192\.168\.0\.66 "):
         capable(Town(), EVERYWHERE)
+
+
+def test_datagrams_whose_source_is_rewritten_violate_dsr_too() -> None:
+    with pytest.raises(
+        Nonconformance, match=r":80/udp .*expected source 192.168.0.70 .*, observed source 192.168.0.66"
+    ):
+        capable(Town(by_service=OWN, datagrams=SOURCE_VIP), EVERYWHERE)
 
 
 def test_a_neighbour_that_is_admitted_too_violates_both() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from conformance.errors import EnvironmentBroken
 from conformance.kube import manifest
 from conformance.pods import tailor
-from conformance.pods.deploy import PROGRAMS, changed
+from conformance.pods.deploy import PROGRAMS, Pods, changed
 from conformance.pods.placement import tolerations
 from conformance.pods.prepull import present
 from conformance.pods.roles import ECHO_PORT, MANIFESTS, ROLES, Role
@@ -207,9 +209,59 @@ def test_a_windows_server_that_starves_for_a_while_stays_an_endpoint(path: str) 
 
 
 @pytest.mark.parametrize("path", sorted(str(item.relative_to(MANIFESTS)) for item in MANIFESTS.glob("*/*.yaml")))
-def test_no_autoscaler_may_evict_a_pod_that_tests_count_on(path: str) -> None:
+def test_no_autoscaler_may_evict_a_pod_that_tests_count_on_and_no_mesh_is_asked_into_it(path: str) -> None:
     stays = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}
+    stays |= {"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
     kinds = [item for item in manifest.load(MANIFESTS / path) if item["kind"] in ("Deployment", "Pod", "DaemonSet")]
     for made in () if path.startswith("prepull/") else kinds:  # a DaemonSet that ends with its images
         metadata = made["metadata"] if made["kind"] == "Pod" else made["spec"]["template"]["metadata"]
         assert metadata.get("annotations") == stays, made["metadata"]["name"]
+
+
+ASKED_FOR = "client,agent"
+PROXY = {"name": "istio-proxy", "image": "docker.io/istio/proxyv2:1.24.0"}
+SHIPPER = {"name": "shipper", "image": "example.com/logs:1"}
+LEADS_ELSEWHERE = {**SHIPPER, "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}}}
+PRIVILEGED = {**SHIPPER, "securityContext": {"privileged": True}}
+
+
+def pod_with(*more: dict[str, Any], init: tuple[dict[str, Any], ...] = (), asked: str = ASKED_FOR) -> dict[str, Any]:
+    meta = {"name": "p", "namespace": "n", "uid": "u"} | ({"annotations": {tailor.CONTAINERS: asked}} if asked else {})
+    own = [{"name": "client", "image": "busybox"}, {"name": "agent", "image": "mirror.example/python"}]
+    spec = {"nodeName": "linux-1", "initContainers": list(init), "containers": [*own, *more]}
+    return {"metadata": meta, "spec": spec, "status": {"podIP": "10.0.0.9", "phase": "Running"}}
+
+
+def test_a_pod_says_which_containers_it_was_asked_for_with(make: Any) -> None:
+    made = tailored(make, "linux-client", node=make.node("l"))["spec"]["template"]
+    assert made["metadata"]["annotations"][tailor.CONTAINERS] == ASKED_FOR
+    assert tailor.added(made) == []
+    made["spec"]["containers"].append(SHIPPER)
+    assert tailor.added(made) == [SHIPPER]
+
+
+@pytest.mark.parametrize(
+    ("pod", "named"),
+    [
+        (pod_with(), ""),
+        (pod_with(SHIPPER), ""),
+        (pod_with({**SHIPPER, "image": "docker-proxy.example.com/logs:1"}), ""),
+        (pod_with(PROXY, asked=""), ""),
+        (pod_with(PROXY, asked="client,agent,istio-proxy"), ""),
+        (pod_with(PROXY), "container istio-proxy (docker.io/istio/proxyv2:1.24.0), which the run did not ask for"),
+        (pod_with(init=(LEADS_ELSEWHERE,)), "container shipper (example.com/logs:1), which the run did not ask for"),
+        (pod_with(PRIVILEGED), "container shipper (example.com/logs:1), which the run did not ask for"),
+    ],
+)
+def test_what_somebody_else_adds_counts_where_it_may_lead_packets_elsewhere(pod: dict[str, Any], named: str) -> None:
+    assert tailor.redirecting(pod) == named
+
+
+def test_a_pod_that_a_mesh_stands_in_front_of_says_nothing_of_calico(make: Any) -> None:
+    pods = Pods(
+        cast(Any, None), cast(Any, SimpleNamespace(run=SimpleNamespace(namespace="n"))),
+        make.facts(make.node("linux-1")), cast(Any, None), watch=cast(Any, object()),
+    )  # fmt: skip
+    assert pods.workload(pod_with(SHIPPER), ROLES["linux-client"]).address == "10.0.0.9"
+    with pytest.raises(EnvironmentBroken, match=r"has container istio-proxy .*nothing seen there says anything of Cal"):
+        pods.workload(pod_with(PROXY), ROLES["linux-client"])

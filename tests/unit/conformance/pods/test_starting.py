@@ -14,7 +14,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.pods.placement import Placement
 from conformance.pods.starting import own_fault, verdict_on
-from conformance.pods.tailor import SEAT
+from conformance.pods.tailor import CONTAINERS, SEAT
 from conformance.pods.webserver import NAME, WebServer
 from conformance.settings import Settings, load_timings
 
@@ -131,3 +131,27 @@ def test_a_container_that_is_still_pulled_says_nothing_of_the_network_though_ano
     verdict = verdict_on([late], NOT_READY, ["DEMO-1"], "x", said("Pulled", "Pulling"))
     assert isinstance(verdict, EnvironmentBroken)
     assert "its image is still being pulled" in str(verdict).partition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "main_ready", "shipper_ready", "why"),
+    [
+        ("shipper", True, False, "only container shipper is not, which the run did not ask for"),
+        ("shipper", False, False, ""),
+        ("shipper", False, True, ""),
+        ("istio-proxy", False, True, "it has container istio-proxy (example.com/x:1), which the run did not ask for"),
+    ],
+)
+def test_a_pod_that_somebody_else_s_container_keeps_from_being_ready_is_no_word_about_the_network(
+    name: str, main_ready: bool, shipper_ready: bool, why: str
+) -> None:
+    several = [("main", main_ready), (name, shipper_ready)]
+    late = pod({})
+    late["metadata"]["annotations"] = {CONTAINERS: "main"}
+    late["spec"]["containers"] = [{"name": each, "image": "example.com/x:1"} for each, _ in several]
+    late["status"] = {
+        "containerStatuses": [{"name": n, "ready": ready, "state": {"running": {}}} for n, ready in several]
+    }
+    verdict = verdict_on([late], NOT_READY, ["DEMO-1"], "x", said("Pulled"))
+    assert type(verdict) is (EnvironmentBroken if why else Nonconformance)
+    assert why in str(verdict).partition("\n")[0]

@@ -101,12 +101,19 @@ def test_a_service_has_the_seats_that_it_selects() -> None:
     assert cells["a-win-1", "b-lin-1", "TCP", 8080].expected is DENIED
 
 
+PUT = policy("ingress: []").removeprefix("- ").strip()
+
+
 @pytest.mark.parametrize(
     ("then", "verdict"),
     [
         ("{}", DENIED),
         (f"{{put: {policy('ingress: [{action: Allow}]').removeprefix('- ').strip()}}}", ALLOWED),
         (f"{{put: {policy('order: 1, ingress: [{action: Allow}]', name='q').removeprefix('- ').strip()}}}", ALLOWED),
+        (
+            f"{{put: [{PUT}, {policy('order: 1, ingress: [{action: Allow}]', name='q').removeprefix('- ').strip()}]}}",
+            ALLOWED,
+        ),
         ("{gone: 'NetworkPolicy ${a}/p'}", ALLOWED),
         ("{labels: {b.linux: {x: '1'}}}", ALLOWED),
         ("{labels: {b: {team: friends}}}", ALLOWED),

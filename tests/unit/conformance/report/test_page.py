@@ -1,4 +1,4 @@
-"""The page of a run: its first line is the answer, what a cluster named is escaped, and it needs no network."""
+"""The page of a run: what a cluster named is escaped, it tells all that the report has, and it needs no network."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from conformance.errors import Unseen
 from conformance.report import terminal
-from conformance.report.page import bundles, headline, render, write
-from conformance.verdicts.claims import BY_HAND, NO_TEST
-from tests.golden.reports.texts import stored
+from conformance.report.page import bundles, render, write
 from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, report
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -39,41 +36,13 @@ def plain(*results: dict[str, Any], **run: Any) -> dict[str, Any]:
 LEAK = decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"})
 
 
-def test_the_first_line_says_what_the_run_found() -> None:
-    assert "<h1>1 claim is violated</h1>" in render(plain(LEAK))
-    whole = plain(decided("DEMO-7", {NEW: "CONFIRMED"}))
-    good = [claim for claim in whole["claims"] if claim["results"]]
-    healthy = render(whole | {"claims": good})
-    assert "<h1>Nothing violated; 1 claim is as documented</h1>" in healthy
-    assert '<header class="good">' in healthy
-    asked, no_test = (
-        {**claim, "verdict": "NOT_RUN", "results": [], "reason": why} for claim in good for why in ("x", NO_TEST)
-    )
-    told = "Nothing violated; 1 claim is as documented; 1 not decided; 1 without a test yet"
-    page = render(whole | {"claims": [*good, asked, no_test]})
-    assert f"<h1>{told}</h1>" in page
-    assert '<header class="warn">' in page
-
-
-def test_what_a_cluster_cannot_show_and_what_no_program_decides_is_no_gap_of_a_run() -> None:
-    (good,) = (claim for claim in plain(decided("DEMO-7", {NEW: "CONFIRMED"}))["claims"] if claim["results"])
-    others = [
-        {**good, "verdict": "NOT_RUN", "results": [], "reason": why}
-        for why in (f"{Unseen.BEGINS}: no WireGuard", NO_TEST, BY_HAND)
-    ]
-    whole = plain() | {"claims": [good, *others]}
-    rest = "1 that cannot be seen here; 1 without a test yet; 1 for a person"
-    assert headline(whole) == (f"Nothing violated; 1 claim is as documented; {rest}", "good")
-    unmet = whole | {"claims": [good, {**good, "verdict": "UNMET"}]}
-    assert headline(unmet) == ("Nothing violated; 1 claim is as documented; 1 UNMET", "warn")
-    kept = json.loads(json.dumps(stored("whole").plain).replace("nothing here asks for it", Unseen.BEGINS))
-    assert headline(kept)[1] == "good", "the best run of a lab"
-
-
-def test_an_exit_code_that_no_claim_explains_is_in_the_first_line_and_no_success() -> None:
-    whole = plain(exit_code=1, exit_cause="--baseline: DEMO-5 became worse") | {"claims": []}
-    assert headline(whole) == ("Nothing violated, and yet exit code 1: --baseline: DEMO-5 became worse", "bad")
-    assert "<dd>1: --baseline: DEMO-5 became worse</dd>" in render(whole)
+def test_builds_of_which_a_gate_says_the_same_stand_together() -> None:
+    gate = {"name": "core", "build": NEW, "answer": "incomplete", "headline": "core on 20348", "waived": []}
+    one = gate | {"obstacles": ["POL-1 not selected: the selection leaves it out"]}
+    page = render(plain(LEAK) | {"gates": [one, one | {"headline": "core on 17763"}, gate | {"obstacles": []}]})
+    assert page.count("<li>POL-1 not selected: the selection leaves it out</li>") == 1
+    assert "<h3>core on 20348</h3>\n<h3>core on 17763</h3>" in page
+    assert page.count('<article class="gate') == 2
 
 
 def test_claims_that_fail_of_one_thing_stand_together_under_it_and_the_first_line_says_so() -> None:
@@ -107,15 +76,6 @@ def test_a_gate_decides_the_first_line_and_a_lab_never_qualifies() -> None:
     assert "<h1>Incomplete: core</h1>" in render(plain(LEAK) | {"gates": [gate, gate | {"answer": "incomplete"}]})
 
 
-def test_what_qualifies_with_waivers_says_so_in_the_first_line_and_is_not_green() -> None:
-    gate = {"name": "policy", "build": NEW, "answer": "qualified", "headline": "h", "obstacles": []}
-    whole = plain(LEAK) | {"gates": [gate | {"waived": ["DEMO-7 VIOLATED, waived by jane"]}]}
-    page = render(whole | {"waived": {"DEMO-7": "DEMO-7 VIOLATED, waived by jane"}})
-    assert "<h1>Qualified: policy; with exceptions: DEMO-7 waived</h1>" in page
-    assert '<header class="warn">' in page
-    assert '<article class="gate warn">' in page
-
-
 def test_a_claim_says_why_it_applies_and_what_was_seen_between_nodes() -> None:
     whole = plain(LEAK)
     whole["claims"][0] |= {"applies": "it is about this cluster: mode vxlan (IPPool default)"}
@@ -125,15 +85,6 @@ def test_a_claim_says_why_it_applies_and_what_was_seen_between_nodes() -> None:
         r"<details class=\"pairs\"><summary><span class=\"v v-(\w+)\">\w+</span> ([^<]*)</summary>", page
     )
     assert pairs == [("VIOLATED", f"1 pair, Windows {OLD}"), ("CONFIRMED", f"1 pair, reached, Windows {NEW}")]
-
-
-def test_a_run_that_was_cut_short_says_so_first() -> None:
-    short = "40 planned tests were not run"
-    healthy = plain(decided("DEMO-7", {NEW: "CONFIRMED"}), cut_short=short)
-    assert headline(healthy) == ("Cut short: it says nothing about what it did not reach", "warn")
-    assert headline(plain(LEAK, cut_short=short)) == (
-        "1 claim is violated, and the run was cut short: it says nothing about what it did not reach", "bad"
-    )  # fmt: skip
 
 
 def test_lists_cut_what_is_long_and_say_a_cause_once() -> None:
@@ -404,16 +355,6 @@ def test_what_no_screen_can_show_is_on_no_page(tmp_path: Path) -> None:
     assert "next \u05e9\u05dc\u05d5\u05dd" in page
 
 
-def test_claims_that_are_inconclusive_for_one_reason_are_said_so() -> None:
-    whole = plain(*(decided(ident, {NEW: "INCONCLUSIVE"}) for ident in ("DEMO-6", "DEMO-7")))
-    assert headline(whole)[0] == "2 claims are inconclusive"
-    whole["tests"] = [
-        {"test": result["test"], "verdict": "INCONCLUSIVE", "cause": "windows-2019 was lost"}
-        for claim in whole["claims"] for result in claim["results"]
-    ]  # fmt: skip
-    assert headline(whole) == ("2 claims are inconclusive, for one reason", "warn")
-
-
 def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
     whole = plain(LEAK, decided("DEMO-6", {NEW: "CONFIRMED"}))
     claim = next(claim for claim in whole["claims"] if claim["id"] == "DEMO-7")
@@ -443,3 +384,27 @@ def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
     assert contents is not None
     assert '<a href="#violated">' in contents[1]
     assert '<a href="#open">' in render(plain(decided("DEMO-7", {NEW: "INCONCLUSIVE"})))
+
+
+def test_what_is_violated_and_in_no_required_set_is_linked_below_the_gates() -> None:
+    gate = {"name": "core", "build": NEW, "answer": "incomplete", "headline": "core", "obstacles": [], "waived": []}
+    page = render(plain(LEAK) | {"gates": [gate]})
+    gates = page.partition('<section id="gates">')[2].partition("</section>")[0]
+    assert '<p>also VIOLATED, and in no set that is required: <a href="#DEMO-7">DEMO-7</a></p>' in gates
+    assert "in no set that is required" not in render(plain(LEAK))
+
+
+def test_a_row_says_in_how_many_results_it_is_so_and_a_claim_why_where_no_row_says_it() -> None:
+    parts = [decided("CONN-3", {NEW: verdict}) | {"part": verdict} for verdict in ("VIOLATED", "CONFIRMED")]
+    whole = plain(*parts)
+    claim = next(claim for claim in whole["claims"] if claim["id"] == "CONN-3")
+    claim["reason"] = "CONN-3: of its own"
+    page = render(whole)
+    assert "of its own (1 of 2 results)" in page
+    assert '<dt>Reason</dt><dd class="text">CONN-3: of its own</dd>' in page
+
+
+def test_each_area_counts_all_of_its_claims() -> None:
+    whole = plain(LEAK, decided("DEMO-6", {NEW: "VIOLATED"}))
+    row = render(whole).partition('data-filter="Calico demo"')[2].partition("</tr>")[0]
+    assert re.findall(r"<td[^>]*>(\d+)</td>", row)[0] == "2"

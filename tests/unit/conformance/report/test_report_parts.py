@@ -308,6 +308,20 @@ def test_the_page_is_put_beside_the_run_s_other_files(tmp_path: Path) -> None:
     assert options == {"singleFile": True, "groupBy": ["epic", "feature", "story"]}
 
 
+def test_the_page_of_allure_asks_nobody_and_its_script_waits_for_its_data(tmp_path: Path) -> None:
+    script, asks = (
+        '<script   src="data:text/javascript,1"></script>',
+        '<script async src="https://x.example/1"></script>',
+    )
+    (tmp_path / "page").write_text(f"<html><head><title>t</title></head>{script}{asks}<head>")
+    call = stand_in_allure(tmp_path, f"mkdir html && cp {tmp_path}/page html/index.html")
+    page = html.render(a_run(tmp_path), call).read_text()
+    policy = "default-src 'unsafe-inline' 'unsafe-eval' data: blob:"  # no host, and no scheme of one
+    assert page.startswith(f'<html><head><meta http-equiv="Content-Security-Policy" content="{policy}"><title>')
+    assert page.count(policy) == 1
+    assert '<script defer   src="data:text/javascript,1"></script>' in page
+
+
 @pytest.mark.parametrize("body", ["echo boom >&2; exit 1", "exit 0"])
 def test_an_allure_that_fails_or_writes_nothing_is_reported(tmp_path: Path, body: str) -> None:
     with pytest.raises(html.CannotRender, match="Allure failed"):

@@ -101,3 +101,117 @@ def test_what_a_terminal_would_obey_is_not_printed() -> None:
     plain["run"]["notes"] = ["\x1b]0;title\x07 \u202eturned\r\nnext \u5357"]
     told = [line for line, _ in terminal.summary(plain, Path("x")) if line.startswith("note: ")]
     assert told == ["note: ?]0;title? ?turned\nnext \u5357"]
+
+
+def test_a_claim_has_a_line_of_its_own_however_much_a_cluster_says() -> None:
+    plain: dict[str, Any] = copy.deepcopy(dict(stored("leak").plain))
+    one = next(claim for claim in plain["claims"] if claim["verdict"] == "VIOLATED")
+    one |= {"reason": f"{one['id']}: {'very ' * 1000}long", "decided_parts": [f"part {n}" for n in range(60)],
+            "missing_parts": ["linux->windows"]}  # fmt: skip
+    lines = [line for line, _ in terminal.summary(plain, Path("x"))]
+    (told,) = [line for line in lines if "very very" in line]
+    assert len(told) < 500
+    assert told.endswith(" ...")
+    assert f"{'':22} decided: 60 parts; without verdict: linux->windows" in lines
+
+
+def test_claims_of_which_nothing_was_run_for_one_reason_are_a_line() -> None:
+    plain: dict[str, Any] = copy.deepcopy(dict(stored("cut-short").plain))
+    lines = [line for line, _ in terminal.summary(plain, Path("x")) if line.startswith("NOT_RUN")]
+    ended = "the run ended before it; run it again"
+    assert lines == [f"NOT_RUN      CONN-6, DEMO-7, DEMO-8, DEMO-9, IPAM-1, IPAM-3, IPAM-6, IPAM-8: {ended}"]
+    other = next(claim for claim in plain["claims"] if claim["id"] == "IPAM-1")
+    other["decided_parts"] = ["linux"]
+    lines = [line for line, _ in terminal.summary(plain, Path("x")) if line.startswith("NOT_RUN")]
+    assert [line[:22] for line in lines] == ["NOT_RUN      CONN-6, D", "NOT_RUN      IPAM-1   "]
+
+
+def told_of(ident: str, verdict: str, **more: Any) -> Any:
+    """A claim as reports have it."""
+    return claim(ident, verdict) | {
+        "statement": f"{ident} holds.", "remedy": "", "decided_parts": [], "missing_parts": [], "builds": {},
+    } | {"results": [{"test": ident, "verdict": verdict, "measured": {}}]} | more  # fmt: skip
+
+
+def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
+    issue = {"text": "may be known upstream"}
+    plain: dict[str, Any] = {
+        "run": {
+            "evidence": "lab", "exit_code": 1, "started": "2026-11-20T10:00:00Z", "labels": {"release": "rc1"},
+            "notes": ["look"],
+            "continues": {"id": "r0", "started": "then", "again": {
+                "a": ["NOT_RUN", "CONFIRMED"], "b": ["UNMET"] * 2, "c": ["UNMET"] * 2,
+            }},
+        },
+        "facts": {"nodes": [{"os": "windows", "windows_build": [20348, 2762]}]},
+        "claims": [
+            told_of("CONN-1", "CONFIRMED", reason="as it was", danger="it is open by design", remedy="none is needed"),
+            told_of("CONN-3", "VIOLATED", reason="CONN-3: refused", remedy="look there", known_issues=[issue]),
+            told_of("DEMO-7", "VIOLATED", reason="DEMO-7: open", opens=True, half="only read",
+                    inapplicable_parts={"by BGP": "none here"}, builds={"17763": "VIOLATED", "20348": "CONFIRMED"}),
+        ],
+        "matrix": {"pod-ip": {"linux->windows": "VIOLATED"}},
+        "waived": {"CONN-3": "by jane"},
+        "gates": [
+            {"name": "core", "answer": "qualified", "headline": "core: yes", "obstacles": [],
+             "waived": ["CONN-3 VIOLATED"]},
+            {"name": "vxlan", "answer": "qualified", "headline": "vxlan: yes", "obstacles": [], "waived": []},
+            {"name": "policy", "answer": "incomplete", "headline": "policy: no", "obstacles": ["POL-1 not selected: x"],
+             "waived": []},
+        ],
+    }  # fmt: skip
+    margin = " " * 22
+    assert [(line, tone) for line, tone in terminal.summary(plain, Path("there")) if line] == [
+        ("danger       CONN-1    it is open by design", "warn"),
+        ("VIOLATED     DEMO-7    VIOLATED on 17763, CONFIRMED on 20348: open", "bad"),
+        (f"{margin} part by BGP is not about this cluster: none here", "bad"),
+        (f"{margin} only read", "bad"),
+        ("VIOLATED     CONN-3    refused", "bad"),
+        (f"{margin} may be known upstream", "bad"),
+        (f"{margin} look there", "bad"),
+        ("CONFIRMED    CONN-1    CONN-1 holds.", "good"),
+        ("client -> server  L->L  L->W      W->L  W->W", "plain"),
+        ("pod-ip            -     VIOLATED  -     -", "plain"),
+        ("waived: CONN-3: by jane", "warn"),
+        ("gate: core: yes", "warn"),
+        ("gate: vxlan: yes", "good"),
+        ("gate: policy: no", "bad"),
+        ("      POL-1 not selected: x", "bad"),
+        ("gate: also VIOLATED, and in no set that is required: DEMO-7", "bad"),
+        ("label: release=rc1", "plain"),
+        ("claims: 2 VIOLATED, 1 CONFIRMED", "plain"),
+        ("continues: run r0 of then; 3 tests run again, 1 say something else now", "plain"),
+        ("note: look", "warn"),
+        (
+            "evidence: lab (Windows 20348.2762, emulated); it shows that the suite works and qualifies no release",
+            "plain",
+        ),
+        ("report: there  (exit code 1: a claim is VIOLATED)", "bad"),
+    ]
+    assert summed_up.beside_gates(plain | {"gates": []}) == []
+    assert summed_up.beside_gates(plain | {"waived": {}}) == ["DEMO-7"], "a gate that waives it has told of it"
+    gate = {"name": "x", "waived": [], "obstacles": ["DEMO-7 VIOLATED: open"]}
+    assert summed_up.beside_gates(plain | {"gates": [gate]}) == [], "in the way of one, and waived"
+    plain["run"] |= {"exit_code": 0}
+    assert terminal.meaning(plain) == "nothing violated but what is waived: CONN-3"
+
+
+def test_words_are_counted_in_the_order_of_their_weight() -> None:
+    several = [claim("A", "CONFIRMED"), claim("B", "VIOLATED"), claim("C", "INCONCLUSIVE")]
+    assert list(summed_up.counts(several)) == ["VIOLATED", "INCONCLUSIVE", "CONFIRMED"]
+
+
+def test_gates_of_two_sets_and_those_that_waive_otherwise_stand_apart() -> None:
+    gate = {"name": "core", "answer": "qualified", "headline": "core", "obstacles": [], "waived": []}
+    three = summed_up.gates([gate, gate | {"waived": ["DEMO-7, by jane"]}, gate | {"name": "policy"}, gate])
+    assert [len(one["headlines"]) for one in three] == [1, 1, 1, 1]
+    assert [len(one["headlines"]) for one in summed_up.gates([gate, gate])] == [2]
+
+
+def test_what_a_run_asked_and_how_long_policies_took_is_told_where_it_is_asked_for() -> None:
+    plain = stored("whole").plain
+    usual = [line for line, _ in terminal.summary(plain, Path("x"))]
+    whole = [line for line, _ in terminal.summary(plain, Path("x"), figures=True)]
+    assert [line for line in whole if line.startswith("convergence ")]
+    assert [line for line in usual if line not in whole] == []
+    assert len(whole) > len(usual)

@@ -157,6 +157,31 @@ def test_what_is_wrong_after_an_edit_alone_is_an_edit_that_is_not_honoured() -> 
     assert all(re.search(f"-> .*expected CONNECTED, observed .*{NOT_HONOURED}", reason) for reason in wrong)
 
 
+def egress(*rules: dict[str, Any]) -> dict[str, Any]:
+    return {**DENY, "spec": {"types": ["Egress"], "egress": [{"action": "Allow", **rule} for rule in rules]}}
+
+
+SHUT = World("shut", "XPOL-12", (egress({"protocol": "UDP"}),), {"put": DENY})
+"""TCP is closed before the edit, and UDP by it."""
+
+
+def test_an_edit_that_closes_is_seen_though_it_comes_late() -> None:
+    rig = judged(SHUT, reads=lambda rig: rig.shown[0] if rig.shown and rig.clock.now < rig.at + 0.9 else rig.now)
+    assert verdicts(rig) == {("XPOL-12", "CONFIRMED")}
+
+
+def test_an_edit_that_comes_late_and_opens_what_was_closed_is_not_honoured() -> None:
+    wrong = World("wrong", "XPOL-12", (egress({"protocol": "TCP"}),))
+
+    def late(rig: Rig) -> World | None:
+        if len(rig.shown) < 2:
+            return rig.now
+        return rig.shown[0] if rig.clock.now < rig.at + 0.9 else wrong
+
+    with pytest.raises(Nonconformance, match=NOT_HONOURED):
+        judged(SHUT, reads=late)
+
+
 def test_what_is_not_so_again_from_rest_decides_nothing() -> None:
     with pytest.raises(ControlBroken):
         judged(CLOSED, reads=lambda rig: rig.now if rig.clears else None)

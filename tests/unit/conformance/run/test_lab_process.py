@@ -65,9 +65,10 @@ def test_one_that_will_not_end_is_killed(hybridlab: Path, tmp_path: Path) -> Non
 
 
 def test_its_last_words_are_the_reason_when_it_ends_early(hybridlab: Path, tmp_path: Path) -> None:
-    hybridlab.write_text('import sys\nprint("hybridlab: user namespaces are forbidden here")\nsys.exit(7)\n')
+    said = "hybridlab: this machine cannot run a lab:\\n  veth: no\\n  vxlan: no"
+    hybridlab.write_text(f'import sys\nprint("a warning")\nprint("{said}")\nsys.exit(7)\n')
     process = LabProcess(tmp_path / "lab", None, TIMINGS)
-    with pytest.raises(ClusterUnusable, match=r"exit status 7 .* user namespaces are forbidden here"):
+    with pytest.raises(ClusterUnusable, match=r"exit status 7 .*: hybridlab: .* a lab: veth: no vxlan: no; log"):
         process.wait()
     process.stop()
 
@@ -124,3 +125,9 @@ def ended(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
         return True
+
+
+def test_another_system_than_linux_is_told_to_name_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(ClusterUnusable, match=r"needs Linux, .*: name a cluster by --kubeconfig=FILE"):
+        LabProcess(tmp_path / "lab", None, TIMINGS)

@@ -145,6 +145,27 @@ def test_a_node_reaches_its_own_pods_whatever_denies_ingress() -> None:
     assert known(cluster).excuse(other, SERVER.tcp(8080), "closed") != ""
 
 
+def test_a_node_is_under_policies_that_select_its_host_endpoint_and_under_no_others() -> None:
+    cluster = Cluster(V3)
+    host = Workload(**{**vars(CLIENT), "host_network": True, "node": "linux-2"})
+    deny: dict[str, Any] = {"types": ["Egress"], "selector": "has(kubernetes-host)"}
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [
+        policy("hosts", **deny),
+        policy("pods", **deny | {"selector": "app == 'x'"}),
+    ]
+    assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == "", "a node without one is under no policy"
+    endpoint = policy("linux-2-auto-hep", {"kubernetes-host": ""}, node="linux-2", interfaceName="*")
+    cluster.lists[V3, "HostEndpoint"] = [endpoint]
+    said = "GlobalNetworkPolicy hosts denies egress of node linux-2"
+    assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == said
+    assert known(cluster).excuse(host, SERVER.tcp(8080), "open") == ""
+    own = Workload(**{**vars(host), "node": SERVER.node})
+    assert known(cluster).excuse(own, SERVER.tcp(8080), "closed") == "", "the endpoint is another node's"
+    endpoint["spec"]["node"] = SERVER.node
+    assert known(cluster).excuse(own, SERVER.tcp(8080), "closed") == "", "what goes to a node's own pods is let out"
+    assert known(cluster).excuse(CLIENT, SERVER.tcp(8080), "closed") == ""
+
+
 def test_beforehand_the_runs_label_exempts_its_namespaces() -> None:
     cluster = Cluster(V3)
     cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("all", types=["Ingress"])]

@@ -70,6 +70,13 @@ def test_nothing_decided_confirms_nothing() -> None:
     assert told("POL-1", way(OLD), way(NEW, half="closed")).verdict is V.CONFIRMED
 
 
+def test_a_path_that_is_to_be_open_and_is_not_violates_a_claim_of_denials_though_nothing_is_to_be_closed() -> None:
+    for verdict in (V.VIOLATED, V.INCONCLUSIVE):
+        found = told("POL-1", way(OLD, verdict, claim="POL-1"), way(NEW, claim="POL-1"), in_body=True)
+        assert (found.verdict, found.reason) == (verdict, f"{verdict} there")
+    assert told("POL-1", way(OLD, V.NOT_RUN), way(NEW)).verdict is V.NOT_RUN
+
+
 def test_that_something_can_happen_is_shown_by_its_happening_alone() -> None:
     closed, lost = way(OLD, half="closed"), way(OLD, V.NOT_OBSERVED, "behaviour", source="win-2019")
     assert told("RST-3", closed, lost, builds={}).verdict is V.NOT_OBSERVED

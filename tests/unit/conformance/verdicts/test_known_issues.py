@@ -61,6 +61,16 @@ def test_the_line_says_may_be_and_what_to_do() -> None:
     assert "; heals: removing the staged policy" in text
 
 
+def test_what_was_read_of_the_whole_cluster_is_explained_though_it_names_no_node() -> None:
+    bgp = replace(
+        facts(), calico_version=Fact("v3.31.2", "told"), mode=Fact("bgp", "told"), ipam=Fact("host-local", "told")
+    )
+    read = replace(decision("blocks", ("none", "192.168.0.64/26")), source="", target="", enforced=())
+    issue = next(each for each in known_issues() if each.name == "host-local with BGP")
+    assert issue.fits(replace(read, claim="DS-4"), bgp)
+    assert not issue.fits(replace(read, claim="DS-4", target=LINUX), bgp)
+
+
 @pytest.mark.parametrize(
     ("claim", "wrong", "version"),
     [

@@ -93,3 +93,18 @@ def test_the_audit_counts_by_verb_resource_and_agent(run: Any) -> None:
         assert audit.total() == 4
 
     run(scenario)
+
+
+def test_admission_meets_whatever_is_created_by_whomever(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        def mark(plural: str, obj: Any) -> None:
+            obj["metadata"].setdefault("labels", {})["admitted-as"] = plural
+
+        api.server.interference.admission["one"] = mark
+        inside = {"metadata": {"name": "inside", "namespace": "default"}}
+        made = await api.server.client("x").create("configmaps", inside)
+        assert made["metadata"]["labels"] == {"admitted-as": "configmaps"}
+        made = await api.call("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "outside"}})
+        assert made.body["metadata"]["labels"] == {"admitted-as": "configmaps"}
+
+    run(scenario)

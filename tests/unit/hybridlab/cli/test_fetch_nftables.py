@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hybridlab.cli import fetch_nftables, machine
+from hybridlab.cli.main import main
 from hybridlab.cluster.exits import Stop
 from hybridlab.kernel import libnftables, preflight
 from hybridlab.kernel.lack import Lack
@@ -88,7 +89,7 @@ def test_packages_without_the_library_are_named(programs: Path) -> None:
 def test_without_apt_get_it_is_said_how_this_system_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr("platform.freedesktop_os_release", lambda: {"ID": "rocky", "ID_LIKE": "rhel centos fedora"})
-    with pytest.raises(Stop, match=r"cannot be loaded: .*; install it with:  sudo dnf install nftables"):
+    with pytest.raises(Stop, match=r"cannot open shared object file.*; install it with:  sudo dnf install nftables"):
         fetch_nftables.run()
 
 
@@ -121,8 +122,12 @@ def test_all_lacks_are_said_at_once_and_a_library_that_can_be_fetched_is_none(
     assert machine.main() == 0
 
 
-def test_another_system_than_linux_is_told_what_to_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_system_than_linux_is_told_what_to_use(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setattr("platform.system", lambda: "Darwin")
     (line,) = machine.lacks()
-    assert "this is Darwin: run it in a Linux virtual machine" in line
+    assert "(this is Darwin): use a Linux virtual machine" in line
+    assert main(["up"]) == 7
+    assert capsys.readouterr().err.startswith("hybridlab: this machine lacks Linux, ")

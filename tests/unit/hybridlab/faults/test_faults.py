@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hybridlab.faults.errors import BadFault
+from hybridlab.faults.injector import Injector
 from hybridlab.networks.registry import fault_types
 from tests.unit.hybridlab.faults.fault_lab import lab
 
@@ -50,6 +53,10 @@ NAMES = {
     "last-backend-stays-away",
     "udp-flows-stay",
     "one-backend",
+    "one-backend-of-datagrams",
+    "one-port",
+    "udp-node-ports-keep-clients",
+    "packets-dropped",
     "unready-backends-used",
     "hairpin-dropped",
     "backends-of-another",
@@ -79,6 +86,7 @@ NAMES = {
     "exec-missing-binary",
     "exec-wrong-binary",
     "exec-killed",
+    "admission",
     "api-429",
     "api-500",
     "api-unreachable",
@@ -131,6 +139,10 @@ SAMPLES = {
     "last-backend-stays-away": {"node": "windows-2022"},
     "udp-flows-stay": {"node": "linux-2"},
     "one-backend": {},
+    "one-backend-of-datagrams": {},
+    "one-port": {},
+    "udp-node-ports-keep-clients": {"node": "linux-2"},
+    "packets-dropped": {"node": "linux-1", "match": "tcp_dport_443"},
     "unready-backends-used": {},
     "hairpin-dropped": {"node": "linux-1"},
     "backends-of-another": {},
@@ -161,6 +173,7 @@ SAMPLES = {
     "exec-missing-binary": {"node": "linux-1", "pod": "f"},
     "exec-wrong-binary": {"node": "linux-1", "pod": "g", "program": "hostname"},
     "exec-killed": {"namespace": "demo", "pod": "h"},
+    "admission": {"does": "sidecar"},
     "api-429": {"seconds": "30"},
     "api-unreachable": {"seconds": "30"},
     "api-500": {"seconds": "30", "namespace": "demo", "first": "3"},
@@ -259,3 +272,14 @@ def test_no_fault_touches_what_the_api_says_but_the_reservation_whose_point_that
                 assert (before == after) is (name != "reserved-not-reserved"), name
 
     asyncio.run(run())
+
+
+def test_the_page_about_the_lab_has_a_row_for_every_fault_with_its_parameters() -> None:
+    """The exec faults' parameters stand below the table."""
+    text = (Path(__file__).parents[4] / "docs" / "lab.md").read_text(encoding="utf-8")
+    rows = [line for line in text.partition("\n## Faults\n")[2].splitlines() if line.startswith("| `")]
+    row_of = {name: row for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])}
+    catalogue = {fault["name"]: fault["parameters"] for fault in Injector.catalogue(fault_types().values())}
+    assert set(row_of) == set(catalogue)
+    missing = {name: [one for one in asked if f"`{one}`" not in row_of[name]] for name, asked in catalogue.items()}
+    assert {name: asked for name, asked in missing.items() if asked and "see below" not in row_of[name]} == {}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from hybridlab.api.contract import ApiError
 from hybridlab.faults.errors import BadFault
 from tests.unit.hybridlab.faults.fault_lab import lab
 
@@ -72,3 +74,41 @@ def test_a_container_is_killed_once_and_what_is_not_there_is_named() -> None:
                     await made.injector.inject("pod-restarts", {"pod": pod, "container": container})
 
     asyncio.run(run())
+
+
+def test_admission_of_somebody_else_changes_pods_or_refuses_objects_until_it_is_healed() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            admit = made.interference.admit
+
+            def created(namespace: str = "demo-1") -> dict[str, Any]:
+                spec: dict[str, Any] = {"containers": [{**MAIN}]}
+                admit("pods", {"metadata": {"name": "p", "namespace": namespace}, "spec": spec})
+                return spec
+
+            for does in ("sidecar", "limits", "mirror", "unready-sidecar", "proxy"):
+                await made.injector.inject("admission", {"does": does, "namespaces": "demo-"})
+            spec = created()
+            assert [one["name"] for one in spec["containers"]] == ["main", "log-shipper", "log-shipper", "istio-proxy"]
+            assert spec["containers"][0]["image"] == "mirror.example.com/busybox"
+            assert spec["containers"][0]["resources"]["limits"] == {"cpu": "500m", "memory": "512Mi"}
+            assert created("kube-system") == {"containers": [MAIN]}
+            await made.injector.heal_all()
+            assert created() == {"containers": [MAIN]}
+            for does, code, words in REFUSED:
+                identity = await made.injector.inject("admission", {"does": does})
+                with pytest.raises(ApiError, match=words) as refused:
+                    created()
+                assert refused.value.code == code
+                admit("services", {"metadata": {"name": "s"}})
+                await made.injector.heal(identity)
+
+    asyncio.run(run())
+
+
+MAIN = {"name": "main", "image": "busybox"}
+REFUSED = (
+    ("quota", 403, 'pods "p" is forbidden: failed quota: compute: must specify limits.cpu'),
+    ("denies", 403, 'admission webhook "policies.example.com" denied the request'),
+    ("times-out", 500, "failed calling webhook .* context deadline exceeded"),
+)

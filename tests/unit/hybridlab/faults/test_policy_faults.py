@@ -14,6 +14,8 @@ def test_policy_not_enforced_passes_policy_by_on_that_node_only() -> None:
             assert {rule.partition(":")[0] for rule in made.rules("linux-2")} == {"f_policy"}
             assert all(rule.endswith("accept") for rule in made.rules("linux-2"))
             assert set(made.dataplane.faults) == {"linux-2"}
+            await made.injector.inject("policy-not-enforced", {"node": "linux-1", "only": "tcp_dport_443"})
+            assert all(rule.endswith(" tcp dport 443 accept") for rule in made.rules("linux-1"))
 
     asyncio.run(run())
 

@@ -87,6 +87,26 @@ def test_unready_backends_are_used_until_the_fault_is_healed() -> None:
     asyncio.run(run())
 
 
+def test_ports_and_datagrams_are_led_elsewhere_until_the_fault_is_healed() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            gate, tcp = ServiceGate(made.dataplane.plane), port("ns/a:http", "192.168.0.1", "192.168.0.2")
+            other = replace(port("ns/a:other", "192.168.0.1", target=8087), port=81)
+            udp, b = replace(tcp, protocol="udp", name="ns/a:udp", node_port=30080), port("ns/b:x", "192.168.0.3")
+            for way, wrong in {
+                "first-port": (tcp, replace(other, backends=tcp.backends), udp, b),
+                "first-of-datagrams": (tcp, other, replace(udp, backends=udp.backends[:1]), b),
+                "clients-kept": (tcp, other, replace(udp, node_port_keeps_client=True), b),
+            }.items():
+                await gate.set_services("linux-1", ServiceTable(ports=(tcp, other, udp, b)))
+                await gate.bend("fault", way, ["linux-1"])  # type: ignore[arg-type]
+                assert made.dataplane.services["linux-1"].ports == wrong
+                await gate.straighten("fault")
+                assert made.dataplane.services["linux-1"].ports == (tcp, other, udp, b)
+
+    asyncio.run(run())
+
+
 def served(made: object, node: str) -> dict[str, list[str]]:
     table = made.dataplane.services[node]  # type: ignore[attr-defined]
     return {one.name: [backend.address for backend in one.backends] for one in table.ports}

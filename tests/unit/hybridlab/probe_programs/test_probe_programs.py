@@ -9,6 +9,7 @@ import itertools
 import json
 import socket
 import struct
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from hybridlab.probe_programs.dns import candidates
 from hybridlab.probe_programs.echo_server import EchoServer
 from hybridlab.probe_programs.recorded import Program
 from hybridlab.probe_programs.run import run
-from hybridlab.probe_programs.streams import Opened
+from hybridlab.probe_programs.streams import STRANGERS, Listener, Opened
 from hybridlab.runtime.applet import Process
 from tests.unit.hybridlab.windows.loopback import Lines, process
 
@@ -278,6 +279,23 @@ def test_a_recorded_file_is_told_by_its_content_and_any_other_is_not_emulated(mo
     ]:
         with pytest.raises(recorded.NotRecorded, match=reason):
             recorded.identify("C:\\probe\\matrix-agent.ps1", content)
+
+
+def test_of_too_many_strangers_who_wait_together_the_oldest_is_reset() -> None:
+    async def ran() -> None:
+        with socket.create_server(("127.0.0.1", 0), backlog=2 * STRANGERS) as server:
+            server.setblocking(False)
+            held = [socket.create_connection(server.getsockname()) for _ in range(STRANGERS + 1)]
+            listener = Listener(time.monotonic, lambda *_: None, server, lambda _: None)
+            loop = asyncio.get_running_loop()
+            held[0].setblocking(False)
+            with pytest.raises(ConnectionResetError):
+                await asyncio.wait_for(loop.sock_recv(held[0], 1), 10)
+            listener.close()
+            for one in held:
+                one.close()
+
+    asyncio.run(ran())
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,23 @@ def test_a_service_that_leads_to_another_port_of_its_backend_is_not_reached() ->
     expecting(friend=[on_port(8080)]).reachable(FRIEND, ECHO, because="kube-proxy sends it on")
 
 
+def test_a_pods_own_port_that_leads_to_another_of_its_ports_is_not_reached() -> None:
+    with pytest.raises(Nonconformance, match="observed an answer of port 8081 of ns/backend"):
+        expecting(friend=[on_port(8081)]).reachable(FRIEND, BACKEND.tcp(8080), because="nothing is translated")
+
+
+def test_streams_and_datagrams_are_asked_each_in_its_own_way() -> None:
+    kinds = set()
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        kinds.add((attempt.kind, attempt.request))
+        return observation(attempt, Verdict.CONNECTED, served_by="ns/backend", seen_client=FRIEND.address)
+
+    both = [(FRIEND, BACKEND.tcp(8080)), (FRIEND, BACKEND.udp(8080))]
+    expecting(friend=[answer]).sources(both, are=lambda client: [client.address], because="nothing is translated")
+    assert kinds == {(Kind.HTTP, "/who"), (Kind.UDP, "/")}
+
+
 def test_a_service_of_echo_servers_that_leads_to_another_server_is_not_reached() -> None:
     def stranger(attempt: Attempt, _: int) -> Observation:
         return replace(observation(attempt, Verdict.CONNECTED), status=200, served_by="")

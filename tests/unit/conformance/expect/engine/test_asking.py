@@ -6,16 +6,17 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import FrameType
 
 import pytest
 
 from conformance.expect.engine.ask import BEHIND, LOOK, ask
-from conformance.expect.engine.decide import Held, NotYet, Path, Rule, Standing, Why, Wrong, decide, link
+from conformance.expect.engine.decide import LARGE, Held, NotYet, Path, Rule, Standing, Why, Wrong, decide, link
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Workload
+from conformance.model.observation import Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.network import Network, always, never, outage
 from tests.unit.conformance.expect.stand_ins import BYSTANDER, target, workload
@@ -264,3 +265,39 @@ def test_nothing_is_waited_for_once_an_end_is_lost_and_other_paths_go_on() -> No
     assert isinstance(found[1], Held)
     assert network.clock.now < 15.0
     assert asked == [(10, 2)]
+
+
+@dataclass
+class SmallAlone(Network):
+    """A network in which a denial holds for small datagrams, or for large ones, alone."""
+
+    denied: tuple[bool, ...] = (True, False)
+    """Whether datagrams of each of these sizes vanish on the way to the server: small ones, and large ones."""
+
+    def outcome(self, attempt: Attempt, begun: float) -> tuple[float, Verdict]:
+        ends, verdict = super().outcome(attempt, begun)
+        if attempt.target == SERVER and attempt.source.pod == "client" and self.denied[attempt.request == LARGE]:
+            return begun + attempt.give_up_after, Verdict.TIMED_OUT
+        return ends, verdict
+
+
+@pytest.mark.parametrize(("denied", "holds"), [((True, True), True), ((True, False), False), ((False, True), False)])
+def test_a_denial_holds_for_large_datagrams_as_for_small_ones(denied: tuple[bool, ...], holds: bool) -> None:
+    network, source, friend = SmallAlone(LAB, denied=denied), workload("client"), workload("friend")
+
+    def over_udp(source: Workload, host: str, *, want: bool) -> Path:
+        made = path(source, host, want=want)
+        made.attempt = replace(made.attempt, kind=Kind.UDP)
+        made.rule = made.rule.for_single_packets(made.attempt.give_up_after)
+        return made
+
+    paths = [
+        over_udp(source, OTHER.host, want=True),
+        over_udp(friend, SERVER.host, want=True),
+        over_udp(source, SERVER.host, want=False),
+    ]
+    *_, standing = decided(network, paths)
+    assert isinstance(standing, Held) if holds else standing == Wrong(Why.OPEN)
+    sizes = {attempt.request for _, attempt in network.begun if attempt.target == SERVER and attempt.source == source}
+    assert len(sizes) == 2
+    assert {attempt.request for _, attempt in network.begun if attempt.source == friend} == {"/"}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conformance.expect.engine.ask import ask
 from conformance.expect.engine.decide import (
     STEADY,
     BrokenControl,
     Held,
+    NotYet,
     Path,
     Rule,
     Standing,
@@ -87,8 +90,42 @@ def test_a_path_that_opens_late_is_open_as_soon_as_its_attempts_agree() -> None:
     assert isinstance(decide(told(LOST, LOST, LOST, *[UP] * PATIENCE.agree)), Held)
 
 
-def test_an_answer_that_is_no_time_out_is_no_loss() -> None:
-    assert isinstance(decide(told(UP, REFUSED, *[UP] * PATIENCE.agree)), Held)
+def test_a_path_that_was_refused_after_it_had_connected_has_to_connect_twenty_times_in_a_row() -> None:
+    assert isinstance(decide(told(UP, REFUSED, *[UP] * (STEADY - 1))), NotYet)
+    assert isinstance(decide(told(UP, REFUSED, *[UP] * STEADY)), Held)
+    assert isinstance(decide(told(REFUSED, *[UP] * PATIENCE.agree)), Held), "kube-proxy did not know the Service yet"
+
+
+def test_a_server_that_is_busy_for_a_moment_is_no_loss() -> None:
+    assert isinstance(decide(told(UP, Verdict.NO_ANSWER, *[UP] * PATIENCE.agree)), Held)
+
+
+def answered_by(*pods: str, steady: bool = True) -> Path:
+    """A path to a server, whose attempts, one a second, pods of these names answered."""
+    server = workload("server")
+    one = path(steady=steady)
+    one.attempt = replace(one.attempt, target=replace(SERVER, port=8080, backends=(server,)))
+    for second, name in enumerate(pods):
+        seen = Observation(
+            attempt=one.attempt, verdict=UP, at=0.0, seconds=0.1, began=second, clock="agent",
+            served_by=f"{server.namespace}/{name}",
+        )  # fmt: skip
+        one.answer(one.ask(second), seen, at=second, error=0.0, came=second)
+    return one
+
+
+def test_a_path_that_led_to_another_pod_once_has_to_lead_to_its_own_twenty_times_in_a_row() -> None:
+    own = workload("server").pod
+    assert isinstance(decide(answered_by(*[own] * PATIENCE.agree)), Held)
+    assert isinstance(decide(answered_by("other", *[own] * PATIENCE.agree)), Held), (
+        "what it was led to before it opened"
+    )
+    each_third = [own, own, "other"] * 8
+    assert isinstance(decide(answered_by(*each_third[:-1])), NotYet)
+    assert conclude(answered_by(*each_third), about_denial=False) == Wrong(Why.ANOTHER_POD)
+    assert isinstance(decide(answered_by(own, own, "other", *[own] * (STEADY - 1))), NotYet)
+    assert isinstance(decide(answered_by(own, own, "other", *[own] * STEADY)), Held)
+    assert isinstance(decide(answered_by(own, "other", *[own] * PATIENCE.agree, steady=False)), Held)
 
 
 def test_a_path_that_is_a_control_may_lose_an_attempt() -> None:

@@ -1,0 +1,105 @@
+"""Whatever takes its time, the user hears what it is: the cluster, collection, one long test, Ctrl-C, the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+
+import pytest
+
+from .conftest import Project
+from .test_run_ends import wait_for
+
+PATIENCE = "run:\n  progress_every: 200 ms\n"
+"""In the place of the ten seconds that a user is left without a word at most."""
+IMPORTED_SLOWLY = """
+import time
+time.sleep(1)
+"""
+SLOW = """
+import pathlib, time
+
+@pytest.fixture
+def made():
+    time.sleep(1)
+
+@verifies("CONN-1")
+def test_made(made, record):
+    record.touched(["windows"])
+
+@verifies("CONN-3")
+def test_slow(record):
+    record.touched(["windows"])
+    pathlib.Path("here").touch()
+    time.sleep(2.5)
+"""
+TAKES = json.dumps({"opening takes": 1, "inspecting takes": 1, "cleaning up takes": 1})
+
+
+def told(out: str, what: str) -> list[int]:
+    """The seconds with which it was told that something goes on."""
+    return [int(seconds) for seconds in re.findall(rf"^\[(\d+) s\] {re.escape(what)}$", out, re.MULTILINE)]
+
+
+@pytest.fixture
+def slow(project: Project) -> Project:
+    (project.path / "timings.yaml").write_text(PATIENCE)
+    project.suite(IMPORTED_SLOWLY + SLOW)
+    return project
+
+
+@pytest.mark.parametrize("options", [["-n", "0"], ["-n", "2"], ["-n", "0", "-q", "-s"]], ids=" ".join)
+def test_everything_that_takes_its_time_is_told_of(slow: Project, options: list[str]) -> None:
+    run = slow.run(*options, "--kubeconfig=lane", "--timings=timings.yaml", STAND_IN=TAKES)
+    assert run.code == 0, run.out
+    # With two workers the set-up of one test may go untold, since the other test runs meanwhile.
+    alone = ("suites/test_it.py::test_made runs",) if "2" not in options else ()
+    heard = {
+        what: len(told(run.out, what))
+        for what in (
+            "the cluster is looked at",
+            "tests are collected",
+            *alone,
+            "suites/test_it.py::test_slow runs",
+            "what the run made is removed, and reports are written",
+        )
+    }
+    assert [what for what, times in heard.items() if not times] == [], run.out
+    assert heard["the cluster is looked at"] >= 2, "both halves of it"
+
+
+def test_a_lab_of_one_s_own_is_told_of_as_a_lab(slow: Project) -> None:
+    run = slow.run("--timings=timings.yaml", STAND_IN=TAKES)
+    assert told(run.out, "the lab is started"), run.out
+    assert not told(run.out, "the cluster is looked at")
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(slow: Project, workers: str) -> None:
+    process = slow.start("-n", workers, "--kubeconfig=lane", "--timings=timings.yaml", STAND_IN=TAKES)
+    wait_for(slow.path / "here")
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    run = slow.finish(process)
+    assert run.code == 2, run.out
+    after = run.out.partition("interrupted: what the run made is being removed\n")[2]
+    assert told(after, "what the run made is removed, and reports are written"), run.out
+    assert not [line for line in after.splitlines() if line.endswith(" runs")]
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_what_is_over_is_not_told_of_any_more(slow: Project, workers: str) -> None:
+    run = slow.run("-n", workers, "--timings=timings.yaml", "--kubeconfig=lane", STAND_IN=TAKES)
+    summary = run.out.partition("= claims =")[2]
+    assert set(re.findall(r"^\[\d+ s\] (.*)$", summary, re.MULTILINE)) <= {"the run ends"}
+    assert not told(run.out.partition("[100%]")[2], "the next test is waited for"), run.out
+
+
+def test_who_looks_at_a_test_by_hand_is_not_told_that_it_runs(project: Project) -> None:
+    (project.path / "timings.yaml").write_text(PATIENCE)
+    (project.path / ".pdbrc").write_text("import time\ntime.sleep(4)\nq\n")  # what a user does there
+    project.suite('@verifies("CONN-1")\ndef test_it(record):\n    raise Nonconformance("refused")')
+    run = project.finish(project.start("-n", "0", "--pdb", "--timings=timings.yaml"))
+    assert "Quitting debugger" in run.out, run.out
+    assert max(told(run.out, "suites/test_it.py::test_it runs"), default=0) < 4, "what was told before that is no more"

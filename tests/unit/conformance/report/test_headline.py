@@ -1,0 +1,108 @@
+"""The first line of a run's page, and whether it is told as a success."""
+
+from __future__ import annotations
+
+import json
+
+from conformance.errors import Unseen
+from conformance.report import terminal
+from conformance.report.page import headline, render
+from conformance.verdicts.claims import BY_HAND, NO_TEST
+from tests.golden.reports.texts import stored
+from tests.unit.conformance.qualify.reports import NEW, OLD, decided
+from tests.unit.conformance.report.test_page import LEAK, plain
+
+
+def test_the_first_line_says_what_the_run_found() -> None:
+    assert "<h1>1 claim is violated</h1>" in render(plain(LEAK))
+    whole = plain(decided("DEMO-7", {NEW: "CONFIRMED"}))
+    good = [claim for claim in whole["claims"] if claim["results"]]
+    healthy = render(whole | {"claims": good})
+    assert "<h1>Nothing violated; 1 claim is as documented</h1>" in healthy
+    assert '<header class="good">' in healthy
+    asked, no_test = (
+        {**claim, "verdict": "NOT_RUN", "results": [], "reason": why} for claim in good for why in ("x", NO_TEST)
+    )
+    told = "Nothing violated; 1 claim is as documented; 1 not decided; 1 without a test yet"
+    page = render(whole | {"claims": [*good, asked, no_test]})
+    assert f"<h1>{told}</h1>" in page
+    assert '<header class="warn">' in page
+
+
+def test_what_a_cluster_cannot_show_and_what_no_program_decides_is_no_gap_of_a_run() -> None:
+    (good,) = (claim for claim in plain(decided("DEMO-7", {NEW: "CONFIRMED"}))["claims"] if claim["results"])
+    others = [
+        {**good, "verdict": "NOT_RUN", "results": [], "reason": why}
+        for why in (f"{Unseen.BEGINS}: no WireGuard", NO_TEST, BY_HAND)
+    ]
+    whole = plain() | {"claims": [good, *others]}
+    rest = "1 that cannot be seen here; 1 without a test yet; 1 for a person"
+    assert headline(whole) == (f"Nothing violated; 1 claim is as documented; {rest}", "good")
+    unmet = whole | {"claims": [good, {**good, "verdict": "UNMET"}]}
+    assert headline(unmet) == ("Nothing violated; 1 claim is as documented; 1 UNMET", "warn")
+    kept = json.loads(json.dumps(stored("whole").plain).replace("nothing here asks for it", Unseen.BEGINS))
+    assert headline(kept)[1] == "good", "the best run of a lab"
+
+
+def test_an_exit_code_that_no_claim_explains_is_in_the_first_line_and_no_success() -> None:
+    whole = plain(exit_code=1, exit_cause="--baseline: DEMO-5 became worse") | {"claims": []}
+    told = "Nothing violated; 0 claims are as documented; and yet exit code 1: --baseline: DEMO-5 became worse"
+    assert headline(whole) == (told, "bad")
+    assert "<dd>1: --baseline: DEMO-5 became worse</dd>" in render(whole)
+
+
+def test_what_is_waived_is_said_in_the_first_line_and_hides_nothing_beside_it() -> None:
+    whole = plain(LEAK, decided("DEMO-5", {OLD: "VIOLATED"})) | {"waived": {"DEMO-7": "DEMO-7, waived by jane"}}
+    assert headline(whole) == ("1 claim is violated; violated, and waived: DEMO-7", "bad")
+    both = whole | {"waived": dict.fromkeys(("DEMO-5", "DEMO-7"), "by jane")}
+    assert headline(both) == ("2 claims are violated, and waived: DEMO-5, DEMO-7", "warn")
+    assert '<header class="warn">' in render(both)
+    both["run"] |= {"exit_code": 1, "exit_cause": "--baseline: CONN-1 became worse"}
+    told = "2 claims are violated, and waived: DEMO-5, DEMO-7; and yet exit code 1: --baseline: CONN-1 became worse"
+    assert headline(both) == (told, "bad")
+    short = plain(LEAK, cut_short="40 tests were not run") | {"waived": {"DEMO-7": "by jane"}}
+    assert headline(short) == ("Cut short: it says nothing about what it did not reach", "warn")
+
+
+def test_a_run_that_decided_nothing_is_no_success() -> None:
+    assert headline(plain() | {"claims": []}) == ("Nothing violated; 0 claims are as documented", "warn")
+    none = plain(exit_code=7) | {"claims": []}
+    assert headline(none)[0].endswith("; and yet exit code 7: " + terminal.EXIT_MEANINGS[7])
+
+
+def test_what_else_than_a_gate_makes_the_exit_code_is_in_the_first_line_and_no_success() -> None:
+    gate = {"name": "core", "build": NEW, "answer": "qualified", "headline": "h", "obstacles": [], "waived": []}
+    whole = plain(decided("DEMO-7", {NEW: "CONFIRMED"}), exit_code=1, exit_cause="--fail-on: CONN-1") | {
+        "gates": [gate]
+    }
+    assert headline(whole) == ("Qualified: core; and yet exit code 1: --fail-on: CONN-1", "bad")
+    whole["run"]["exit_cause"] = "--require: core not fulfilled"
+    assert headline(whole | {"gates": [gate | {"answer": "incomplete"}]}) == ("Incomplete: core", "warn")
+
+
+def test_what_qualifies_with_waivers_says_so_in_the_first_line_and_is_not_green() -> None:
+    gate = {"name": "policy", "build": NEW, "answer": "qualified", "headline": "h", "obstacles": []}
+    whole = plain(LEAK) | {"gates": [gate | {"waived": ["DEMO-7 VIOLATED, waived by jane"]}]}
+    page = render(whole | {"waived": {"DEMO-7": "DEMO-7 VIOLATED, waived by jane"}})
+    assert "<h1>Qualified: policy; with exceptions: DEMO-7 waived</h1>" in page
+    assert '<header class="warn">' in page
+    assert '<article class="gate warn">' in page
+
+
+def test_a_run_that_was_cut_short_says_so_first() -> None:
+    short = "40 planned tests were not run"
+    healthy = plain(decided("DEMO-7", {NEW: "CONFIRMED"}), cut_short=short)
+    assert headline(healthy) == ("Cut short: it says nothing about what it did not reach", "warn")
+    assert headline(plain(LEAK, cut_short=short)) == (
+        "1 claim is violated, and the run was cut short: it says nothing about what it did not reach", "bad"
+    )  # fmt: skip
+
+
+def test_claims_that_are_inconclusive_for_one_reason_are_said_so() -> None:
+    whole = plain(*(decided(ident, {NEW: "INCONCLUSIVE"}) for ident in ("DEMO-6", "DEMO-7")))
+    assert headline(whole)[0] == "2 claims are inconclusive"
+    whole["tests"] = [
+        {"test": result["test"], "verdict": "INCONCLUSIVE", "cause": "windows-2019 was lost"}
+        for claim in whole["claims"] for result in claim["results"]
+    ]  # fmt: skip
+    assert headline(whole) == ("2 claims are inconclusive, for one reason", "warn")

@@ -1,0 +1,100 @@
+"""Take the pictures of the report page that README and docs/release-qualification.md show.
+
+``python tools/report_images.py HEALTHY VIOLATED`` takes two folders of runs, of a whole one on a healthy lab and of one
+on a lab with two faults, and writes ``docs/images``.  It needs Chromium, which it drives by its debugging port on
+loopback.  ``calico-conformance show RUN --html=RUN/report.html`` makes the page of an older run anew.  Look at each
+picture before it is committed.  Allure's (``allure.png``) is taken by hand, after ``make report``.
+"""
+
+import base64
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+from websocket import WebSocket, create_connection
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+PICTURES = (
+    ("report", "violated", 1280, 900, {}),
+    ("report-dark", "violated", 1280, 900, {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}),
+    ("report-phone", "violated", 420, 1100, {}),
+    ("report-healthy", "healthy", 1280, 900, {}),
+    ("report-print", "healthy", 704, 1000, {"media": "print"}),
+)
+"""Name, page, width and height in pixels, and what the browser takes itself for.  A sheet of A4 has 704 pixels."""
+
+
+class Tab:
+    """The one page of a browser."""
+
+    def __init__(self, address: str) -> None:
+        self._socket: WebSocket = create_connection(address, suppress_origin=True, timeout=60)
+        self._asked = 0
+
+    def ask(self, method: str, **parameters: Any) -> Any:
+        """Its answer to a command of the debugging protocol."""
+        self._asked += 1
+        self._socket.send(json.dumps({"id": self._asked, "method": method, "params": parameters}))
+        while True:
+            answer = json.loads(self._socket.recv())
+            if answer.get("id") == self._asked:
+                return answer["result"]
+
+    def picture(self, page: Path, width: int, height: int, media: dict[str, Any]) -> bytes:
+        """The top of a page, as PNG."""
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.ask("Emulation.setEmulatedMedia", **media)
+        self.ask("Page.navigate", url=page.as_uri())
+        told = {"expression": "document.readyState", "returnByValue": True}
+        while self.ask("Runtime.evaluate", **told)["result"]["value"] != "complete":
+            time.sleep(0.1)
+        if media.get("media") == "print":
+            self.ask("Runtime.evaluate", expression="dispatchEvent(new Event('beforeprint'))")
+        time.sleep(0.5)
+        return base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"])
+
+
+def address(profile: Path) -> str:
+    """Where the browser's page is driven, once it says so."""
+    told = profile / "DevToolsActivePort"
+    while not told.exists() or "\n" not in told.read_text():
+        time.sleep(0.1)
+    port = told.read_text().splitlines()[0]
+    with urlopen(f"http://127.0.0.1:{port}/json") as answer:
+        return next(one["webSocketDebuggerUrl"] for one in json.load(answer) if one["type"] == "page")
+
+
+def main() -> None:
+    """Take them all."""
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__)
+    folders = dict(zip(("healthy", "violated"), map(Path, sys.argv[1:]), strict=True))
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        raise SystemExit("no Chromium on the PATH")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        quiet = ("gpu", "background-networking", "component-update", "sync")
+        options = ("--headless", "--no-sandbox", "--no-first-run", "--hide-scrollbars", "--remote-debugging-port=0")
+        browser = subprocess.Popen(
+            [chromium, *options, *(f"--disable-{one}" for one in quiet), f"--user-data-dir={profile}", "about:blank"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            tab = Tab(address(Path(profile)))
+            for name, of, width, height, media in PICTURES:
+                page = (folders[of] / "report.html").resolve()
+                (IMAGES / f"{name}.png").write_bytes(tab.picture(page, width, height, media))
+                print(IMAGES / f"{name}.png")
+        finally:
+            browser.terminate()
+            browser.wait()
+
+
+if __name__ == "__main__":
+    main()
