@@ -97,7 +97,7 @@ class Group(tuple[Workload, ...]):
 
     def playing(self, kind: str) -> Group:
         """Those of a role of this kind, ``server`` or ``client``, of either operating system."""
-        return Group(workload for workload in self if workload.role.endswith(f"-{kind}"))
+        return Group(workload for workload in self if workload.role.rpartition("-")[2] == kind)
 
     def at(self, *nodes: str) -> Group:
         """Those on these nodes, in the nodes' order.  Raises MissingCapability where one has none."""

@@ -53,6 +53,8 @@ PEERS = ("linux", "windows", "same-node", "other-namespace")
 """At whose pods alone, as the other end, policy may be lost: of nodes of a system, of the pod's own node, of others."""
 OLD = 8.0
 """Seconds.  A pod has had its policies for a while."""
+AGAIN = 0.05
+"""Seconds until a pod that had no address is looked at again."""
 
 
 @TYPES.fault(
@@ -168,6 +170,8 @@ class PolicyLost(Fault):
         """What a pod has lost of one protocol or way passes its policy, which stays for the others."""
         pod = self._graph.pod(uid)
         past, one = self._past.setdefault(pod.node, set()), (pod.address, pod.namespace)
+        if lost and not pod.address:  # a Linux node programs a new pod once, before it has one
+            asyncio.get_running_loop().call_later(AGAIN, _due, self._felixes[pod.node], uid)
         if not pod.address or (one in past) == lost:
             return
         past.symmetric_difference_update({one})
