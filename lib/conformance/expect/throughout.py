@@ -100,9 +100,6 @@ class Throughout:
         try:
             while paths or under_way:
                 now = clock.monotonic() - began
-                if stop.is_set() and due:
-                    last, alive = min(last, now + longer), _alive(opened)
-                    paths = [one for one in opened if _way(one) not in alive and now < last and one.error is None]
                 again = [
                     one
                     for one in paths
@@ -118,6 +115,9 @@ class Throughout:
                     one.error = answer.error
                     if answer.observation is not None:
                         one.seen.append((at, answer.observation))
+                if stop.is_set():  # only now, since what has just been heard may be a silence
+                    last, alive = min(last, now + longer), _alive(opened)
+                    paths = [one for one in opened if _way(one) not in alive and now < last and one.error is None]
         finally:
             asking.cancel()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -94,6 +96,25 @@ def test_a_source_that_was_late_at_the_end_is_waited_for() -> None:
         return observation(attempt, UP if on_time else late.pop() if attempt.target == friend else DROPPED)
 
     asked(throughout(answer, decided=decided), friend=friend)
+    assert [one.verdict for one in decided] == [ClaimVerdict.CONFIRMED]
+
+
+def test_a_source_whose_last_silence_is_heard_after_the_end_is_asked_again() -> None:
+    friend, over, decided = replace(TARGET, host="10.0.0.99"), threading.Event(), list[Decision]()
+    verdicts = [UP, UP]
+
+    def answer(attempt: Attempt, number: int) -> Observation:
+        if attempt.target != friend:
+            return observation(attempt, DROPPED)
+        if not verdicts and not over.is_set():
+            over.set()
+            time.sleep(0.1)  # until the work has ended, while this one is under way
+            return observation(attempt, DROPPED)
+        return observation(attempt, verdicts.pop() if verdicts else UP)
+
+    one = throughout(answer, decided=decided)
+    ways = {"closed": [[(STRANGER, TARGET)]], "beside": [[(STRANGER, friend)]]}
+    one.closed_while(lambda: over.wait(10.0), **ways, because="it stays")
     assert [one.verdict for one in decided] == [ClaimVerdict.CONFIRMED]
 
 
