@@ -29,6 +29,8 @@ class Sides:
     servers: Group
     own_node: bool = False
     """Strangers of another namespace are asked with servers of their own node alone where it has some."""
+    two_ports: bool = False
+    """Strangers of another namespace come by another port than the rest, where servers have one."""
 
     @classmethod
     def of(cls, pods: WorkerPods) -> Sides:
@@ -40,7 +42,7 @@ class Sides:
     def of_everybody(cls, pods: WorkerPods) -> Sides:
         """The same, with clients of another namespace on each covered Linux node among the strangers."""
         one = cls.of(pods)
-        return one.between(one.friends, one.strangers + pods.elsewhere("linux"))
+        return replace(one, strangers=one.strangers + pods.elsewhere("linux"), two_ports=True)
 
     @classmethod
     def under_both_apis(cls, pods: WorkerPods, nodes: Sequence[str], os: OS, *, also: Sequence[str] = ()) -> Sides:
@@ -53,13 +55,13 @@ class Sides:
         far: OS = "linux" if os == "windows" else "windows"
         strangers = pods.elsewhere(os).at(*nodes, *also) + pods.servers(far).one_per_os()
         selected = pods.servers(os).at(*nodes) + pods.clients(os).at(*nodes)
-        return cls(pods.clients(far).one_per_os(), strangers, selected, own_node=True)
+        return cls(pods.clients(far).one_per_os(), strangers, selected, own_node=True, two_ports=True)
 
     @property
     def opened(self) -> list[Pair]:
         """By TCP and UDP: from friends to servers, by each port by which strangers are kept out, and from these to
         friends, which shows that they have a network."""
-        by_other = self.friends.to(self.servers.playing("server")).tcp_and_udp(OTHER_PORT) if self._away else []
+        by_other = self.friends.to(self._roomy).tcp_and_udp(OTHER_PORT) if self._away else []
         return [*self.friends.to(self.servers).tcp_and_udp(ECHO_PORT), *by_other, *self.beside]
 
     @property
@@ -69,8 +71,8 @@ class Sides:
 
     @property
     def closed(self) -> list[Pair]:
-        """By TCP and UDP: from strangers to servers; from those of other namespaces by another port, where they can."""
-        roomy, ways = self.servers.playing("server"), self._ways
+        """By TCP and UDP: from strangers to servers, by one port or the other."""
+        roomy, ways = self._roomy, self._ways
         by_other = PodPairs(way for way in ways if way[0] in self._away and way[1] in roomy)
         usual = PodPairs(way for way in ways if way not in by_other)
         return [*usual.tcp_and_udp(ECHO_PORT), *by_other.tcp_and_udp(OTHER_PORT)]
@@ -92,6 +94,11 @@ class Sides:
         ways, away = self.strangers.to(self.servers), self._away
         there = {server.node for server in self.servers} if self.own_node else set()
         return PodPairs(way for way in ways if way[0] not in away or way[0].node not in there - {way[1].node})
+
+    @property
+    def _roomy(self) -> Group:
+        """Servers that are asked by another port, too."""
+        return self.servers.playing("server") if self.two_ports else Group()
 
     @property
     def _away(self) -> Group:

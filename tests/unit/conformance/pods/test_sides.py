@@ -17,7 +17,7 @@ def pod(role: str, node: str, namespace: str = "ns") -> Group:
 
 FRIEND, NEAR, AWAY = pod("linux-client", "l1"), pod("windows-client", "w1"), pod("linux-client", "l2", "ns-elsewhere")
 SERVER, CLIENT = pod("linux-server", "l1"), pod("linux-client", "l3")
-SIDES = Sides(FRIEND, NEAR + AWAY, SERVER + CLIENT)
+SIDES = Sides(FRIEND, NEAR + AWAY, SERVER + CLIENT, two_ports=True)
 
 
 def told(pairs: list[Pair]) -> set[tuple[str, str, str]]:
@@ -41,6 +41,13 @@ def test_a_friend_shows_each_port_by_which_strangers_are_kept_out() -> None:
     shut = {(target.backends[0].uid, target.port, target.protocol) for _, target in SIDES.closed}
     opened = {(target.backends[0].uid, target.port, target.protocol) for _, target in SIDES.opened}
     assert shut <= opened
+
+
+def test_where_one_port_is_asked_who_is_let_in_later_is_asked_by_it_before() -> None:
+    first, second = replace(SIDES.between(FRIEND, NEAR + AWAY), two_ports=False), Sides(NEAR, FRIEND + AWAY, SERVER)
+    before = {(source.uid, target.host, target.port) for source, target in [*first.opened, *first.closed]}
+    ways = {(source.uid, target.host, target.port) for source, target in second.opened if target.backends[0] in SERVER}
+    assert ways <= before
 
 
 def test_without_strangers_of_another_namespace_nobody_asks_for_another_port() -> None:
