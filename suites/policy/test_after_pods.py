@@ -2,21 +2,26 @@
 has the address of one that went, and all pods of a node when the policy goes.
 """
 
-from conformance.fixtures import Expect, Newcomers, Policy, Relabel, Sides
-from conformance.marks import manifest, verifies
+from conformance.fixtures import Expect, Newcomers, Policy, Relabel, Sides, WorkerPods
+from conformance.marks import manifest, needs, verifies
+
+ALONE = "one rule lets the friend in, to both pods of each node, and one lets these out to it"
+PLACE = "who comes in a selected pod's place has the labels that are selected"
 
 
-@manifest("policy/over-time/only_the_friend.yaml")
+@needs(calico_policy=True)
+@manifest("policy/over-time/in_and_out.yaml", otherwise="policy/over-time/only_the_friend.yaml")
 @verifies("POL-1", part="after an event: pods that are replaced, and the end of their policy", provisional=True)
 def test_who_takes_a_selected_pods_place_is_closed_and_all_are_open_when_the_policy_goes(
-    policy: Policy, sides: Sides, newcomers: Newcomers, expect: Expect
+    pods: WorkerPods, policy: Policy, sides: Sides, newcomers: Newcomers, expect: Expect
 ) -> None:
-    one_rule, twins = policy.filled(server=sides.servers, friend=sides.friends), newcomers.twins(sides.servers)
-    both, because = sides.joined_by(twins), "the one rule lets the friend in, to both pods of each node"
-    expect.change(one_rule, open=both.opened, closed=both.closed, because=because)
-    new, because = newcomers.replaced(twins), "who comes in a selected pod's place has the labels that are selected"
-    both = sides.joined_by(new)
-    expect.matrix(open=both.opened, closed=both.closed, new=new, gone=twins, because=because)
+    came = newcomers.twins(sides.servers + pods.clients("linux") + pods.clients("windows"))
+    both, filled = sides.joined_by(came.playing("server")), policy.filled(server=sides.servers, friend=sides.friends)
+    expect.change(filled, open=both.open_both_ways, closed=both.closed_both_ways, because=ALONE)
+    new = newcomers.replaced(came)
+    both, through = sides.joined_by(new.playing("server")), new.playing("client").to(sides.strangers).tcp_and_udp(8080)
+    opened, closed = [*both.open_both_ways, *through], both.closed_both_ways
+    expect.matrix(open=opened, closed=closed, new=new, gone=came, because=PLACE)
     expect.removed(policy, because="without a policy both pods of each node are open to everybody")
 
 

@@ -5,22 +5,23 @@ from conformance.marks import about, manifest, needs, verifies
 
 ALONE = "one rule lets the friend in, and one the servers to it"
 NOBODYS = "a Service says how a pod is found, and not who may connect to it"
+CAME, CHANGED, WENT = (f"a Service {what}, and {NOBODYS}" for what in ("came", "has other backends and type", "went"))
 
 
 @about("clusterip")
 @manifest("policy/over-time/only_the_friend.yaml")
 @verifies("POL-1", part="after an event: Services of its pods", provisional=True)
 def test_who_is_kept_out_stays_out_whatever_services_do(
-    policy: Policy, sides: Sides, passing_services: PassingServices, expect: Expect
+    policy: Policy, sides_of_everybody: Sides, passing_services: PassingServices, expect: Expect
 ) -> None:
-    opened, closed = sides.open_both_ways, sides.closed_both_ways
-    expect.change(policy.filled(server=sides.servers, friend=sides.friends), open=opened, closed=closed, because=ALONE)
-    through = (sides.friends, passing_services.come(sides.at("linux"), sides.at("windows")))
-    expect.matrix(open=[*opened, through], closed=closed, because=f"a Service came, and {NOBODYS}")
-    through = (sides.friends, passing_services.come(sides.at("windows"), sides.at("linux")))
-    expect.matrix(open=[*opened, through], closed=closed, because=f"its backends changed, and {NOBODYS}")
+    here, come, (linux, windows) = sides_of_everybody, passing_services.come, sides_of_everybody.by_os
+    opened, closed, friends = here.open_both_ways, here.closed_both_ways, here.friends
+    filled = policy.filled(server=here.servers, friend=friends)
+    expect.change(filled, open=opened, closed=closed, because=ALONE)
+    expect.matrix(open=[*opened, (friends, come(linux, windows))], closed=closed, because=CAME)
+    expect.matrix(open=[*opened, (friends, come(windows, linux, at_nodes=True))], closed=closed, because=CHANGED)
     passing_services.remove()
-    expect.matrix(open=opened, closed=closed, because=f"the Service went, and {NOBODYS}")
+    expect.matrix(open=opened, closed=closed, because=WENT)
 
 
 @about("clusterip")

@@ -1,6 +1,6 @@
 """Calico's policy for both ways is in force after labels and Services came: by TCP, by UDP and by ping."""
 
-from conformance.fixtures import Beyond, Expect, PassingServices, Policy, Relabel, Sides, WorkerPods
+from conformance.fixtures import Beyond, Expect, PassingServices, Policy, Relabel, Sides
 from conformance.marks import about, manifest, needs, verifies
 
 ALONE = "one rule lets the friend in, and one the servers to it"
@@ -13,19 +13,18 @@ NOBODYS = "labels that nobody selects and Services say how pods are called and f
 @verifies("POL-1", part="after an event: both ways, and ping", provisional=True)
 def test_who_is_kept_out_or_in_stays_so_by_tcp_udp_and_ping(
     *,
-    pods: WorkerPods,
     policy: Policy,
-    sides: Sides,
+    sides_of_everybody: Sides,
     relabel: Relabel,
     passing_services: PassingServices,
     expect: Expect,
     beyond: Beyond,
 ) -> None:
-    here = sides.between(sides.friends, sides.strangers + pods.elsewhere("linux"))
-    pings, opened, closed = here.strangers.one_per_os().to(here.servers), here.open_both_ways, here.closed_both_ways
+    here, pings = sides_of_everybody, sides_of_everybody.strangers.one_per_os().to(sides_of_everybody.servers)
     beyond.before(pings)
+    opened, closed, come = here.open_both_ways, here.closed_both_ways, passing_services.come
     expect.change(policy.filled(friend=here.friends), open=opened, closed=closed, because=ALONE)
-    relabel.add_irrelevant_label_to_namespaces(*here.servers)
-    through = (here.friends, passing_services.come(here.at("linux"), here.at("windows")))
-    expect.matrix(open=[*opened, through], closed=closed, because=NOBODYS)
+    relabel.add_irrelevant_labels(*here.servers, *here.strangers)
+    expect.matrix(open=[*opened, (here.friends, come(*here.by_os))], closed=closed, because=NOBODYS)
+    expect.matrix(open=[*opened, (here.friends, come(*here.by_os[::-1]))], closed=closed, because=NOBODYS)
     beyond.ping(pings, want=False, because=NOBODYS)

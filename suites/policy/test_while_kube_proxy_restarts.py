@@ -1,16 +1,21 @@
-"""kube-proxy has no part in policy: what is in force stays so while it restarts, which it may do at any time."""
+"""kube-proxy has no part in policy: what is in force stays so while it restarts, which it may do at any time.
+
+Kubernetes' policy is about a server and Calico's about the client on its node, as where Felix restarts.
+"""
 
 from conformance.fixtures import OS, Expect, KubeProxy, Policy, Services, Sides, Throughout, WorkerPods
-from conformance.marks import each_os, manifest, verifies
+from conformance.marks import each_os, manifest, needs, verifies
 
+ALONE = "one rule lets the friend in, and one out to it"
 STAYS = "kube-proxy programs Services, and no policy"
 BACK = "kube-proxy has programmed its node's Services anew"
 
 
 @each_os("os")
-@manifest("policy/over-time/only_the_friend.yaml")
+@needs(calico_policy=True)
+@manifest("policy/over-time/of_both_apis.yaml", otherwise="policy/over-time/of_kubernetes_twice.yaml")
 @verifies("XPOL-19", part="{os} nodes", alone_on="{os}")
-def test_who_is_kept_out_stays_out_while_kube_proxy_restarts(
+def test_who_is_kept_out_or_in_stays_so_while_kube_proxy_restarts(
     *,
     pods: WorkerPods,
     policy: Policy,
@@ -19,13 +24,15 @@ def test_who_is_kept_out_stays_out_while_kube_proxy_restarts(
     kube_proxy: KubeProxy,
     throughout: Throughout,
     expect: Expect,
+    own_nodes: tuple[str, ...],
     own_node: str,
     os: OS,
 ) -> None:
-    here, clients = sides.on([own_node], os), pods.clients(os).at(own_node)
-    named = clients.to(sides.friends + sides.strangers).through(services.by_name)
+    here = sides.under_both_apis(pods, [own_node], os, also=own_nodes[1:])
+    named = pods.elsewhere(os).at(own_node).to(here.friends + here.strangers).through(services.by_name)
     back, restart = lambda: expect.control(named, because=BACK), lambda: kube_proxy.renew(own_node, back)
-    one_rule = policy.filled(server=here.servers, friend=here.friends)
-    expect.change(one_rule, open=[*here.opened, named], closed=here.closed, because="the one rule lets the friend in")
-    throughout.closed_while(restart, closed=[here.closed], beside=[here.beside], because=STAYS)
-    expect.matrix(open=here.opened, closed=here.closed, because=STAYS)
+    policies = policy.filled(server=pods.servers(os), client=pods.clients(os), friend=here.friends)
+    opened, closed = here.open_both_ways, here.closed_both_ways
+    expect.change(policies, open=[*opened, named], closed=closed, because=ALONE)
+    throughout.closed_while(restart, closed=[closed], beside=[opened], because=STAYS)
+    expect.matrix(open=opened, closed=closed, because=STAYS)

@@ -33,7 +33,8 @@ that they decide.
 OVER_TIME = """
 ## Policy over time
 For each event after which policy can be lost, and each field whose edit can be ignored, the rows in which it is, on a
-node of each operating system; what is red names that node. After a row stands which rules or protocol it is about.
+node of each operating system; what is red names that node. After a row stands which protocol, rules, other ends or
+port it is about.
 
 | event or field | Linux | Windows |
 | --- | --- | --- |
@@ -91,7 +92,7 @@ def over_time(table: Table) -> list[tuple[str, str, str]]:
             told = dict(one.split("=", 1) for one in given)
             if name in TIMELY and told.get("node") in red:
                 systems = found.setdefault(f"`{told[TIMELY[name]]}`", {})
-                about = "".join(f" ({told[key]})" for key in ("protocol", "of") if key in told)
+                about = "".join(f" ({told[key]})" for key in ("protocol", "of", "at", "port") if key in told)
                 systems.setdefault(told["node"].partition("-")[0], []).append(row.name + about)
     linux, windows = ({what: "; ".join(on.get(os, ())) or "-" for what, on in found.items()} for os in SYSTEMS)
     return [(what, linux[what], windows[what]) for what in found]

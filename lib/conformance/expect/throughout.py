@@ -1,5 +1,6 @@
 """Expectations about what holds all the while that something happens, and not only before and after it."""
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -54,20 +55,21 @@ class Throughout:
         """No ``closed`` path opens while ``work`` is done; each of their sources gets through ``beside`` meanwhile.
 
         All are asked at the cadence of their source's system, from a moment before the work begins to one after it has
-        ended.  Raises what the work raises, Nonconformance with the second in which a path was first seen open, and
-        ControlBroken for a path that was open once, that ended otherwise than denials do, or whose source got nowhere
-        at the end.
+        ended; after that ``beside`` alone, until each source gets through or ``policy_effect`` is over: what a busy
+        machine was late with is no silence.  Raises what the work raises, Nonconformance with the second in which a
+        path was first seen open, and ControlBroken for a path that was open once, that ended otherwise than denials do,
+        or whose source got nowhere at the end.
         """
         shut, opened = self._paths(closed, want=False), self._paths(beside, want=True)
         stop = threading.Event()
         with ThreadPoolExecutor(1, thread_name_prefix="asks throughout") as pool:
-            asking = pool.submit(self._ask, [*shut, *opened], stop)
+            asking = pool.submit(self._ask, shut, opened, stop)
             try:
                 work()
             finally:
                 stop.set()
         asking.result()  # what breaks it is no silence of the paths
-        alive = {_way(one) for one in opened if one.seen and as_wanted(_newest(one), True)}
+        alive = _alive(opened)
         tally = Tally(self.expect.context, "closed")
         for one in shut:
             if problem := self._problem(one, shut, alive, because):
@@ -89,17 +91,19 @@ class Throughout:
             for source, target in each(list(pairs))
         ]  # fmt: skip
 
-    def _ask(self, paths: Sequence[_Asked], stop: threading.Event) -> None:
-        """Ask until it is over, and hear what is under way then."""
+    def _ask(self, shut: Sequence[_Asked], opened: Sequence[_Asked], stop: threading.Event) -> None:
+        """Ask until it is over, and whoever got nowhere then a while longer, and hear what is under way at the end."""
         clock, asking = self.expect.clock, self.expect.prober.asking()
         began, under_way, due = clock.monotonic(), dict[int, tuple[_Asked, float]](), dict[str, float]()
+        paths, last = [*shut, *opened], math.inf
+        longer = max((self.expect.timings.of(one.attempt.source.os).policy_effect for one in opened), default=0.0)
         try:
-            while not stop.is_set() or under_way:
+            while paths or under_way:
                 now = clock.monotonic() - began
                 again = [
                     one
                     for one in paths
-                    if not stop.is_set() and one.error is None and due.get(one.attempt.source.uid, 0.0) <= now
+                    if one.error is None and due.get(one.attempt.source.uid, 0.0) <= now
                     and not asking.waits(one.attempt.source.uid)
                 ]  # fmt: skip
                 for one in again:
@@ -111,6 +115,9 @@ class Throughout:
                     one.error = answer.error
                     if answer.observation is not None:
                         one.seen.append((at, answer.observation))
+                if stop.is_set():  # only now, since what has just been heard may be a silence
+                    last, alive = min(last, now + longer), _alive(opened)
+                    paths = [one for one in opened if _way(one) not in alive and now < last and one.error is None]
         finally:
             asking.cancel()
 
@@ -128,10 +135,11 @@ class Throughout:
         )  # fmt: skip
         if reached and there >= AGREE:
             first, last = reached[0][0], reached[-1][0]
+            nodes = dict.fromkeys((one.target.backends[0].node, attempt.source.node))
             further = {
                 "open": f"from {first:.1f} s to {last:.1f} s after the beginning",
                 "policies": self._policies,
-                "do": f"read Felix' log on node {one.target.backends[0].node} for those seconds",
+                "do": f"read Felix' log on node {' and '.join(nodes)} for those seconds",
             }
             text = replace(line, lines={**line.lines, **further})
             verdict = Nonconformance(text, seen=[seen for _, seen in reached])
@@ -157,6 +165,11 @@ class Throughout:
 
 def _way(one: _Asked) -> _Way:
     return one.attempt.source.uid, one.target.protocol
+
+
+def _alive(opened: Iterable[_Asked]) -> set[_Way]:
+    """Those whose newest attempt got through."""
+    return {_way(one) for one in opened if one.seen and as_wanted(_newest(one), True)}
 
 
 def _newest(one: _Asked) -> Observation:

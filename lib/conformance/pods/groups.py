@@ -95,6 +95,10 @@ class Group(tuple[Workload, ...]):
             found.setdefault(workload.os, workload)
         return Group(found.values())
 
+    def playing(self, kind: str) -> Group:
+        """Those of a role of this kind, ``server`` or ``client``, of either operating system."""
+        return Group(workload for workload in self if workload.role.rpartition("-")[2] == kind)
+
     def at(self, *nodes: str) -> Group:
         """Those on these nodes, in the nodes' order.  Raises MissingCapability where one has none."""
         there = {workload.node: workload for workload in self}

@@ -26,14 +26,14 @@ class Newcomers:
         self._called: dict[str, str] = {}
         """Pod's uid to the name of its Deployment."""
 
-    def beside(self, clients: Group) -> tuple[Group, Group]:
-        """A guest, with the label by which guests are known, and a stranger on each of these clients' nodes.
+    def beside(self, pods: Group) -> tuple[Group, Group]:
+        """A guest, with the label by which guests are known, on each client's node, and a stranger on each pod's.
 
-        They come all at once, and are of the clients' role, with its label ``app``.  Raises EnvironmentBroken when one
+        They come all at once, and are of the pods' roles, with their label ``app``.  Raises EnvironmentBroken when one
         is not ready in time.
         """
-        guests = [self._like(client, "guest", labels={GUEST: "welcome"}) for client in clients]
-        strangers = [self._like(client, "stranger") for client in clients]
+        guests = [self._like(pod, "guest", labels={GUEST: "welcome"}) for pod in pods.playing("client")]
+        strangers = [self._like(pod, "stranger") for pod in pods]
         there = self._deploy([*guests, *strangers])
         return Group(there[: len(guests)]), Group(there[len(guests) :])
 

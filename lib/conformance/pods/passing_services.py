@@ -19,9 +19,13 @@ class PassingServices:
         self._changes, self._services = changes, services
         self._made: list[ObjectRef] = []
 
-    def come(self, *groups: Group) -> list[Target]:
-        """A Service in front of the pods of each of these groups; asked for again, the same with these backends."""
-        return [self._over(at, group) for at, group in enumerate(groups)]
+    def come(self, *groups: Group, at_nodes: bool = False) -> list[Target]:
+        """A Service in front of the pods of each of these groups; asked for again, the same with these backends.
+
+        ``at_nodes``: then it gets a port at each node, too.
+        """
+        came = [self._over(at, group) for at, group in enumerate(groups)]
+        return [self._over(at, group, kind="node-port") for at, group in enumerate(groups)] if at_nodes else came
 
     def lose_backends(self, *groups: Group) -> None:
         """The Services of these groups, in the order in which they came, select no pod any more."""
@@ -33,9 +37,11 @@ class PassingServices:
             self._changes.delete(target, "its test is over")
         self._made.clear()
 
-    def _over(self, at: int, backends: Group, selector: dict[str, str] | None = None) -> Target:
+    def _over(
+        self, at: int, backends: Group, selector: dict[str, str] | None = None, kind: str = "cluster-ip"
+    ) -> Target:
         first = backends.first
-        made = manifest.load(MANIFESTS / "services" / "cluster-ip.yaml")[0]
+        made = manifest.load(MANIFESTS / "services" / f"{kind}.yaml")[0]
         made["metadata"]["name"] = f"passing-{at + 1}"
         made["spec"]["selector"] = selector or {"app": first.role}
         target = reference(made, first.namespace)

@@ -43,6 +43,11 @@ class Relabel:
         for namespace in dict.fromkeys(pod.namespace for pod in pods):
             self._change(ObjectRef(api_version="v1", kind="Namespace", name=namespace), "labels", IRRELEVANT, "yes")
 
+    def add_irrelevant_labels(self, *pods: Workload) -> None:
+        """Both, to pods and to their namespaces."""
+        self.add_irrelevant_label(*pods)
+        self.add_irrelevant_label_to_namespaces(*pods)
+
     def undo(self) -> None:
         """Remove every label and annotation that was added, best effort.  Re-raises the first failure."""
         failures: list[SuiteError] = []

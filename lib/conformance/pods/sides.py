@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from conformance.model.endpoint import OS, Pair
-from conformance.pods.groups import Group
+from conformance.pods.groups import Group, PodPairs
 from conformance.pods.roles import ECHO_PORT
 from conformance.pods.worker_pods import WorkerPods
 
+OTHER_PORT = 8081
+"""Another port of the echo, which servers alone have: what is wrong with one port alone shows, too."""
 CROWD = IPv4Address("198.18.0.0")
 """The first of the addresses that are kept for measurements (RFC 2544) and that no pod has."""
 
@@ -25,6 +27,10 @@ class Sides:
     friends: Group
     strangers: Group
     servers: Group
+    own_node: bool = False
+    """Strangers of another namespace are asked with servers of their own node alone where it has some."""
+    two_ports: bool = False
+    """Strangers of another namespace come by another port than the rest, where servers have one."""
 
     @classmethod
     def of(cls, pods: WorkerPods) -> Sides:
@@ -32,10 +38,31 @@ class Sides:
         servers = pods.servers("linux") + pods.servers("windows")
         return cls(pods.clients("linux").one_per_os(), pods.clients("windows"), servers)
 
+    @classmethod
+    def of_everybody(cls, pods: WorkerPods) -> Sides:
+        """The same, with clients of another namespace on each covered Linux node among the strangers."""
+        one = cls.of(pods)
+        return replace(one, strangers=one.strangers + pods.elsewhere("linux"), two_ports=True)
+
+    @classmethod
+    def under_both_apis(cls, pods: WorkerPods, nodes: Sequence[str], os: OS, *, also: Sequence[str] = ()) -> Sides:
+        """Servers and, behind them, clients of these nodes, which two policies of these roles are about.
+
+        The friend is a client of the other system.  Strangers, which neither policy selects, are clients of another
+        namespace on these nodes, and on ``also``, and a server of the other system: of both systems and namespaces.
+        Raises MissingCapability where a node has none.
+        """
+        far: OS = "linux" if os == "windows" else "windows"
+        strangers = pods.elsewhere(os).at(*nodes, *also) + pods.servers(far).one_per_os()
+        selected = pods.servers(os).at(*nodes) + pods.clients(os).at(*nodes)
+        return cls(pods.clients(far).one_per_os(), strangers, selected, own_node=True, two_ports=True)
+
     @property
     def opened(self) -> list[Pair]:
-        """By TCP and UDP: from friends to servers, and, that strangers have a network, from them to friends."""
-        return [*self.friends.to(self.servers).tcp_and_udp(ECHO_PORT), *self.beside]
+        """By TCP and UDP: from friends to servers, by each port by which strangers are kept out, and from these to
+        friends, which shows that they have a network."""
+        by_other = self.friends.to(self._roomy).tcp_and_udp(OTHER_PORT) if self._away else []
+        return [*self.friends.to(self.servers).tcp_and_udp(ECHO_PORT), *by_other, *self.beside]
 
     @property
     def beside(self) -> list[Pair]:
@@ -44,8 +71,11 @@ class Sides:
 
     @property
     def closed(self) -> list[Pair]:
-        """By TCP and UDP: from strangers to servers."""
-        return self.strangers.to(self.servers).tcp_and_udp(ECHO_PORT)
+        """By TCP and UDP: from strangers to servers, by one port or the other."""
+        roomy, ways = self._roomy, self._ways
+        by_other = PodPairs(way for way in ways if way[0] in self._away and way[1] in roomy)
+        usual = PodPairs(way for way in ways if way not in by_other)
+        return [*usual.tcp_and_udp(ECHO_PORT), *by_other.tcp_and_udp(OTHER_PORT)]
 
     @property
     def open_both_ways(self) -> list[Pair]:
@@ -55,7 +85,30 @@ class Sides:
     @property
     def closed_both_ways(self) -> list[Pair]:
         """What is closed, and, by TCP and UDP, from servers to strangers."""
-        return [*self.closed, *self.servers.to(self.strangers).tcp_and_udp(ECHO_PORT)]
+        back = PodPairs((server, stranger) for stranger, server in self._ways)
+        return [*self.closed, *back.tcp_and_udp(ECHO_PORT)]
+
+    @property
+    def _ways(self) -> PodPairs:
+        """From strangers to servers."""
+        ways, away = self.strangers.to(self.servers), self._away
+        there = {server.node for server in self.servers} if self.own_node else set()
+        return PodPairs(way for way in ways if way[0] not in away or way[0].node not in there - {way[1].node})
+
+    @property
+    def _roomy(self) -> Group:
+        """Servers that are asked by another port, too."""
+        return self.servers.playing("server") if self.two_ports else Group()
+
+    @property
+    def _away(self) -> Group:
+        """Strangers of other namespaces than the servers'."""
+        return Group(one for one in self.strangers if one.namespace != self.servers.first.namespace)
+
+    @property
+    def by_os(self) -> tuple[Group, Group]:
+        """The Linux servers, and the Windows servers."""
+        return self.at("linux"), self.at("windows")
 
     def at(self, os: OS) -> Group:
         """The servers of an operating system."""

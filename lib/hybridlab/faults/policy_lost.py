@@ -24,6 +24,7 @@ EVENTS: Mapping[str, str] = {
     "service-made": SLICES,
     "service-changed": SLICES,
     "service-gone": SLICES,
+    "service-edited": "services",
     "pod-replaced": "pods",
     "pod-labels": "pods",
     "namespace-labels": "namespaces",
@@ -48,8 +49,12 @@ The last four take policy from pods that have had it for a while, so that no tes
 STAYS = {"member-deleted", "backend-gone", "policy-removed"}
 WAYS = {"ingress": ["daddr"], "egress": ["saddr"]}
 """What is lost of a policy, to where a packet has the pod's address."""
+PEERS = ("linux", "windows", "same-node", "other-namespace")
+"""At whose pods alone, as the other end, policy may be lost: of nodes of a system, of the pod's own node, of others."""
 OLD = 8.0
 """Seconds.  A pod has had its policies for a while."""
+AGAIN = 0.05
+"""Seconds until a pod that had no address is looked at again."""
 
 
 @TYPES.fault(
@@ -59,6 +64,8 @@ OLD = 8.0
     Parameter("after", ", ".join(EVENTS), choices=tuple(EVENTS)),
     Parameter("protocol", "all, tcp, udp or icmp", "all", ("all", "tcp", "udp", "icmp")),
     Parameter("of", "all, or policies for one way, or of one API", "all", ("all", *WAYS, "calico", "kubernetes")),
+    Parameter("at", "all, or pods at the other end: " + ", ".join(PEERS), "all", ("all", *PEERS)),
+    Parameter("port", "all, or the one port that is connected to", "all"),
 )
 class PolicyLost(Fault):
     """Pods of a node lose their policy after an event that is no policy's business, until other policies apply."""
@@ -66,17 +73,18 @@ class PolicyLost(Fault):
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab, self._identity, self._event = lab, identity, parameters["after"]
         self._protocol, self._of = parameters["protocol"], parameters["of"]
-        self._passed = self._protocol != "all" or self._of in WAYS
-        """It is lost for a protocol or a way alone, which pass it."""
-        told = [self._protocol != "all", self._of in WAYS, self._of not in {"all", *WAYS}]
-        if (
-            (any(told) and self._event in STAYS)
-            or (any(told[1:]) and self._event == "felix-down")
-            or (told[0] and told[2])
-        ):
-            raise BadFault(f"what is lost {self._event} is lost as a whole: protocol={self._protocol} of={self._of}")
-        self._past: dict[str, set[str]] = {}
-        """Node to the addresses of pods whose policy a protocol or a way passes."""
+        self._at, self._port = parameters["at"], parameters["port"]
+        narrow = [name for name in ("protocol", "of", "at", "port") if parameters[name] != "all"]
+        self._passed = narrow not in ([], ["of"]) or self._of in WAYS
+        """It is lost for some packets alone, which pass it."""
+        whole = self._event in STAYS or (self._event == "felix-down" and narrow != ["protocol"])
+        if (narrow and whole) or (self._passed and self._of in {"calico", "kubernetes"}):
+            given = " ".join(f"{name}={parameters[name]}" for name in dict.fromkeys(("protocol", "of", *narrow)))
+            raise BadFault(f"what is lost {self._event} is lost as a whole: {given}")
+        if self._port != "all" and (not self._port.isdecimal() or self._protocol == "icmp"):
+            raise BadFault(f"port is {self._port!r}, expected a number, of a protocol that has ports")
+        self._past: dict[str, set[tuple[str | None, str]]] = {}
+        """Node to the addresses and namespaces of pods whose policy some packets pass."""
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
         self._graph = lab.calico.typha.graph
         self._lost: dict[str, Keys | None] = {}
@@ -161,14 +169,33 @@ class PolicyLost(Fault):
     def _passes(self, uid: str, *, lost: bool) -> None:
         """What a pod has lost of one protocol or way passes its policy, which stays for the others."""
         pod = self._graph.pod(uid)
-        past = self._past.setdefault(pod.node, set())
-        if not pod.address or (pod.address in past) == lost:
+        past, one = self._past.setdefault(pod.node, set()), (pod.address, pod.namespace)
+        if lost and not pod.address:  # a Linux node programs a new pod once, before it has one
+            asyncio.get_running_loop().call_later(AGAIN, _due, self._felixes[pod.node], uid)
+        if not pod.address or (one in past) == lost:
             return
-        past.symmetric_difference_update({pod.address})
-        ways = [f"ip {side} {address}" for address in sorted(past) for side in WAYS.get(self._of, ["saddr", "daddr"])]
+        past.symmetric_difference_update({one})
+        sides = WAYS.get(self._of, ["saddr", "daddr"])
         what = "" if self._protocol == "all" else f"meta l4proto {self._protocol} "
-        rules = [("f_policy", f"{way} {what}accept") for way in ways]
+        what += "" if self._port == "all" else f"th dport {self._port} "
+        rules = [
+            ("f_policy", f"ip {side} {address} {peers}{what}accept")
+            for address, namespace in sorted(past, key=str)
+            for side in sides
+            for peers in self._peers("daddr" if side == "saddr" else "saddr", pod.node, namespace)
+        ]
         self._do(self._lab.dataplane.set_fault_rules(pod.node, self._identity, rules))
+
+    def _peers(self, side: str, node: str, namespace: str) -> list[str]:
+        """Whom it is lost for, by the addresses of pods that are there now, as a match for packets."""
+        if self._at == "all":
+            return [""]
+        nodes = self._lab.calico.nodes
+        on = {os: {name for name, one in nodes.items() if one.os == os} for os in PEERS[:2]} | {"same-node": {node}}
+        pods = [self._graph.pod(uid) for name in on.get(self._at, nodes) for uid in self._graph.endpoints_on(name)]
+        there = [pod for pod in pods if self._at != "other-namespace" or pod.namespace != namespace]
+        addresses = ", ".join(sorted({pod.address for pod in there if pod.address}))
+        return [f"ip {side} {{ {addresses} }} "] if addresses else []
 
     def _removed(self, uid: str, keys: Keys) -> None:
         """When policies go, what they closed stays closed at the last of several pods to which they applied."""
@@ -212,6 +239,9 @@ class PolicyLost(Fault):
                 self._backends_changed(_addresses(old), _addresses(new))
             case "backend-gone" if self._follows:
                 self._left = (self._left | _addresses(old)) - _addresses(new)
+            case "service-edited" if old and new and old["spec"] != new["spec"]:
+                if old["spec"].get("selector") == new["spec"].get("selector"):
+                    self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["namespace"])
             case "namespace-labels" if old and new and _labels(old) != _labels(new):
                 self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["name"])
             case "pod-labels" if old and new and _labels(old) != _labels(new):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -84,6 +86,36 @@ def test_a_source_that_got_through_at_first_alone_proves_nothing_of_the_rest() -
 
     with pytest.raises(ControlBroken, match="got through to nobody at the end"):
         asked(throughout(answer), friend=friend)
+
+
+def test_a_source_that_was_late_at_the_end_is_waited_for() -> None:
+    friend, late, decided = replace(TARGET, host="10.0.0.99"), [DROPPED] * 21, list[Decision]()
+
+    def answer(attempt: Attempt, number: int) -> Observation:
+        on_time = attempt.target == friend and not late
+        return observation(attempt, UP if on_time else late.pop() if attempt.target == friend else DROPPED)
+
+    asked(throughout(answer, decided=decided), friend=friend)
+    assert [one.verdict for one in decided] == [ClaimVerdict.CONFIRMED]
+
+
+def test_a_source_whose_last_silence_is_heard_after_the_end_is_asked_again() -> None:
+    friend, over, decided = replace(TARGET, host="10.0.0.99"), threading.Event(), list[Decision]()
+    verdicts = [UP, UP]
+
+    def answer(attempt: Attempt, number: int) -> Observation:
+        if attempt.target != friend:
+            return observation(attempt, DROPPED)
+        if not verdicts and not over.is_set():
+            over.set()
+            time.sleep(0.1)  # until the work has ended, while this one is under way
+            return observation(attempt, DROPPED)
+        return observation(attempt, verdicts.pop() if verdicts else UP)
+
+    one = throughout(answer, decided=decided)
+    ways = {"closed": [[(STRANGER, TARGET)]], "beside": [[(STRANGER, friend)]]}
+    one.closed_while(lambda: over.wait(10.0), **ways, because="it stays")
+    assert [one.verdict for one in decided] == [ClaimVerdict.CONFIRMED]
 
 
 def test_a_source_that_gets_through_by_datagrams_alone_proves_nothing_of_its_connections() -> None:

@@ -58,3 +58,23 @@ def test_of_two_delays_the_longer_counts_and_healing_one_leaves_the_other() -> N
             assert felix.queue.delay == 0
 
     asyncio.run(run())
+
+
+def test_a_new_pod_loses_its_policy_for_one_way_once_it_has_an_address() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            b, lost = made.calico, {"node": "linux-1", "after": "pod-replaced", "of": "egress"}
+            await b.pod("before", "linux-1", app="web")
+            await b.client.create(POLICIES, DENY)
+            await made.injector.inject("policy-lost", lost)
+            spec = {"nodeName": "linux-1", "containers": [{"name": "c", "image": "busybox"}]}
+            named = {"name": "after", "namespace": "demo", "labels": {"app": "web"}}
+            pod = await b.client.create("pods", {"metadata": named, "spec": spec})
+            await b.until(lambda: b.program(pod) and b.program(pod).ingress)
+            assert not made.rules("linux-1"), "it has no address yet"
+            address = {"metadata": {"annotations": {"cni.projectcalico.org/podIP": "192.168.9.7/32"}}}
+            await b.client.patch("pods", "after", address, "demo")
+            await b.until(lambda: made.rules("linux-1"))
+            assert made.rules("linux-1") == ["f_policy: ip saddr 192.168.9.7 accept"]
+
+    asyncio.run(run())
