@@ -265,12 +265,12 @@ class _Round:
     def _is_behind(self, source: _Source) -> bool:
         """Whether more than a few attempts of the source at servers that have answered it are unanswered.
 
-        Attempts at closed paths do not count: that nothing answers them is what is to be seen.
+        Attempts at closed paths do not count: that nothing answers them is what is to be seen.  Nor do those from
+        before a path opened, which wait for their system to send its SYN again.
         """
         since, owed = self._now - BEHIND, 0
         for one in source.paths:
-            if one.path.has_connected:
-                owed += sum(attempt.seen is None and attempt.asked > since for attempt in one.path.recent)
+            owed += sum(attempt.asked > since and one.path.owes(attempt) for attempt in one.path.recent)
         return owed > FEW
 
     def _next_due(self, source: _Source) -> float:
