@@ -11,7 +11,10 @@ from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
 from conformance.model.explanation import Explanation
 from conformance.model.observation import Observation
-from conformance.timing import hold
+from conformance.timing import hold, until
+
+KNOWN_DEAD = 60.0
+"""s.  By then a node that died is known to be lost: its lease lasts 40 s, and what others renew says so every 10 s."""
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -19,8 +22,8 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: bool) -> None:
     """Raises EnvironmentBroken when one of these pods is no longer the one it was.
 
-    ``doubtful``: what was seen could come from a pod that ended just now; then it asks for as long as the API may not
-    know of that yet.
+    ``doubtful``: what was seen could come from a pod that ended just now, or a node; then it asks for as long as the
+    API may not know of that yet.
     """
     several = list(workloads)
     if not doubtful:
@@ -31,6 +34,13 @@ def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: 
         lambda: expect.prober.unchanged(several), lambda _: True, seconds=patience, every=patience / 2,
         description="the pods are what they were", clock=expect.clock,
     )  # fmt: skip
+    nodes = list(dict.fromkeys(pod.node for pod in several))
+    if expect.context.silent(nodes):
+        until(
+            lambda: expect.context.silent(nodes), lambda silent: not silent, within=KNOWN_DEAD,
+            description="kubelets renew their leases, or are known to be dead", clock=expect.clock,
+        )  # fmt: skip
+        expect.prober.unchanged(several)
 
 
 def unless_changed(
