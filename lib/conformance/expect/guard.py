@@ -60,11 +60,15 @@ def unless_changed(
 
 
 def excused(
-    expect: Session, text: str | Explanation, attempt: Attempt, seen: Sequence[Observation], *, want: bool
-) -> EnvironmentBroken | None:
-    """What takes the place of a message where a policy of others could give what was seen, and did not before."""
+    expect: Session, text: str | Explanation, attempt: Attempt, seen: Sequence[Observation], *, want: bool,
+    turned: bool = False,
+) -> EnvironmentBroken | None:  # fmt: skip
+    """What takes the place of a message where a policy of others could give what was seen, and did not before.
+
+    ``turned``: it was otherwise in the meantime, too.
+    """
     context, change = expect.context, expect.context.change()
-    otherwise = context.since.get((*key(attempt.source, attempt.target), want))
+    otherwise = others.asked(seen) if turned else context.since.get((*key(attempt.source, attempt.target), want))
     at = change.enforced_at if change else "both"
     by = others.excused(context.others, attempt, seen, want=want, otherwise=otherwise, at=at)
     return others.decided(context.others, text, by) if by else None

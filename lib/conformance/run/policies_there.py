@@ -171,15 +171,19 @@ class PoliciesThere:
         return [*found, *(f"not read: {why}" for why in now.unread), *self._recently()]
 
     def excuse(
-        self, source: Workload, target: Target, seen: Seen, *, protocol: str = "", otherwise: float | None = None,
-        at: Side = "both",
+        self, source: Workload, target: Target, seen: Seen, *, protocol: str = "", since: float | None = None,
+        otherwise: float | None = None, at: Side = "both",
     ) -> str:  # fmt: skip
         """Which policies of others could give what was seen on a way; empty: none.
 
+        ``since``: when the way was asked first (``time.monotonic``): what a look has found there since then counts,
+        gone or edited by now or not; None: what is there now.
         ``otherwise``: when this test began to see the way behave otherwise (``time.monotonic``); None: it never did.
         ``at``: the end at which policies count.
         """
-        foreign = [policy for policy in self.look().foreign if not self._behaved(policy, otherwise)]
+        looks = [self.look(), *(past for when, past in self._looks if since and when >= since)]
+        several = {(policy.uid, policy.version): policy for past in looks for policy in past.foreign}
+        foreign = [policy for policy in several.values() if not self._behaved(policy, otherwise)]
         if not foreign:
             return ""
         ends = self._ends([source, *target.backends])
@@ -259,7 +263,7 @@ def _told(foreign: Sequence[ForeignPolicy], ways: Sequence[tuple[str, Way]], see
         if several:
             truth, direction, pod = max(several, key=lambda one: bool(one[0]))
             found.append(f"{policy.label} {words[seen, bool(truth)]} {direction} of {pod}")
-    return "; ".join(found)
+    return "; ".join(dict.fromkeys(found))
 
 
 def _may_close(spaces: Iterable[str]) -> Callable[[ForeignPolicy], bool]:
