@@ -11,6 +11,7 @@ from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
 from conformance.model.explanation import Explanation
 from conformance.model.observation import Observation
+from conformance.probe.clocks import unix
 from conformance.timing import hold, until
 
 KNOWN_DEAD = 60.0
@@ -63,12 +64,10 @@ def excused(
     expect: Session, text: str | Explanation, attempt: Attempt, seen: Sequence[Observation], *, want: bool,
     turned: bool = False,
 ) -> EnvironmentBroken | None:  # fmt: skip
-    """What takes the place of a message where a policy of others could give what was seen, and did not before.
-
-    ``turned``: it was otherwise in the meantime, too.
-    """
+    """What takes the place of a message where a policy of others could give what was seen, or that it ``turned``."""
     context, change = expect.context, expect.context.change()
-    otherwise = others.asked(seen) if turned else context.since.get((*key(attempt.source, attempt.target), want))
+    since = context.since.get((*key(attempt.source, attempt.target), want))
+    otherwise = seen[0].at - unix(0.0) if turned else since
     at = change.enforced_at if change else "both"
     by = others.excused(context.others, attempt, seen, want=want, otherwise=otherwise, at=at)
     return others.decided(context.others, text, by) if by else None

@@ -28,9 +28,6 @@ class Others(Protocol):
     exempt: str
     """What to do about one that is in the way."""
 
-    def look(self) -> object:
-        """Remember which are there now."""
-
     def excuse(
         self, source: Workload, target: Target, seen: Literal["closed", "open"], *, protocol: str = "",
         since: float | None = None, otherwise: float | None = None, at: Side = "both",
@@ -49,9 +46,6 @@ class Nobody:
     """Where nothing is known of others."""
 
     exempt = ""
-
-    def look(self) -> object:
-        return None
 
     def excuse(self, *way: object, **how: object) -> str:
         return ""
@@ -84,13 +78,8 @@ def excused(
         return ""
     source, target, protocol = way(attempt)
     seen_so: Literal["closed", "open"] = "closed" if want else "open"
-    side, since = "both" if want else at, asked(seen)
+    side, since = "both" if want else at, seen[0].at - unix(0.0)
     return others.excuse(source, target, seen_so, protocol=protocol, since=since, otherwise=otherwise, at=side)
-
-
-def asked(seen: Sequence[Observation]) -> float:
-    """When the first of these was asked (``time.monotonic``)."""
-    return seen[0].at - unix(0.0)
 
 
 def decided(others: Others, text: str | Explanation, by: str) -> EnvironmentBroken:

@@ -18,8 +18,7 @@ from conformance.settings import Toleration
 LEASES = "kube-node-lease"
 LEASE = 40.0
 """s.  A kubelet's leaseDurationSeconds, where its lease does not say; it renews every quarter of that."""
-MISSED = 0.3
-"""Share of that after which a renewal has been missed: its node may be dead, and nobody knows yet."""
+MISSED = 0.3  # of that: a renewal has been missed
 NETWORK_PLUGIN = re.compile(r"network plugin|NetworkPluginNotReady|NetworkReady=false|\bcni\b", re.IGNORECASE)
 REMEDY = "run again when the node is back, or on others (--nodes); its cloud or its owner knows why it went"
 

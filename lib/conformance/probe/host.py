@@ -51,12 +51,10 @@ PKTMON = (
     r"Select-Object -First {lines} | Out-String -Width 300 }} finally {{ Remove-Item -Path ($file + '.*') }}"
 )
 """Captures by pktmon, which Windows has from build 17763 on, into a file of the host, and prints what names the
-addresses; removes the file.  A capture that is under way there stays: then pktmon starts no second one.
-
-A pod that is removed meanwhile takes its processes with it, whatever stands in ``finally``, and pktmon is the host's.
-So a process that WMI makes, outside the pod's job, stops it after ``bound`` seconds where the file is still there."""
+addresses; removes the file.  A capture that is under way there stays: then pktmon starts no second one.  A pod that is
+removed meanwhile runs no ``finally``, and pktmon is the host's: a process that WMI makes, outside the pod's job, ends
+it ``PKTMON_LATE`` s after the capture where the file is still there (evidence has a bound far below that)."""
 PKTMON_LATE = 60
-"""s.  After the capture: more than stopping it and reading its file takes (evidence has a bound of its own)."""
 PKTMON_MEGABYTES = 4
 """MB.  Of pktmon's file, of which the oldest packets go when it is full."""
 PKTMON_LINES = 300

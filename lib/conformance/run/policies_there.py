@@ -36,6 +36,7 @@ EXEMPT = (
 )
 ENFORCED: Mapping[Direction, Side] = {"ingress": "target", "egress": "source"}
 SEEN: tuple[Seen, ...] = ("closed", "open")
+WORDS = {"closed": ("may deny", "denies"), "open": ("may allow", "allows")}
 DEFAULT_ORDER = 1_000_000
 """Order of Calico's tier ``default``."""
 
@@ -85,7 +86,7 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
         (_policy(api, kind, obj, tiers), own(obj))
         for api, kind in wanted
         for obj in listed(api, kind)
-        if not (api == calico and _name(obj).startswith(TWINS))
+        if not (api == calico and obj["metadata"]["name"].startswith(TWINS))
     ]
     served = calico is not None and kube.discovery.serves(calico, "HostEndpoint")
     endpoints = listed(str(calico), "HostEndpoint") if served else []
@@ -115,15 +116,11 @@ def _policy(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> ForeignP
     known = tiers.get(tier) or {}
     order = known.get("order")
     return ForeignPolicy(
-        kind=kind, name=_name(obj), namespace=str(meta.get("namespace") or ""), api=api,
+        kind=kind, name=str(meta["name"]), namespace=str(meta.get("namespace") or ""), api=api,
         uid=str(meta.get("uid") or ""), version=str(meta.get("resourceVersion") or ""), spec=spec, tier=tier,
         tier_passes=known.get("defaultAction") == "Pass",
         before_default=not baseline and (tier == DEFAULT or order is None or float(order) <= DEFAULT_ORDER),
     )  # fmt: skip
-
-
-def _name(obj: Obj) -> str:
-    return str(obj["metadata"]["name"])
 
 
 def whose(run: Ownership, made: Callable[[str], bool]) -> Callable[[Obj], bool]:
@@ -250,19 +247,13 @@ class PoliciesThere:
 
 def _told(foreign: Sequence[ForeignPolicy], ways: Sequence[tuple[str, Way]], seen: Seen, *, surely: bool) -> str:
     """``GlobalNetworkPolicy company-wide denies ingress of demo/server``, for each that could give what was seen."""
-    words = {
-        ("closed", True): "denies",
-        ("closed", False): "may deny",
-        ("open", True): "allows",
-        ("open", False): "may allow",
-    }
     found = []
     for policy in foreign:
         several = [(policy.could(way, seen), way.direction, pod) for pod, way in ways]
         several = [one for one in several if one[0] or (one[0] is None and not surely)]
         if several:
             truth, direction, pod = max(several, key=lambda one: bool(one[0]))
-            found.append(f"{policy.label} {words[seen, bool(truth)]} {direction} of {pod}")
+            found.append(f"{policy.label} {WORDS[seen][bool(truth)]} {direction} of {pod}")
     return "; ".join(dict.fromkeys(found))
 
 
