@@ -36,12 +36,11 @@ def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: 
         description="the pods are what they were", clock=expect.clock,
     )  # fmt: skip
     nodes = list(dict.fromkeys(pod.node for pod in several))
-    if expect.context.silent(nodes):
-        until(
-            lambda: expect.context.silent(nodes), lambda silent: not silent, within=KNOWN_DEAD,
-            description="kubelets renew their leases, or are known to be dead", clock=expect.clock,
-        )  # fmt: skip
-        expect.prober.unchanged(several)
+    until(
+        lambda: expect.context.silent(nodes), lambda silent: not silent, within=KNOWN_DEAD,
+        description="kubelets renew their leases, or are known to be dead", clock=expect.clock,
+    )  # fmt: skip
+    expect.prober.unchanged(several)
 
 
 def unless_changed(

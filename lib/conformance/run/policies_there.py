@@ -211,14 +211,8 @@ class PoliciesThere:
 
     def _behaved(self, policy: ForeignPolicy, otherwise: float | None) -> bool:
         """Whether it was there, unchanged, when the path was seen to behave otherwise."""
-        if otherwise is None:
-            return False
-        return any(
-            (policy.uid, policy.version) == (there.uid, there.version)
-            for when, past in self._looks
-            if when <= otherwise
-            for there in past.foreign
-        )
+        then = [past for when, past in self._looks if otherwise is not None and when <= otherwise]
+        return (policy.uid, policy.version) in {(there.uid, there.version) for past in then for there in past.foreign}
 
     def _ends(self, pods: Sequence[Workload]) -> dict[str, End]:
         spaces: dict[str, Obj | None] = {}
