@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.detection.lab_api import ANSWER_WITHIN, Api, on_each
 
+ANOTHER_BOOT = {"status": {"nodeInfo": {"bootID": "00000000-0000-4000-8000-000000000026"}}}
 PODS, POLICIES = "/api/v1/pods", "/apis/networking.k8s.io/v1/networkpolicies"
 
 
@@ -102,13 +103,37 @@ def labels_of_others(api: Api) -> Iterator[None]:
 
 def machine_replaced(api: Api, node: str) -> contextlib.AbstractContextManager[None]:
     """With the run's first pod on it the node is another machine of the same name, with another boot id."""
-    info = {"status": {"nodeInfo": {"bootID": "00000000-0000-4000-8000-000000000026"}}}
-    return once(
-        api,
-        PODS,
-        lambda pod: bool(pod["spec"].get("nodeName") == node),
-        lambda _: api.merge(f"/api/v1/nodes/{node}/status", info),
-    )
+    return _on_its_first_pod(api, node, lambda: api.merge(f"/api/v1/nodes/{node}/status", ANOTHER_BOOT))
+
+
+def machine_made_anew(api: Api, node: str) -> contextlib.AbstractContextManager[None]:
+    """With the run's first pod on it the node's object goes, and another machine registers by its name."""
+
+    def replace() -> None:
+        path = f"/api/v1/nodes/{node}"
+        old = api("GET", path)
+        api("DELETE", path)
+        kept = {name: old["metadata"][name] for name in ("name", "labels", "annotations")}
+        api("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": kept, "spec": old["spec"]})
+        info = old["status"]["nodeInfo"] | ANOTHER_BOOT["status"]["nodeInfo"]
+        api.merge(f"{path}/status", {"status": old["status"] | {"nodeInfo": info}})
+
+    return _on_its_first_pod(api, node, replace)
+
+
+@contextmanager
+def node_tainted(api: Api, node: str, key: str) -> Iterator[None]:
+    """With the run's first pod on it the node gets a taint, as of who knows that it is down."""
+    path = f"/api/v1/nodes/{node}"
+    before = api("GET", path)["spec"].get("taints") or []
+    taint = {"key": key, "effect": "NoSchedule"}
+    with _on_its_first_pod(api, node, lambda: api.merge(path, {"spec": {"taints": [*before, taint]}})):
+        yield
+    api.merge(path, {"spec": {"taints": before or None}})
+
+
+def _on_its_first_pod(api: Api, node: str, do: Callable[[], object]) -> contextlib.AbstractContextManager[None]:
+    return once(api, PODS, lambda pod: bool(pod["spec"].get("nodeName") == node), lambda _: do())
 
 
 @contextmanager
@@ -142,6 +167,8 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         pod_preempted,
         labels_of_others,
         machine_replaced,
+        machine_made_anew,
+        node_tainted,
         network_plugin_not_ready,
     )
 }

@@ -124,6 +124,20 @@ def acl_lists_look_unchanged() -> None:
     AclLists.shown = patched  # type: ignore[method-assign]
 
 
+def acl_lists_reset_nobody() -> None:
+    """HNS takes another ACL list for an endpoint that has one, and leaves the connections that there are alone."""
+    from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
+
+    true = WindowsNodePolicy.difference
+
+    def patched(self: Any) -> Any:
+        had, found = set(self._active), true(self)
+        first = tuple(one for one in found.update.reset if one not in had) if found else ()
+        return found and replace(found, update=replace(found.update, reset=first))
+
+    WindowsNodePolicy.difference = patched  # type: ignore[method-assign]
+
+
 def rules_once_on_a_node() -> None:
     """HNS shows each policy's rule at one endpoint of a node, and without the addresses of the endpoints themselves."""
     from hybridlab.calico.acl_lists import AclLists
@@ -402,6 +416,7 @@ PATCHES: dict[str, Callable[[], None]] = {
     "updates edits-ignored": partial(updates, "set_policy", edits_ignored),
     "updates removals-take-all": partial(updates, "remove_policy", removals_take_all),
     "acl-lists look-unchanged": acl_lists_look_unchanged,
+    "acl-lists reset-nobody": acl_lists_reset_nobody,
     "acl-lists rules-once": rules_once_on_a_node,
     "negations-are-ignored": negations_are_ignored,
     "missing-labels-equal-all": missing_labels_equal_all,

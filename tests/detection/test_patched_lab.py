@@ -18,6 +18,7 @@ from hybridlab.api.kinds.calico import PoolStrategy
 from hybridlab.calico import typha
 from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults
+from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
 from hybridlab.controllers import times
 from hybridlab.controllers.nodes import Nodes
 from hybridlab.dataplane.model import Acl, NodeRoutes, TunnelRoute
@@ -55,6 +56,7 @@ CHANGES = {
     "updates edits-ignored": "rules of an edited policy",
     "updates removals-take-all": "policies of a pod when one of two is removed",
     "acl-lists look-unchanged": "entries that HNS shows",
+    "acl-lists reset-nobody": "endpoints whose connections another ACL list ends",
     "acl-lists rules-once": "rules of one policy at two endpoints",
     "negations-are-ignored": "what a negation matches",
     "missing-labels-equal-all": "whether another value matches what has none",
@@ -284,6 +286,18 @@ def _of_nodes() -> Answers:
     selected = other.members(world.graph, name)
     world.graph.set_pod(replace(world.server, uid="bare", address="192.168.0.10", labels={}))
 
+    there = World(calico("p", "has(app)"))
+    there.graph.set_pod(replace(there.server, node="windows-2022"))
+    windows = WindowsNodePolicy(
+        "windows-2022", tuple, there.graph, Release("v3.31.2"), AclLists("v3.31.2"), felix, lambda: None, felix.log
+    )  # fmt: skip
+    there.graph.subscribe("windows-2022", windows)
+    windows.endpoint_due("server")
+    windows.difference()
+    there.graph.set_policy(calico("q", "has(app)", {"source": {"nets": [NET]}}))
+    another = windows.difference()
+    assert another is not None
+
     lists = AclLists("v3.31.2")
     lists.created("endpoint")
     acl = Acl(action="Allow", direction="In", priority=1000, id="a")
@@ -299,6 +313,7 @@ def _of_nodes() -> Answers:
         "what is left of a removed policy": felix.read(()),
         "whom a node knows of a selector's new members": selected,
         "whom a selector has that does not select a new pod": "192.168.0.10" in world.graph.members(name),
+        "endpoints whose connections another ACL list ends": another.update.reset,
         "entries that HNS shows": len(lists.shown()["endpoint"]),
         "rules of one policy at two endpoints": [
             (name, entry["LocalAddresses"]) for name, entries in of_both.shown().items() for entry in entries

@@ -56,6 +56,8 @@ class Context:
     """Paths (source's uid, target's label) and whether they were open, with when this test began to see that."""
     unwell: Callable[[Sequence[str]], str] = lambda nodes: ""
     """Which of these nodes died of their network plugin, or after the run's own disruption."""
+    silent: Callable[[Sequence[str]], Sequence[str]] = lambda nodes: ()
+    """Those of these nodes that may have died just now: their kubelets are late, and nobody calls them lost yet."""
     others: Others = field(default_factory=Nobody)
     """Policies that are not the suite's."""
     open_paths: OpenPaths = field(default_factory=OpenPaths)

@@ -11,7 +11,11 @@ from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
 from conformance.model.explanation import Explanation
 from conformance.model.observation import Observation
-from conformance.timing import hold
+from conformance.probe.clocks import unix
+from conformance.timing import hold, until
+
+KNOWN_DEAD = 60.0
+"""s.  By then a node that died is known to be lost: its lease lasts 40 s, and what others renew says so every 10 s."""
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -19,8 +23,8 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: bool) -> None:
     """Raises EnvironmentBroken when one of these pods is no longer the one it was.
 
-    ``doubtful``: what was seen could come from a pod that ended just now; then it asks for as long as the API may not
-    know of that yet.
+    ``doubtful``: what was seen could come from a pod that ended just now, or a node; then it asks for as long as the
+    API may not know of that yet.
     """
     several = list(workloads)
     if not doubtful:
@@ -31,6 +35,12 @@ def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: 
         lambda: expect.prober.unchanged(several), lambda _: True, seconds=patience, every=patience / 2,
         description="the pods are what they were", clock=expect.clock,
     )  # fmt: skip
+    nodes = list(dict.fromkeys(pod.node for pod in several))
+    until(
+        lambda: expect.context.silent(nodes), lambda silent: not silent, within=KNOWN_DEAD,
+        description="kubelets renew their leases, or are known to be dead", clock=expect.clock,
+    )  # fmt: skip
+    expect.prober.unchanged(several)
 
 
 def unless_changed(
@@ -50,11 +60,13 @@ def unless_changed(
 
 
 def excused(
-    expect: Session, text: str | Explanation, attempt: Attempt, seen: Sequence[Observation], *, want: bool
-) -> EnvironmentBroken | None:
-    """What takes the place of a message where a policy of others could give what was seen, and did not before."""
+    expect: Session, text: str | Explanation, attempt: Attempt, seen: Sequence[Observation], *, want: bool,
+    turned: bool = False,
+) -> EnvironmentBroken | None:  # fmt: skip
+    """What takes the place of a message where a policy of others could give what was seen, or that it ``turned``."""
     context, change = expect.context, expect.context.change()
-    otherwise = context.since.get((*key(attempt.source, attempt.target), want))
+    since = context.since.get((*key(attempt.source, attempt.target), want))
+    otherwise = seen[0].at - unix(0.0) if turned else since
     at = change.enforced_at if change else "both"
     by = others.excused(context.others, attempt, seen, want=want, otherwise=otherwise, at=at)
     return others.decided(context.others, text, by) if by else None

@@ -15,6 +15,7 @@ from conformance.model.decision import Side
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.explanation import Explanation
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+from conformance.probe.clocks import unix
 
 DNS_PORT = 53
 CLOSED = DENIED_VERDICTS | {Verdict.PROHIBITED, Verdict.REFUSED, Verdict.DNS_FAILED}
@@ -29,10 +30,11 @@ class Others(Protocol):
 
     def excuse(
         self, source: Workload, target: Target, seen: Literal["closed", "open"], *, protocol: str = "",
-        otherwise: float | None = None, at: Side = "both",
+        since: float | None = None, otherwise: float | None = None, at: Side = "both",
     ) -> str:  # fmt: skip
         """Which could give what was seen; ``otherwise``: when this test saw it otherwise (``time.monotonic``).
 
+        ``since``: when that was asked first; one that a look found there since then may be gone by now.
         ``at``: the end at which the suite's own policies close it, since only there another can open it.
         """
 
@@ -45,10 +47,7 @@ class Nobody:
 
     exempt = ""
 
-    def excuse(
-        self, source: Workload, target: Target, seen: Literal["closed", "open"], *, protocol: str = "",
-        otherwise: float | None = None, at: Side = "both",
-    ) -> str:  # fmt: skip
+    def excuse(self, *way: object, **how: object) -> str:
         return ""
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
@@ -74,12 +73,13 @@ def excused(
     others: Others, attempt: Attempt, seen: Sequence[Observation], *, want: bool, otherwise: float | None = None,
     at: Side = "both",
 ) -> str:  # fmt: skip
-    """Which policies of others could give what was seen last on a way that is to be open, or closed."""
-    if not seen or (want and seen[-1].verdict not in CLOSED):
+    """Which policies of others could give what was seen on a way that is to be open, or closed."""
+    if not seen or (want and not any(one.verdict in CLOSED for one in seen)):
         return ""
     source, target, protocol = way(attempt)
     seen_so: Literal["closed", "open"] = "closed" if want else "open"
-    return others.excuse(source, target, seen_so, protocol=protocol, otherwise=otherwise, at="both" if want else at)
+    side, since = "both" if want else at, seen[0].at - unix(0.0)
+    return others.excuse(source, target, seen_so, protocol=protocol, since=since, otherwise=otherwise, at=side)
 
 
 def decided(others: Others, text: str | Explanation, by: str) -> EnvironmentBroken:

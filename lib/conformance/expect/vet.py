@@ -60,14 +60,14 @@ def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
 def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:
     """Where a policy of others could give what is wrong with a path, nothing is said of Calico.
 
-    A leak after an agreed denial, and a path that wavers, are given by none.
+    A leak after an agreed denial, and a path that wavers, are given by none but one that came, changed or went.
     """
     for outcome in outcomes:
         why = outcome.standing.why if isinstance(outcome.standing, Wrong | BrokenControl) else None
-        if why not in (Why.CLOSED, Why.OPEN):
+        if why not in (Why.CLOSED, Why.OPEN, Why.WAVERS, Why.LEAK):
             continue
-        text = _headline(expect, outcome)
-        if by := excused(expect, text, outcome.path.attempt, outcome.seen, want=outcome.path.want):
+        text, turned = _headline(expect, outcome), why in (Why.WAVERS, Why.LEAK)
+        if by := excused(expect, text, outcome.path.attempt, outcome.seen, want=outcome.path.want, turned=turned):
             outcome.standing = Broken(by)
 
 

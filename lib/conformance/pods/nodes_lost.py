@@ -18,6 +18,7 @@ from conformance.settings import Toleration
 LEASES = "kube-node-lease"
 LEASE = 40.0
 """s.  A kubelet's leaseDurationSeconds, where its lease does not say; it renews every quarter of that."""
+MISSED = 0.3  # of that: a renewal has been missed
 NETWORK_PLUGIN = re.compile(r"network plugin|NetworkPluginNotReady|NetworkReady=false|\bcni\b", re.IGNORECASE)
 REMEDY = "run again when the node is back, or on others (--nodes); its cloud or its owner knows why it went"
 
@@ -60,6 +61,11 @@ class NodeWatch:
         """Nodes among these that died of their network plugin, or after this run has changed them; empty: none."""
         return "; ".join(f"node {name} is unwell: {why}" for name, why in self._unwell(names) if self._own(name, why))
 
+    def silent(self, names: Iterable[str]) -> list[str]:
+        """Those among these whose kubelet has missed a renewal of its lease, and that are not yet known to be lost."""
+        leases = self._leases()
+        return [name for name in names if name in leases and MISSED < self._behind(name, leases) / leases[name][1] <= 1]
+
     def _own(self, name: str, why: str) -> bool:
         return bool(NETWORK_PLUGIN.search(why)) or self.changed(name)
 
@@ -82,11 +88,15 @@ class NodeWatch:
         boot = boot_id(node)
         if boot and self.boots.get(name, boot) != boot:
             return f"it was booted anew (boot id {boot}, at the run's beginning {self.boots[name]})"
-        gone_on = {node: leases[node][0] - self.begun[node][0] for node in leases.keys() & self.begun.keys()}
-        behind = max(gone_on.values(), default=0.0) - gone_on.get(name, 0.0)
-        if name in gone_on and behind > leases[name][1]:
+        behind = self._behind(name, leases)
+        if name in leases and behind > leases[name][1]:
             return f"its kubelet has not renewed its lease for {behind:.0f} s, by what others have renewed theirs"
         return ""
+
+    def _behind(self, name: str, leases: Mapping[str, tuple[float, float]]) -> float:
+        """s.  How much less than others' the node's lease has gone on since the run began; 0: not known."""
+        gone_on = {node: leases[node][0] - self.begun[node][0] for node in leases.keys() & self.begun.keys()}
+        return max(gone_on.values(), default=0.0) - gone_on[name] if name in gone_on else 0.0
 
     def _leases(self) -> dict[str, tuple[float, float]]:
         """Node to when its kubelet renewed its lease last (Unix s, by the nodes' clocks), and for how long (s)."""

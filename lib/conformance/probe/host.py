@@ -39,6 +39,10 @@ STOP = "$ErrorActionPreference = 'Stop'; "
 """Begins every script: an error ends it, with exit status 1."""
 PKTMON = (
     r"$pktmon = 'C:\Windows\System32\pktmon.exe'; $file = 'C:\Windows\Temp\calico-conformance-{name}'; "
+    r"$late = 'C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe -NoProfile -Command Start-Sleep {bound}; "
+    r"if (Test-Path ' + $file + '.etl) {{ ' + $pktmon + ' stop; Remove-Item ' + $file + '.* }}'; "
+    r"$made = Invoke-CimMethod -ClassName Win32_Process -MethodName Create -Arguments @{{ CommandLine = $late }}; "
+    r"if ($made.ReturnValue) {{ throw ('nothing would end pktmon: Create ended with ' + $made.ReturnValue) }}; "
     r"& $pktmon start --capture --pkt-size 160 --file-size {megabytes} --file-name ($file + '.etl') | Out-Null; "
     r"if ($LASTEXITCODE) {{ throw ('pktmon start ended with ' + $LASTEXITCODE) }}; "
     r"try {{ Start-Sleep -Milliseconds {milliseconds} }} finally {{ & $pktmon stop | Out-Null }}; "
@@ -47,7 +51,10 @@ PKTMON = (
     r"Select-Object -First {lines} | Out-String -Width 300 }} finally {{ Remove-Item -Path ($file + '.*') }}"
 )
 """Captures by pktmon, which Windows has from build 17763 on, into a file of the host, and prints what names the
-addresses; removes the file.  A capture that is under way there stays: then pktmon starts no second one."""
+addresses; removes the file.  A capture that is under way there stays: then pktmon starts no second one.  A pod that is
+removed meanwhile runs no ``finally``, and pktmon is the host's: a process that WMI makes, outside the pod's job, ends
+it ``PKTMON_LATE`` s after the capture where the file is still there (evidence has a bound far below that)."""
+PKTMON_LATE = 60
 PKTMON_MEGABYTES = 4
 """MB.  Of pktmon's file, of which the oldest packets go when it is full."""
 PKTMON_LINES = 300
@@ -219,7 +226,8 @@ class Hosts:
         """
         script = STOP + PKTMON.format(
             name=secrets.token_hex(4), megabytes=PKTMON_MEGABYTES, milliseconds=round(1000 * seconds),
-            lines=PKTMON_LINES, addresses=", ".join(f"'{address}'" for address in sorted(addresses)),
+            bound=round(seconds) + PKTMON_LATE, lines=PKTMON_LINES,
+            addresses=", ".join(f"'{address}'" for address in sorted(addresses)),
         )  # fmt: skip
         done = self._powershell(self._windows(node), script, seconds)
         if done.exit_code:

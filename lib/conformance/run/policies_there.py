@@ -36,6 +36,7 @@ EXEMPT = (
 )
 ENFORCED: Mapping[Direction, Side] = {"ingress": "target", "egress": "source"}
 SEEN: tuple[Seen, ...] = ("closed", "open")
+WORDS = {"closed": ("may deny", "denies"), "open": ("may allow", "allows")}
 DEFAULT_ORDER = 1_000_000
 """Order of Calico's tier ``default``."""
 
@@ -85,7 +86,7 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
         (_policy(api, kind, obj, tiers), own(obj))
         for api, kind in wanted
         for obj in listed(api, kind)
-        if not (api == calico and _name(obj).startswith(TWINS))
+        if not (api == calico and obj["metadata"]["name"].startswith(TWINS))
     ]
     served = calico is not None and kube.discovery.serves(calico, "HostEndpoint")
     endpoints = listed(str(calico), "HostEndpoint") if served else []
@@ -115,15 +116,11 @@ def _policy(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> ForeignP
     known = tiers.get(tier) or {}
     order = known.get("order")
     return ForeignPolicy(
-        kind=kind, name=_name(obj), namespace=str(meta.get("namespace") or ""), api=api,
+        kind=kind, name=str(meta["name"]), namespace=str(meta.get("namespace") or ""), api=api,
         uid=str(meta.get("uid") or ""), version=str(meta.get("resourceVersion") or ""), spec=spec, tier=tier,
         tier_passes=known.get("defaultAction") == "Pass",
         before_default=not baseline and (tier == DEFAULT or order is None or float(order) <= DEFAULT_ORDER),
     )  # fmt: skip
-
-
-def _name(obj: Obj) -> str:
-    return str(obj["metadata"]["name"])
 
 
 def whose(run: Ownership, made: Callable[[str], bool]) -> Callable[[Obj], bool]:
@@ -171,15 +168,19 @@ class PoliciesThere:
         return [*found, *(f"not read: {why}" for why in now.unread), *self._recently()]
 
     def excuse(
-        self, source: Workload, target: Target, seen: Seen, *, protocol: str = "", otherwise: float | None = None,
-        at: Side = "both",
+        self, source: Workload, target: Target, seen: Seen, *, protocol: str = "", since: float | None = None,
+        otherwise: float | None = None, at: Side = "both",
     ) -> str:  # fmt: skip
         """Which policies of others could give what was seen on a way; empty: none.
 
+        ``since``: when the way was asked first (``time.monotonic``): what a look has found there since then counts,
+        gone or edited by now or not; None: what is there now.
         ``otherwise``: when this test began to see the way behave otherwise (``time.monotonic``); None: it never did.
         ``at``: the end at which policies count.
         """
-        foreign = [policy for policy in self.look().foreign if not self._behaved(policy, otherwise)]
+        looks = [self.look(), *(past for when, past in self._looks if since and when >= since)]
+        several = {(policy.uid, policy.version): policy for past in looks for policy in past.foreign}
+        foreign = [policy for policy in several.values() if not self._behaved(policy, otherwise)]
         if not foreign:
             return ""
         ends = self._ends([source, *target.backends])
@@ -210,14 +211,8 @@ class PoliciesThere:
 
     def _behaved(self, policy: ForeignPolicy, otherwise: float | None) -> bool:
         """Whether it was there, unchanged, when the path was seen to behave otherwise."""
-        if otherwise is None:
-            return False
-        return any(
-            (policy.uid, policy.version) == (there.uid, there.version)
-            for when, past in self._looks
-            if when <= otherwise
-            for there in past.foreign
-        )
+        then = [past for when, past in self._looks if otherwise is not None and when <= otherwise]
+        return (policy.uid, policy.version) in {(there.uid, there.version) for past in then for there in past.foreign}
 
     def _ends(self, pods: Sequence[Workload]) -> dict[str, End]:
         spaces: dict[str, Obj | None] = {}
@@ -246,20 +241,14 @@ class PoliciesThere:
 
 def _told(foreign: Sequence[ForeignPolicy], ways: Sequence[tuple[str, Way]], seen: Seen, *, surely: bool) -> str:
     """``GlobalNetworkPolicy company-wide denies ingress of demo/server``, for each that could give what was seen."""
-    words = {
-        ("closed", True): "denies",
-        ("closed", False): "may deny",
-        ("open", True): "allows",
-        ("open", False): "may allow",
-    }
     found = []
     for policy in foreign:
         several = [(policy.could(way, seen), way.direction, pod) for pod, way in ways]
         several = [one for one in several if one[0] or (one[0] is None and not surely)]
         if several:
             truth, direction, pod = max(several, key=lambda one: bool(one[0]))
-            found.append(f"{policy.label} {words[seen, bool(truth)]} {direction} of {pod}")
-    return "; ".join(found)
+            found.append(f"{policy.label} {WORDS[seen][bool(truth)]} {direction} of {pod}")
+    return "; ".join(dict.fromkeys(found))
 
 
 def _may_close(spaces: Iterable[str]) -> Callable[[ForeignPolicy], bool]:

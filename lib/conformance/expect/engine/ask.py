@@ -52,7 +52,8 @@ PATIENT = 1.0
 """s.  Longest wait for an answer before looking at the clock again."""
 LOOK_AFTER = 10.0
 """s.  Between two looks whether ends of what is still wrong are lost: a node's death is known after 40 s at the soonest
-(kube-controller-manager's --node-monitor-grace-period), and a look takes some requests."""
+(kube-controller-manager's --node-monitor-grace-period), and a look takes some requests.  The first is within the
+budget: what is looked at then may be gone when it is over, as a policy of somebody else."""
 LATE = (Why.OPEN, Why.CLOSED, Why.WAVERS, Why.CONTROL, Why.SILENT)
 """What more time may mend where the machine ran late: a path that is not yet as it is to be, or whose controls are not.
 """
@@ -180,11 +181,11 @@ class _Round:
     ) -> None:
         self._asking, self._settle, self._clock, self._machine = asking, settle, clock, machine
         self._began = clock.monotonic()
-        self._lost, self._looks, self._looked = lost, LOOK_AFTER, 0.0
-        """s.  When it is looked next whether ends are lost, and when the last such look ended."""
         self._within = max((path.rule.within for path in paths), default=0.0)
         self._earliest = min((path.rule.within for path in paths), default=0.0)
         """s.  Before it no time is over: budgets only grow."""
+        self._lost, self._looks, self._looked = lost, min(LOOK_AFTER, self._earliest / 2), 0.0
+        """s.  When it is looked next whether ends are lost, and when the last such look ended."""
         any_closed = not all(path.want for path in paths)
         self._about_denial = about_denial or any_closed
         self._sources = {
@@ -265,12 +266,12 @@ class _Round:
     def _is_behind(self, source: _Source) -> bool:
         """Whether more than a few attempts of the source at servers that have answered it are unanswered.
 
-        Attempts at closed paths do not count: that nothing answers them is what is to be seen.
+        Attempts at closed paths do not count: that nothing answers them is what is to be seen.  Nor do those from
+        before a path opened, which wait for their system to send its SYN again.
         """
         since, owed = self._now - BEHIND, 0
         for one in source.paths:
-            if one.path.has_connected:
-                owed += sum(attempt.seen is None and attempt.asked > since for attempt in one.path.recent)
+            owed += sum(attempt.asked > since and one.path.owes(attempt) for attempt in one.path.recent)
         return owed > FEW
 
     def _next_due(self, source: _Source) -> float:

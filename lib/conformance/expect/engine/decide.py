@@ -154,10 +154,9 @@ class Path:
                 insort(self._connected.setdefault(seen.clock, []), seen.began)
             insort(self._placed, (at, error))
 
-    @property
-    def has_connected(self) -> bool:
-        """Whether one of its attempts connected."""
-        return bool(self._placed)
+    def owes(self, attempt: Try) -> bool:
+        """Whether the target has yet to answer it, and has answered one that was asked before."""
+        return attempt.seen is None and attempt.asked > self._opened
 
     @property
     def agree(self) -> int:

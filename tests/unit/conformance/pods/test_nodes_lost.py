@@ -104,6 +104,18 @@ def test_clocks_that_differ_say_nothing_and_hide_nothing(behind: dict[str, float
     assert "has not renewed its lease for 55 s" in lost({"age": 55}, **behind)
 
 
+@pytest.mark.parametrize(("age", "silent"), [(0, []), (11, []), (13, ["one"]), (40, ["one"]), (41, [])])
+@pytest.mark.parametrize("behind", [0.0, 120.0])
+def test_a_kubelet_that_has_missed_a_renewal_is_silent_until_its_node_is_known_to_be_lost(
+    age: float, silent: list[str], behind: float
+) -> None:
+    cluster: Any = Cluster(one={"age": behind}, two={})
+    watch = NodeWatch(cluster)
+    cluster.nodes["one"] = {"age": behind + age}
+    assert watch.silent(["one", "two", "three"]) == silent
+    assert bool(watch.lost(["one"])) == (age > 40)
+
+
 @pytest.mark.parametrize(("node", "changed"), [({"ready": NO_NETWORK}, False), ({"ready": SILENT}, True)])
 def test_calicos_own_doing_and_the_runs_are_nobody_elses(node: dict[str, Any], changed: bool) -> None:
     cluster: Any = Cluster(one=node)

@@ -302,7 +302,7 @@ def test_a_capture_by_pktmon_is_one_line_without_what_cmd_would_read_and_removes
     assert not set('"%\n') & set(script)
     assert "-Pattern '10.1.0.5', '10.9.0.7' " in script
     assert "Start-Sleep -Milliseconds 1500 }" in script
-    assert script.index(" start ") < script.index(" stop ") < script.index("etl2txt") < script.index("Remove-Item")
+    assert script.index(" start ") < script.index(" stop ") < script.index("etl2txt") < script.rindex("Remove-Item")
     refusing, _ = hosts(pktmon=[1])
     with pytest.raises(ProbeBroken, match="pktmon: exit status 1"):
         refusing.packets_on_windows("w1", 1.5, ["10.9.0.7"])
@@ -310,7 +310,22 @@ def test_a_capture_by_pktmon_is_one_line_without_what_cmd_would_read_and_removes
 
 def test_a_capture_by_pktmon_is_powershell() -> None:
     script = host.STOP + host.PKTMON.format(
-        name="1f", megabytes=4, milliseconds=1500, lines=300, addresses="'10.9.0.7'"
+        name="1f", megabytes=4, milliseconds=1500, bound=62, lines=300, addresses="'10.9.0.7'"
     )
-    root = tree_sitter.Parser(tree_sitter.Language(tree_sitter_pwsh.language())).parse(script.encode()).root_node
-    assert not root.has_error, script
+    late = script.partition("$late = ")[2].partition("; $made = ")[0].replace("' + $file + '", "FILE")
+    of_late = late.replace("' + $pktmon + '", r"C:\pktmon.exe").strip("'").partition("-Command ")[2]
+    assert of_late == r"Start-Sleep 62; if (Test-Path FILE.etl) { C:\pktmon.exe stop; Remove-Item FILE.* }"
+    for one in (script, of_late):
+        root = tree_sitter.Parser(tree_sitter.Language(tree_sitter_pwsh.language())).parse(one.encode()).root_node
+        assert not root.has_error, one
+
+
+def test_pktmon_begins_only_once_something_outside_the_pod_will_end_it() -> None:
+    """A pod that is removed within these seconds runs no ``finally``, and pktmon is the host's."""
+    there, node = hosts(pktmon=["packets"])
+    there.packets_on_windows("w1", 8.0, ["10.9.0.7"])
+    script = node.asked[-1]
+    made, refused = script.index("-MethodName Create"), script.index("throw ('nothing would end pktmon")
+    assert made < refused < script.index("& $pktmon start ")
+    assert f"Start-Sleep {8 + host.PKTMON_LATE};" in script
+    assert script.count(" stop") == 2, "in its own time, and later where its file was left"

@@ -117,6 +117,25 @@ def test_what_was_seen_otherwise_under_the_same_policy_is_not_excused(monkeypatc
     assert excuse(there, otherwise=101.0) == denies  # it was changed since
 
 
+def test_what_was_there_while_a_way_was_asked_is_excused_when_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("conformance.run.policies_there.time.monotonic", lambda: now)
+    cluster = Cluster(V3)
+    there = known(cluster)
+
+    def told(since: float, otherwise: float | None = None) -> str:
+        return there.excuse(CLIENT, SERVER.tcp(8080), "closed", since=since, otherwise=otherwise)
+
+    there.look()
+    now, cluster.lists[V3, "GlobalNetworkPolicy"] = 110.0, [policy("company-wide", types=["Ingress"])]
+    there.look()
+    now, cluster.lists[V3, "GlobalNetworkPolicy"] = 120.0, []
+    assert told(105.0) == "GlobalNetworkPolicy company-wide denies ingress of ns/server"
+    assert told(105.0, otherwise=105.0), "the way connected first"
+    assert not told(105.0, otherwise=111.0), "the way connected under it"
+    assert not told(115.0), "it went before the way was asked first"
+
+
 def test_a_way_is_foreclosed_only_by_what_surely_closes_it_while_nothing_may_open_it() -> None:
     cluster = Cluster(V3)
     ways = [(CLIENT, SERVER.tcp(8080), "TCP")]

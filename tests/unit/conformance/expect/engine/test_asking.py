@@ -136,6 +136,25 @@ def test_a_route_that_a_removed_policy_still_closes_is_asked_again_soon() -> Non
     assert gaps(network, source) == [PATIENCE.agree_every] * (PATIENCE.agree - 1)
 
 
+@pytest.mark.parametrize("others", [0, 5])
+def test_a_route_that_opens_later_is_asked_again_soon_whatever_older_attempts_wait_for(others: int) -> None:
+    """What was begun before it opened hears nothing until its SYN is repeated: after a second on most systems."""
+    network, source, opens = Network(replace(LAB, linux=replace(PATIENCE, syn_again=1.0))), workload("client"), 0.3
+    hosts = [SERVER.host, *(f"192.168.1.{number}" for number in range(others))]
+    for host in hosts:
+        network.says(source, target(host), outage((0.0, opens)))
+    paths = [path(source, host, want=True) for host in hosts]
+    for one in paths:
+        one.attempt = replace(one.attempt, give_up_after=3.0)
+    standings = decided(network, paths, about_denial=True)
+    soon = PATIENCE.agree_every
+    assert gaps(network, source)[:3] == [soon, 2 * soon, 4 * soon]
+    for standing in standings:
+        assert isinstance(standing, Held)
+        assert standing.row[0].at < opens + PATIENCE.poll_every, "by an attempt that was begun when it had opened"
+    assert network.clock.now < 1.0, "no repetition was waited for"
+
+
 def test_a_source_that_more_than_a_few_answers_are_owed_to_is_not_asked_for_more() -> None:
     network, source = Network(LAB, round_trip=0.45), workload("client")
     opened = [path(source, f"192.168.1.{number}", want=True) for number in range(5)]

@@ -63,3 +63,21 @@ def test_a_control_and_a_restarted_pod_are_told_before_the_path() -> None:
     assert str(told).startswith("CONN-3  pod ns/client restarted, while this was seen: ns/client (")
     assert told.explanation is not None
     assert told.explanation.lines == found.lines
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_node_whose_kubelet_is_late_is_waited_for_before_it_counts_as_alive(dies: bool) -> None:
+    """A node's death is known after 40 s, and a path of Linux pods is given 30 s."""
+    late = 17.0
+
+    class Dying(ScriptedProber):
+        def unchanged(self, workloads: object) -> None:
+            if dies and self.clock.now >= late:
+                raise EnvironmentBroken("node n was lost during the run: its kubelet has not renewed its lease")
+
+    prober = Dying({})
+    context = Context(silent=lambda nodes: nodes if prober.clock.now < late else ())
+    verdict = Nonconformance("CONN-3  expected CONNECTED")
+    told = unless_changed(Expect(prober, load_timings(), context, prober.clock), [CLIENT], verdict)
+    assert prober.clock.now >= late
+    assert isinstance(told, EnvironmentBroken) if dies else told is verdict
