@@ -45,9 +45,13 @@ class Chairs:
     """The pods of the least cluster."""
 
     at_rest: bool = False
-    latency: float = 0.0
+    latencies: list[float] = field(default_factory=list)
     namespaces: dict[str, str] = field(default_factory=lambda: NAMESPACES)
     seats: tuple[Seat, ...] = SEATS
+
+    @property
+    def latency(self) -> float:
+        return max(self.latencies, default=0.0)
 
     @property
     def bystanders(self) -> dict[str, Workload]:
