@@ -15,7 +15,7 @@ from conformance.policy.oracle.policies import Policy
 from conformance.policy.oracle.switches import DEFECTS, Switch, alike
 from conformance.policy.oracle.world import World as Surroundings
 from conformance.policy.worlds import World
-from tests.worlds.seats import ELSEWHERE, NAMESPACES, RUN, SEATS, around
+from tests.worlds.seats import ELSEWHERE, MANY, NAMESPACES, RUN, SEATS, around
 
 Obj = dict[str, Any]
 
@@ -55,9 +55,9 @@ def misled(world: World, sets: Sequence[Obj]) -> Iterator[str]:
     """Pairs that another worker's NetworkSets decide, should one of them be there meanwhile.
 
     What selects in all namespaces, or by labels that both workers' namespaces have, finds them; their addresses are
-    those of other seats, but where they hold whole blocks.
+    those of other seats, but where they hold whole blocks.  Asked of several nodes: those of one may all be in a block.
     """
-    own = [*around(world), *world.filled(SEATS, NAMESPACES)]
+    own = [*worlds.surroundings(world, MANY, NAMESPACES), *world.filled(MANY, NAMESPACES)]
     there = [{"kind": "Namespace", "metadata": {"name": ELSEWHERE[space], "labels": labels}} for space, labels in
              worlds.NAMESPACE_LABELS.items()]  # fmt: skip
     for one in sets:
@@ -65,7 +65,7 @@ def misled(world: World, sets: Sequence[Obj]) -> Iterator[str]:
         if not blocks:
             continue
         beside = [*own, *there, {**one, "spec": {"nets": blocks}}]
-        pairs = zip(*(worlds.cells(objects, SEATS, world.claim) for objects in (own, beside)), strict=True)
+        pairs = zip(*(worlds.cells(objects, MANY, world.claim) for objects in (own, beside)), strict=True)
         for cell, other in pairs:
             if (cell.expected, cell.claim) != (other.expected, other.claim):
                 yield f"{cell.source.pod} to {cell.destination.pod} {cell.protocol} {cell.port}: {one['metadata']}"

@@ -190,7 +190,7 @@ def test_a_global_policy_by_anything_but_the_names_of_its_own_namespaces_is_refu
 @pytest.mark.parametrize("path", [*FILES.values(), *EDITS.values()], ids=lambda path: path.stem)
 def test_no_network_set_of_another_workers_world_decides_a_pair(path: Path) -> None:
     stages = [stage for one in (*FILES.values(), *EDITS.values()) if one != path for stage in _stages(read(one)[0])]
-    sets = [obj for stage in stages for obj in stage.filled(SEATS, ELSEWHERE) if obj["kind"] == "NetworkSet"]
+    sets = [obj for stage in stages for obj in stage.filled(MANY, ELSEWHERE) if obj["kind"] == "NetworkSet"]
     assert [pair for stage in _stages(read(path)[0]) for pair in misled(stage, sets)] == []
 
 
