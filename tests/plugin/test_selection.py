@@ -350,3 +350,26 @@ def test_more_workers_than_auto_would_start_are_started_and_the_header_says_what
 @pytest.mark.parametrize("given", ["0", "1", "2"])
 def test_of_no_more_workers_than_auto_would_start_nothing_is_said(project: Project, given: str) -> None:
     assert "workers: " not in project.run("--kubeconfig=lane.yaml", "-n", given, "-k", "dns").out
+
+
+WORLD = """
+claim: POL-1
+objects:
+- {apiVersion: projectcalico.org/v3, kind: NetworkPolicy, metadata: {name: p, namespace: '${a}'}, spec: {}}
+"""
+OF_WORLDS = """
+from conformance.marks import each_world
+@each_world()
+def test_world(world): pass
+@each_world(edits=True)
+def test_edit(world): pass
+"""
+
+
+def test_one_world_runs_though_the_test_of_edits_has_none(project: Project) -> None:
+    project.suite(SUITE + OF_WORLDS)
+    (project.path / "mine.yaml").write_text(WORLD)
+    run = project.run(f"--world={project.path / 'mine.yaml'}", "--collect-only", "-q")
+    assert "test_world[mine]" in run.out
+    assert "test_edit" not in run.out
+    assert "says of no claim" not in run.out

@@ -20,8 +20,8 @@ from conformance.policy.worlds import World, cells
 from tests.worlds import edit_grammar, grammar
 from tests.worlds.choose import objects_of, written
 from tests.worlds.generate import drawn
-from tests.worlds.rules import edit_problems, problems
-from tests.worlds.seats import SEATS
+from tests.worlds.rules import edit_problems, misled, problems
+from tests.worlds.seats import ELSEWHERE, SEATS
 
 MORE = 6
 """Drawn for each that is wanted: many keep to no rules, or decide nothing."""
@@ -30,13 +30,33 @@ MORE = 6
 def worlds(number: int, start: int) -> Iterator[World]:
     """So many at most, at rest."""
     several = (World("", "POL-1", tuple(objects)) for objects in drawn(grammar.worlds("POL-1"), MORE * number, start))
-    return islice((world for world in several if not any(problems(world)) and _closes(world)), number)
+    return islice((world for world in several if not any(problems(world)) and _alone(world) and _closes(world)), number)
 
 
 def edits(number: int, start: int) -> Iterator[World]:
     """So many at most, each with its edit."""
     several = drawn(edit_grammar.edits("POL-1"), MORE * number, start)
-    return islice((world for world in several if not any(edit_problems(world)) and _closes(world.edited())), number)
+    return islice(
+        (
+            world
+            for world in several
+            if not any(edit_problems(world)) and _alone(world) and _alone(world.edited()) and _closes(world.edited())
+        ),
+        number,
+    )
+
+
+def _alone(world: World) -> bool:
+    """Whether no NetworkSet that another worker's world may have decides a pair of it."""
+    sets = [
+        {
+            "kind": "NetworkSet",
+            "metadata": {"name": "set", "namespace": namespace, "labels": {"role": "set"}},
+            "spec": {"nets": ["0.0.0.0/0"]},
+        }
+        for namespace in ELSEWHERE.values()
+    ]
+    return not any(misled(world, sets))
 
 
 def _closes(world: World) -> bool:

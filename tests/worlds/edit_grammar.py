@@ -135,7 +135,8 @@ def other_edits(draw: DrawFn, objects: list[Obj], policy: Obj, ways: tuple[str, 
         new["spec"]["order"] = draw(st.sampled_from((50, 3000)))
         if spec.get("tier"):
             new["spec"]["tier"] = spec["tier"]
-        prefix = f"{spec['tier']}." if spec.get("tier") else "${a}-" if "Global" in new["kind"] else ""
-        new["metadata"]["name"] = f"{prefix}new"
+        in_tier = spec.get("tier", "default") != "default"
+        tier, own = (f"{spec['tier']}." if in_tier else ""), ("${a}-" if "Global" in new["kind"] else "")
+        new["metadata"]["name"] = f"{tier}{own}new"
         return {"put": new}
     return {"put": policy}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from conformance.kube.guard import unlimited
@@ -15,7 +15,7 @@ from conformance.policy.oracle.policies import Policy
 from conformance.policy.oracle.switches import DEFECTS, Switch, alike
 from conformance.policy.oracle.world import World as Surroundings
 from conformance.policy.worlds import World
-from tests.worlds.seats import NAMESPACES, RUN, SEATS, around
+from tests.worlds.seats import ELSEWHERE, MANY, NAMESPACES, RUN, SEATS, around
 
 Obj = dict[str, Any]
 
@@ -49,6 +49,26 @@ def problems(world: World) -> Iterator[str]:
     for cell in worlds.cells([*around(world), *filled], SEATS, world.claim):
         if Verdict.NOT_SAID in {cell.promised, cell.expected}:
             yield f"nothing is said of {cell.source.pod} to {cell.destination.pod}: {cell.decisions}"
+
+
+def misled(world: World, sets: Sequence[Obj]) -> Iterator[str]:
+    """Pairs that another worker's NetworkSets decide, should one of them be there meanwhile.
+
+    What selects in all namespaces, or by labels that both workers' namespaces have, finds them; their addresses are
+    those of other seats, but where they hold whole blocks.  Asked of several nodes: those of one may all be in a block.
+    """
+    own = [*worlds.surroundings(world, MANY, NAMESPACES), *world.filled(MANY, NAMESPACES)]
+    there = [{"kind": "Namespace", "metadata": {"name": ELSEWHERE[space], "labels": labels}} for space, labels in
+             worlds.NAMESPACE_LABELS.items()]  # fmt: skip
+    for one in sets:
+        blocks = [net for net in one["spec"]["nets"] if not net.endswith("/32")]
+        if not blocks:
+            continue
+        beside = [*own, *there, {**one, "spec": {"nets": blocks}}]
+        pairs = zip(*(worlds.cells(objects, MANY, world.claim) for objects in (own, beside)), strict=True)
+        for cell, other in pairs:
+            if (cell.expected, cell.claim) != (other.expected, other.claim):
+                yield f"{cell.source.pod} to {cell.destination.pod} {cell.protocol} {cell.port}: {one['metadata']}"
 
 
 def _names_sctp(policy: Policy) -> bool:

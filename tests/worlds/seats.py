@@ -23,6 +23,8 @@ MANY = tuple(
     for number, space in enumerate(SPACES)
 )
 """The seats of a cluster with three nodes of each system."""
+ELSEWHERE = {space: f"calico-demo-{RUN}-gw1-{space}" for space in SPACES}
+"""The namespaces of the same spaces that another worker has."""
 BYSTANDERS: tuple[Obj, ...] = tuple(
     {
         "kind": "Pod",

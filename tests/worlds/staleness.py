@@ -117,14 +117,75 @@ def _same_order(old: Obj, new: Obj) -> None:
             new[direction] = before
 
 
+def _swapped(old: Obj, new: Obj) -> None:
+    """The same, where nothing else of the policy changed."""
+    rest = [{key: value for key, value in spec.items() if key not in DIRECTIONS} for spec in (old, new)]
+    pairs = [(old.get(direction) or [], new.get(direction) or []) for direction in DIRECTIONS]
+    if rest[0] == rest[1] and all(sorted(map(str, one)) == sorted(map(str, other)) for one, other in pairs):
+        _same_order(old, new)
+
+
+def _still_selected(old: Obj, new: Obj) -> None:
+    """What a policy of Calico's selected, it still does, beside what it selects now."""
+    if old.get("selector", "all()") != new.get("selector", "all()") and "podSelector" not in new:
+        new["selector"] = f"({old.get('selector', 'all()')}) || ({new.get('selector', 'all()')})"
+
+
+def _gone(before: Objects, after: Objects) -> list[Obj]:
+    new = _by_label(after)
+    return [obj for label, obj in _by_label(before).items() if label not in new and _policy(obj)]
+
+
+def _alike_go_too(before: Objects, after: Objects, pod: str) -> list[Obj]:
+    """With a policy go those of its namespace and selector."""
+    gone = [_place(obj) for obj in _gone(before, after)]
+    return [obj for obj in after if not (_policy(obj) and _place(obj) in gone)]
+
+
+def _place(obj: Obj) -> tuple[Any, ...]:
+    return obj["kind"], obj["apiVersion"], obj["metadata"].get("namespace"), str(obj["spec"].get("selector"))
+
+
+def _shared_ends_go_too(before: Objects, after: Objects, pod: str) -> list[Obj]:
+    """With a policy goes what its rules select, for rules of others that select the same."""
+    gone = {str(end) for obj in _gone(before, after) for end in _ends(obj["spec"])}
+    found = copy.deepcopy(list(after))
+    for obj in found:
+        for end in _ends(obj["spec"]) if _policy(obj) else ():
+            if str(end) in gone:
+                end["selector"] = "!all()"
+    return found
+
+
+def _ends(spec: Obj) -> Iterator[Obj]:
+    """Ends of Calico's rules that select."""
+    for direction in DIRECTIONS:
+        for rule in spec.get(direction) or []:
+            yield from (end for side in ("source", "destination") if (end := rule.get(side) or {}).get("selector"))
+
+
+def _new_sets(before: Objects, after: Objects, pod: str) -> list[Obj]:
+    old = _by_label(before)
+    return [obj for label, obj in _by_label(after).items() if label in old or obj["kind"] != "NetworkSet"]
+
+
+def _members_stay(before: Objects, after: Objects, pod: str) -> list[Obj]:
+    """Other pods are taken for what they were, beside what they are: who was a member stays one."""
+    old, found = _by_label(before), list(after)
+    for label, obj in _by_label(after).items():
+        if obj["kind"] == "Pod" and obj["metadata"]["name"] != pod and old.get(label, obj) != obj:
+            meta = old[label]["metadata"]
+            found.append({**old[label], "metadata": {**meta, "name": f"{meta['name']}-before"}})
+    return found
+
+
 def _new_policies(before: Objects, after: Objects, pod: str) -> list[Obj]:
     old = _by_label(before)
     return [obj for label, obj in _by_label(after).items() if label in old or not _policy(obj)]
 
 
 def _gone_policies(before: Objects, after: Objects, pod: str) -> list[Obj]:
-    new = _by_label(after)
-    return [*after, *(obj for label, obj in _by_label(before).items() if label not in new and _policy(obj))]
+    return [*after, *_gone(before, after)]
 
 
 def _kinds_stay(*kinds: str) -> Stale:
@@ -247,12 +308,17 @@ STALE: dict[str, Stale] = {
     "added rules are not there": of_policies(_longer_lists),
     "removed rules are still there": of_policies(_shorter_lists),
     "the order of rules stays": of_policies(_same_order),
+    "rules that change places alone stay": of_policies(_swapped),
     "the order of policies stays": fields_stay("order"),
     "selectors of policies stay": fields_stay("selector", "namespaceSelector", "podSelector", "serviceAccountSelector"),
     "Kubernetes' policies select the same pods": fields_stay("podSelector"),
+    "what a policy selected is still selected": of_policies(_still_selected),
     "types stay": fields_stay("types", "policyTypes"),
     "new policies are not there": _new_policies,
     "removed policies are still there": _gone_policies,
+    "policies of a removed one's selector go too": _alike_go_too,
+    "what a removed policy's rules select goes too": _shared_ends_go_too,
+    "new NetworkSets are not there": _new_sets,
     "networks of NetworkSets stay": _of_sets("spec"),
     "labels of NetworkSets stay": _of_sets("metadata"),
     "ends of tiers stay": _of_tiers("defaultAction"),
@@ -260,6 +326,7 @@ STALE: dict[str, Stale] = {
     "labels of namespaces stay": _kinds_stay("Namespace"),
     "labels of a policy's own pod stay": _own_labels,
     "labels of other pods stay": _members,
+    "members that went are still there": _members_stay,
     "labels that went are still there": _labels(lambda old, new: old | new),
     "labels that came are not there": _labels(lambda old, new: {key: new[key] for key in new if key in old}),
 }

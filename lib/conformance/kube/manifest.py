@@ -17,7 +17,9 @@ def load(path: Path) -> list[Obj]:
     """The objects of a YAML file, in order.  Raises UsageProblem with file and line."""
     documents = read(path)
     for document in documents:
-        if not isinstance(document, dict) or not {"apiVersion", "kind", "metadata"} <= document.keys():
+        is_list = isinstance(document, dict) and document.get("kind") == "List"  # one by hand has no metadata
+        needed = {"apiVersion", "kind", "items" if is_list else "metadata"}
+        if not isinstance(document, dict) or not needed <= document.keys():
             raise UsageProblem(f"manifest {path}: a document is no Kubernetes object")
     return documents
 
@@ -28,6 +30,8 @@ def read(path: Path) -> list[Any]:
         return [item for item in yaml.load_all(path.read_text(), _LOADER) if item is not None]
     except OSError as error:
         raise UsageProblem(f"manifest {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageProblem(f"manifest {path} is no text in UTF-8") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""

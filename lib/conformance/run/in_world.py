@@ -14,8 +14,8 @@ from conformance.catalog import catalog
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect import late, others, vet
 from conformance.expect.engine.answered import as_wanted
-from conformance.expect.engine.ask import ask
-from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Wrong
+from conformance.expect.engine.ask import MARGIN, ask
+from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Try, Wrong
 from conformance.expect.explain import advice, message
 from conformance.expect.outcome import Outcome, table
 from conformance.expect.session import Session
@@ -55,10 +55,14 @@ class Asked:
     """The same from rest, where the first was a difference."""
 
     @property
+    def row(self) -> tuple[Try, ...]:
+        """The tries that decided that it is as it is to be; none: it is not."""
+        return self.outcome.standing.row if isinstance(self.outcome.standing, Held) else ()
+
+    @property
     def late(self) -> bool:
         """Whether its first tries were not yet as they are to be."""
-        standing = self.outcome.standing
-        return not isinstance(standing, Held) or standing.row[0] is not self.outcome.path.tries[0]
+        return not self.row or self.row[0] is not self.outcome.path.tries[0]
 
     @property
     def by(self) -> str:
@@ -152,7 +156,8 @@ class InWorld(Session):
         if before:
             self._rest(seats.latency)
         began, agree = self.clock.monotonic() - self.ground.at, 0 if decides else 1
-        closed = self._asked([cell for cell in cells if cell.expected is Verdict.DENIED], agree=agree)
+        asked = self._asked(cells, agree=agree)
+        closed = [one for one in asked if not one.outcome.path.want]
         closing = [one for one in closed if _key(one.cell) in changed]
         unseen = [one for one in closing if not one.outcome.held]
         if unseen:
@@ -160,12 +165,16 @@ class InWorld(Session):
         if any(one.late for one in closing):  # rows of what was closed before may be of before the change
             left = [one.cell for one in closed if _key(one.cell) not in changed]
             closed = [*closing, *self._asked(left, agree=agree)]
+        seen = began + max((one.row[0].at for one in (closing if before else closed) if one.row), default=0.0)
         if not before:
-            rows = [one.outcome.standing.row for one in closed if isinstance(one.outcome.standing, Held)]
-            seats.latency = max([seats.latency, *(began + row[0].at for row in rows)])
-        self._rest(2 * seats.latency)
-        opened = [cell for cell in cells if cell.expected is Verdict.ALLOWED]
-        return [*closed, *self._asked(opened, agree=agree or OPEN)]
+            seats.latencies.append(seen)
+        opened, barrier = [one for one in asked if one.outcome.path.want], max(seen, 2 * seats.latency)
+        early = [one for one in opened if one.row and began + one.row[-(agree or OPEN)].at < barrier]
+        if early:
+            self._rest(barrier)
+            again = self._asked([one.cell for one in early], agree=agree)
+            opened = [one for one in opened if one not in early] + again
+        return [*closed, *opened]
 
     def _rest(self, seconds: float) -> None:
         """Wait until so many have passed since the newest change."""
@@ -189,8 +198,10 @@ class InWorld(Session):
             return []
         ring, paths = self._witnesses(), []
         for cell in cells:
-            rule = self._rule(cell, agree=agree, held=held)
-            paths.append(self._path(cell, rule, want=cell.expected is Verdict.ALLOWED))
+            want = cell.expected is Verdict.ALLOWED
+            rule = self._rule(cell, agree=agree or (OPEN if want and not held else 0), held=held)
+            paths.append(self._path(cell, rule, want=want))
+            paths[-1].later = want
             if not paths[-1].want:
                 paths[-1].controls = ((ring[cell.source.node][0],), (ring[cell.destination.node][1],))
         witnesses = list({id(path): path for pair in ring.values() for path in pair}.values())
@@ -209,11 +220,11 @@ class InWorld(Session):
         wanted = [path.attempt for path in paths if path.want]
         others.demand_open(self.context.others, wanted, all_needed=False)
         began, sources = self.clock.monotonic(), {path.attempt.source.uid: path.attempt.source.os for path in paths}
-        rows = {path.attempt.source.uid: path.rule.span for path in paths if not path.want}
+        rows = {path.attempt.source.uid: path.rule.span + MARGIN for path in paths if not path.want}
         patience = {uid: self.timings.of(system) for uid, system in sources.items()}
         standings = ask(
             self.prober.asking(), paths, clock=self.clock, about_denial=True, machine=self.context.machine,
-            cadence={uid: max(one.poll_every, rows.get(uid, 0.0) / AGREED) for uid, one in patience.items()},
+            cadence={uid: max(one.poll_every, rows.get(uid, 0.0) / (AGREED - 1)) for uid, one in patience.items()},
             agreeing={uid: one.agree_every for uid, one in patience.items()},
             settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
             lost=lambda several: vet.lost(self, several),

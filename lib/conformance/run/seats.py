@@ -3,6 +3,7 @@
 One seat on each covered node in each of two namespaces that exist for it, and one bystander on each in a third.
 """
 
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,6 +19,8 @@ from conformance.verdicts.meaning import of_error
 
 BYSTANDERS = "c"
 """The space of pods that no world selects."""
+NEWEST = 5
+"""Worlds by which it is known how long policies take here: one slow moment of the machine is forgotten again."""
 
 
 class Seats:
@@ -32,8 +35,13 @@ class Seats:
         """Nodes without seats, by name."""
         self.at_rest = False
         """Whether every pair of them was seen open since the last world ended."""
-        self.latency = 0.0
-        """s.  The longest that a world's policies took to close a path of these seats."""
+        self.latencies = deque[float](maxlen=NEWEST)
+        """s.  How long the policies of the newest worlds took at most to close a path of these seats."""
+
+    @property
+    def latency(self) -> float:
+        """s.  The longest that one of the newest worlds took."""
+        return max(self.latencies, default=0.0)
 
     @property
     def namespaces(self) -> dict[str, str]:

@@ -73,8 +73,12 @@ def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
     meta, spec = obj["metadata"], obj.get("spec") or {}
     if meta.get("namespace"):
         return "" if meta["namespace"] in namespaces else f"namespace {meta['namespace']} is none of the world's"
-    if obj["kind"] not in guard.CALICO_GLOBAL:
-        return "" if obj["kind"] == guard.TIER else "a world has nothing cluster-scoped but policies and tiers"
+    if obj["kind"] not in guard.CALICO_GLOBAL and obj["kind"] != guard.TIER:
+        return "a world has nothing cluster-scoped but policies and tiers"
+    if not any(name in meta["name"] for name in namespaces):
+        return f"{meta['name']} could be another worker's too: its name has to hold ${{a}} or ${{b}}"
+    if obj["kind"] == guard.TIER:
+        return ""
     text = str(spec.get("namespaceSelector") or "")
     if guard.limits(text, BY_NAME, _World("", namespaces=tuple(namespaces))):
         return ""

@@ -327,7 +327,7 @@ class _Round:
         what was open before a change took effect says nothing of what is open after it.  ``beside``: those that were
         asked last before that moment.
         """
-        if one.path.error is not None:
+        if one.path.error is not None or (one.path.later and beside == float("inf")):
             return False
         if one.path.want and one.last_asked < beside:
             return True

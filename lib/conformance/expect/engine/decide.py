@@ -115,6 +115,8 @@ class Path:
     """For a closed path: open paths of its source, open paths to its target, as far as there are any."""
     steady: bool = False
     """Whether that it stays open is what is said; not so of controls, and of what policies leave open."""
+    later: bool = False
+    """Whether it is no control, and asked while the last attempts at closed paths are waited for, not before."""
     given: float = 0.0
     """s.  Added to its budget since the machine ran late."""
     error: Exception | None = None

@@ -73,6 +73,16 @@ def test_an_address_that_is_no_pod(capsys: Any) -> None:
     assert "negations (XPOL-1): a rule with a negated match" in printed
 
 
+def test_what_is_no_text_is_one_line(capsys: Any, tmp_path: Path) -> None:
+    (tmp_path / "binary.yaml").write_bytes(b"\x00\xac\xff")
+    assert main(["policy", str(tmp_path / "binary.yaml")]) == 4
+    assert capsys.readouterr().err.strip().endswith("binary.yaml is no text in UTF-8")
+
+
+def test_a_list_by_hand_has_no_metadata(capsys: Any, tmp_path: Path) -> None:
+    assert "shop/web" in told(capsys, tmp_path, "{apiVersion: v1, kind: List, items: []}")
+
+
 def test_lists_as_kubectl_prints_them(capsys: Any, tmp_path: Path) -> None:
     policy = calico("ingress: [{action: Deny}]").removesuffix("\n---\n")
     printed = told(capsys, tmp_path, f"{{apiVersion: v1, kind: List, metadata: {{}}, items: [{policy}]}}")

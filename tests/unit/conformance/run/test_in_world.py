@@ -25,6 +25,7 @@ from tests.unit.conformance.expect.stand_ins import workload
 from tests.worlds.seats import NAMESPACES, SEATS
 
 TIMINGS = load_timings(lab=True)
+Way = tuple[str, str, str, int]
 DENY: dict[str, Any] = {
     "apiVersion": "projectcalico.org/v3",
     "kind": "NetworkPolicy",
@@ -45,9 +46,13 @@ class Chairs:
     """The pods of the least cluster."""
 
     at_rest: bool = False
-    latency: float = 0.0
+    latencies: list[float] = field(default_factory=list)
     namespaces: dict[str, str] = field(default_factory=lambda: NAMESPACES)
     seats: tuple[Seat, ...] = SEATS
+
+    @property
+    def latency(self) -> float:
+        return max(self.latencies, default=0.0)
 
     @property
     def bystanders(self) -> dict[str, Workload]:
@@ -77,7 +82,9 @@ class Rig(Network):
     at: float = 0.0
     seats: Chairs = field(default_factory=Chairs)
     kept: list[Decision] = field(default_factory=list)
-    _expected: dict[int, dict[tuple[str, str, str, int], Verdict]] = field(default_factory=dict)
+    asked_in_world: list[tuple[float, Way]] = field(default_factory=list)
+    """When pairs of seats were asked while a world was in force."""
+    _expected: dict[int, dict[Way, Verdict]] = field(default_factory=dict)
 
     def show(self, world: World) -> str:
         self.now, self.at = world, self.clock.now
@@ -96,9 +103,10 @@ class Rig(Network):
             protocol = "UDP" if attempt.kind is Kind.UDP else "TCP"
             way = (attempt.source.address, attempt.target.host, protocol, attempt.target.port)
             passes = passes and self.expected(world)[way] is Verdict.ALLOWED
+            self.asked_in_world.append((begun, way))
         return (begun + ROUND_TRIP, Seen.CONNECTED) if passes else (begun + attempt.give_up_after, Seen.TIMED_OUT)
 
-    def expected(self, world: World) -> dict[tuple[str, str, str, int], Verdict]:
+    def expected(self, world: World) -> dict[Way, Verdict]:
         if id(world) not in self._expected:
             objects = [*worlds.surroundings(world, SEATS, NAMESPACES), *world.filled(SEATS, NAMESPACES)]
             self._expected[id(world)] = {
@@ -234,3 +242,25 @@ def test_a_pod_that_broke_between_two_worlds_closes_nothing() -> None:
         judged(CLOSED, seats=Chairs(at_rest=True), dead=["a-linux"])
     assert not caught.value.rig.seats.at_rest  # type: ignore[attr-defined]
     assert "CONFIRMED" not in {verdict for _, verdict in verdicts(caught.value.rig)}  # type: ignore[attr-defined]
+
+
+def asked_of(rig: Rig, world: World, expected: Verdict) -> list[float]:
+    """s.  When pairs of which the world expects so were asked while it was there, from its change on."""
+    ways = {way for way, verdict in rig.expected(world).items() if verdict is expected}
+    return [begun - rig.at for begun, way in rig.asked_in_world if way in ways]
+
+
+def test_what_is_open_is_asked_while_the_last_attempts_at_closed_paths_are_waited_for() -> None:
+    rig = judged(CLOSED)
+    opened, closed = asked_of(rig, CLOSED, Verdict.ALLOWED), asked_of(rig, CLOSED, Verdict.DENIED)
+    assert min(opened) >= max(closed)
+    assert max(opened) < max(closed) + TIMINGS.linux.tcp_give_up
+    assert len(opened) == 2 * sum(verdict is Verdict.ALLOWED for verdict in rig.expected(CLOSED).values())
+
+
+def test_what_is_open_is_asked_again_when_policies_may_have_taken_as_long_as_before() -> None:
+    slow = judged(CLOSED, reads=lambda rig: rig.now if rig.clock.now >= rig.at + 3 else None)
+    (took,) = slow.seats.latencies
+    assert 3 <= took < 3.5
+    opened = asked_of(judged(CLOSED, seats=slow.seats), CLOSED, Verdict.ALLOWED)
+    assert sum(moment >= 2 * took for moment in opened) == len(opened) // 2 > 0

@@ -49,6 +49,23 @@ NOT_BY_TABLES = (
         "first net of a NetworkSet only",
         "ports' names are any protocol's",
         "nodes do not reach their own pods",
+        "two ! are one",
+        "! reaches over &&",
+        "values compare without case",
+        "values compare as numbers",
+        "values are trimmed",
+        "has: a part of a label",
+        "in: values are one text",
+        "contains, starts and ends with nothing: never",
+        "|| of a policy reaches beyond its namespace",
+        "|| of a global policy reaches beyond its namespaces",
+        "notSelector: the negation is of the first of ||",
+        "nobody has the default account",
+        "the default tier is the last",
+        "Kubernetes' ports with one between them are a range",
+        "fifteen ports of a rule only",
+        "first of notPorts only",
+        "DoesNotExist of namespaces as Exists",
     }
     | edges.EDITS.keys()
     | edges.OF_ALL.keys()
