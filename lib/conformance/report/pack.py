@@ -14,8 +14,8 @@ from typing import Any
 
 TEXTS = frozenset((".json", ".txt", ".yaml", ".xml", ".html", ".log", ".properties"))
 PACKETS = ".pcap"
-LEFT_OUT = frozenset((".run", "allure.html", "kubeconfig"))
-"""Names that stay out: of the run's processes; made from what is in, and 20 times as large; keys."""
+LEFT_OUT = frozenset((".run", "allure.html"))
+"""Names that stay out: of the run's processes; made from what is in, and 20 times as large."""
 HIDDEN = "(removed)"
 _KUBECONFIG = re.compile(r"client-key-data|client-certificate-data|^kind: Config$|\"kind\": ?\"Config\"", re.MULTILINE)
 _NAMED = (
