@@ -1,4 +1,4 @@
-"""A report that was written before, read back: ``conformance.json`` of schema 3 or 2, and of schema 1 as far as it goes."""
+"""A report that was written before, read back: ``conformance.json`` of schema 3, 2, and 1 as far as it goes."""
 
 import json
 from collections.abc import Mapping

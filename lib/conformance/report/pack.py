@@ -87,6 +87,15 @@ def pack(run: Path, archive: Path, machine: Sequence[Path]) -> tuple[list[str], 
     return inside, left_out
 
 
+def copy(folder: Path, to: Path, words: Sequence[str]) -> None:
+    """What of a folder may be handed on, as :func:`pack` has it, in a folder that is made."""
+    for path in _files(folder):
+        if (body := _body(path, words)) is not None:
+            there = to / path.relative_to(folder)
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.write_bytes(body)
+
+
 def private(run: Mapping[str, Any], machine: Sequence[Path]) -> list[str]:
     """What a run's command and cluster tell of its machine, the longest first: paths, addresses of API servers.
 

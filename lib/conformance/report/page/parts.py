@@ -35,7 +35,8 @@ def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
         "test": result["test"],
         "first": cut(line),
         "text": "\n".join(filter(None, (line if cut(line) != line else "", "" if good or told else text))),
-        "told": ({"path": told["path"]} if (told.get("cause") or told.get("where")) and told.get("path") else {}) | (told.get("lines") or {}),
+        "told": ({"path": told["path"]} if (told.get("cause") or told.get("where")) and told.get("path") else {})
+        | (told.get("lines") or {}),
         "table": told.get("table") or "",
         "again": shareable(told.get("again") or ""),
         "pairs": list(_pairs(decisions)),

@@ -107,8 +107,7 @@ def test_one_that_is_never_used_and_one_that_should_not_be_are_told(pods: list[s
     verdicts, said = asked(c=[by_turns(*pods)], other=[by_turns("a", "b")])
     assert verdicts == {"c": ClaimVerdict.VIOLATED, "other": ClaimVerdict.CONFIRMED}
     assert said.startswith(
-        "CONN-4: c to 10.96.0.9 (80/tcp): expected all of a, b and no other, "
-        f"observed {told} (36 tries, "
+        f"CONN-4: c to 10.96.0.9 (80/tcp): expected all of a, b and no other, observed {told} (36 tries, "
     )
 
 

@@ -131,9 +131,7 @@ def test_a_dns_pod_that_is_asked_itself_is_the_target_of_the_decision() -> None:
         return answered(attempt, 99.0 if silent else 0.003)
 
     text, decided = failing(second, Dns(), at=(FIRST, SECOND))
-    assert (
-        "linux-1 to DNS A web.demo.svc.cluster.local at linux-3 (53/udp): expected" in text.splitlines()[0]
-    )
+    assert "linux-1 to DNS A web.demo.svc.cluster.local at linux-3 (53/udp): expected" in text.splitlines()[0]
     assert [(seen.target, str(seen.verdict)) for seen in decided] == [("linux-2", "CONFIRMED"), ("linux-3", "VIOLATED")]
 
 

@@ -153,9 +153,7 @@ def test_a_rewritten_source_violates_dsr() -> None:
 
 
 def test_datagrams_whose_source_is_rewritten_violate_dsr_too() -> None:
-    with pytest.raises(
-        Nonconformance, match=r"80/udp.*expected source 192.168.0.70 .*, observed source 192.168.0.66"
-    ):
+    with pytest.raises(Nonconformance, match=r"80/udp.*expected source 192.168.0.70 .*, observed source 192.168.0.66"):
         capable(Town(by_service=OWN, datagrams=SOURCE_VIP), EVERYWHERE)
 
 
