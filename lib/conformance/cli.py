@@ -50,11 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["run"]:  # its options are pytest's, which argparse would refuse
         return _run(given[1:])
     try:
-        try:
-            options = _parser().parse_args(given)
-            code: int = options.run(options)
-        finally:
-            print(end="", flush=True)  # also where there is no standard output
+        options = _parser().parse_args(given)
+        code: int = options.run(options)
+        print(end="", flush=True)
     except OSError as error:
         if error.filename is None:  # nothing that the user named
             if error.errno not in (errno.EPIPE, errno.ENOSPC):

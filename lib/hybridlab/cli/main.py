@@ -25,16 +25,15 @@ the lab needs, or a process of the lab died"""
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     try:
-        try:
-            options = parser().parse_args(arguments)
-            return int(options.run(options))
-        finally:
-            print(end="", flush=True)  # also where there is no standard output
+        options = parser().parse_args(arguments)
+        code = int(options.run(options))
+        print(end="", flush=True)
     except BrokenPipeError:  # who read it has enough, as `head` has
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 128 + signal.SIGPIPE
     except Stop as stop:
         return report(stop)
+    return code
 
 
 class _Parser(argparse.ArgumentParser):
