@@ -76,10 +76,8 @@ def pack(run: Path, archive: Path, machine: Sequence[Path]) -> tuple[list[str], 
             for path in files:
                 name = path.relative_to(run).as_posix()
                 body = _body(path, words)
-                if body is None:
-                    left_out.append(name)
-                else:
-                    inside.append(name)
+                (left_out if body is None else inside).append(name)
+                if body is not None:
                     whole.writestr(f"{run.resolve().name}/{scrubbed(name, words)}", body)
         fresh.replace(archive)
     finally:

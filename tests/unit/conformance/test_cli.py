@@ -211,3 +211,14 @@ def test_what_cannot_be_written_for_lack_of_room_is_one_line_and_no_violation() 
             text=True, check=False, timeout=60,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (4, "ERROR: what it writes: No space left on device\n")
+
+
+def test_a_terminal_that_cannot_show_a_name_ends_nothing(tmp_path: Path) -> None:
+    whole = plain(decided("DEMO-7", {NEW: "VIOLATED"}), labels={"by": "J\u00fcrgen"})
+    (tmp_path / "conformance.json").write_text(json.dumps(whole))
+    done = subprocess.run(
+        [sys.executable, "-m", "conformance.cli", "show", str(tmp_path)], capture_output=True, text=True, check=False,
+        timeout=60, env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "label: by=J\\xfcrgen" in done.stdout

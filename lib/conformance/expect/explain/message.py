@@ -102,8 +102,7 @@ def connectivity(
     ``observed``: for the first line, where what is wrong is not the verdict.  ``so``: what the first line ends with.
     """
     found = explanation(claims, attempt, expected, seen, seconds, observed=observed)
-    lines = {"because": because, "observed": details(seen), **further}
-    return replace(found, lines=lines, so=so, where=attempt.nodes)
+    return replace(found, lines={"because": because, "observed": details(seen), **further}, so=so, where=attempt.nodes)
 
 
 @overload
