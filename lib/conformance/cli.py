@@ -10,7 +10,6 @@ import argparse
 import datetime
 import difflib
 import errno
-import io
 import itertools
 import os
 import re
@@ -48,8 +47,7 @@ FORMS = {"text": as_text, "json": as_json, "markdown": as_markdown}
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program.  Returns its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that cannot show a name ends nothing
+    getattr(sys.stdout, "reconfigure", dict)(errors="backslashreplace")  # a name that no terminal shows ends nothing
     if given[:1] == ["run"]:  # its options are pytest's, which argparse would refuse
         return _run(given[1:])
     try:
