@@ -9,10 +9,12 @@ Exit codes are those of a run: 0; 1, worse than the older report, or a gate that
 import argparse
 import datetime
 import difflib
+import errno
 import itertools
 import os
 import re
 import shlex
+import signal
 import stat
 import subprocess
 import sys
@@ -45,15 +47,21 @@ FORMS = {"text": as_text, "json": as_json, "markdown": as_markdown}
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program.  Returns its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    getattr(sys.stdout, "reconfigure", dict)(errors="backslashreplace")  # a name that no terminal shows ends nothing
     if given[:1] == ["run"]:  # its options are pytest's, which argparse would refuse
         return _run(given[1:])
     try:
         options = _parser().parse_args(given)
         code: int = options.run(options)
+        print(end="", flush=True)
     except OSError as error:
-        if error.filename is None:  # a pipe, a socket: nothing that the user named
-            raise
-        print(f"ERROR: {error.filename}: {error.strerror}", file=sys.stderr)
+        if error.filename is None:  # nothing that the user named
+            if error.errno not in (errno.EPIPE, errno.ENOSPC):
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is left when the process ends
+        if isinstance(error, BrokenPipeError):  # who read it has enough, as `head` has
+            return 128 + signal.SIGPIPE
+        print(f"ERROR: {error.filename or 'what it writes'}: {error.strerror}", file=sys.stderr)
         return 4
     except UsageProblem as problem:
         print(f"ERROR: {problem}", file=sys.stderr)
@@ -183,7 +191,7 @@ def _kubeconfig(options: argparse.Namespace) -> int:
         raise SuiteError(f"{first_line(refusal)}{hint}") from None
     finally:
         kube.close()
-    if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
+    if stat.S_ISREG(os.fstat(1).st_mode):
         os.fchmod(sys.stdout.fileno(), 0o600)
     print(text, end="")
     roles = ", ".join((options.role, *options.beside))

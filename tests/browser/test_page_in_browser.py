@@ -255,3 +255,69 @@ def test_in_a_narrow_dark_window_nothing_is_wider_than_the_window(tmp_path: Path
     assert found["wide"] == 0
     assert found["dark"] == "rgb(13, 17, 23)"
     assert complaints == ""
+
+
+USED = """
+<script>
+addEventListener('load', () => setTimeout(async () => {
+  const found = {};
+  const at = (one) => document.querySelector(one);
+  const shown = () => [...document.querySelectorAll('details.claim')].filter((one) => !one.hidden).map((one) => one.id);
+  const box = at('#filter');
+  const type = (text) => { box.value = text; box.dispatchEvent(new Event('input')); };
+  const pick = (word) => at(`input[name=verdict][value="${word}"]`).click();
+  const groups = () => [...document.querySelectorAll('details.group')];
+  found.first = at('input[name=verdict]:checked').value;
+  found.closed = groups().every((one) => !one.open && !one.hidden);
+  const area = at('#DEMO-7').dataset.area;
+  type(`  ${area.toUpperCase()} `);
+  found.area = [...new Set(shown().map((one) => document.getElementById(one).dataset.area))];
+  found.opened = groups().filter((one) => !one.hidden).every((one) => one.open) && groups().some((one) => !one.hidden);
+  pick('VIOLATED'); found.both = shown();
+  type('nothing has these words');
+  found.none = [shown().length, at('#shown').textContent, groups().every((one) => one.hidden)];
+  type('windows-client other'); found.words = shown();
+  found.filtered = document.body.classList.contains('filtered');
+  at('#areas [data-filter]').click();
+  found.anew = [at('input[name=verdict]:checked').value, box.value, document.activeElement === box];
+  location.hash = '#claims'; await new Promise((done) => setTimeout(done, 50));
+  found.kept = document.body.classList.contains('filtered');
+  location.hash = '#RST-1'; await new Promise((done) => setTimeout(done, 50));
+  const rst = at('#RST-1'), around = rst.parentElement.closest('details');
+  found.followed = [box.value, at('#shown').textContent, document.body.classList.contains('filtered'), rst.open,
+    around.open];
+  type('demo-7'); location.hash = '#nowhere'; await new Promise((done) => setTimeout(done, 50));
+  found.nowhere = shown(); type('');
+  found.back = [shown().length, at('#shown').textContent, groups().every((one) => !one.open)];
+  Object.defineProperty(navigator, 'clipboard', {value: {writeText: async () => {}}});
+  at('#violated [data-copy]').click(); await new Promise((done) => setTimeout(done, 50));
+  found.copy = at('#violated [data-copy]').textContent;
+  const sent = new Event('submit', {cancelable: true}); at('form.choose').dispatchEvent(sent);
+  found.kept_here = sent.defaultPrevented;
+  dispatchEvent(new Event('beforeprint'));
+  const folds = [...document.querySelectorAll('#builds details, #notes details'), ...groups()];
+  found.printed = folds.every((one) => one.open);
+  const told = document.createElement('pre'); told.id = 'probe'; told.textContent = JSON.stringify(found);
+  document.body.append(told);
+}, 50));
+</script>
+"""
+
+
+def test_filter_choice_links_folds_and_copy_do_what_they_say(tmp_path: Path) -> None:
+    whole = plain(decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"}), decided("CONN-1", {NEW: "CONFIRMED"}))
+    whole["timings"] = {"windows.hold": "2 s instead of 5 s"}
+    found, complaints = opened(tmp_path, render(whole), "--window-size=1400,900", probe=USED)
+    assert (found["first"], found["closed"]) == ("", True)
+    assert (found["area"], found["opened"]) == (["Calico demo"], True)
+    assert found["both"] == ["DEMO-7"], "words and verdict hold together"
+    assert found["none"] == [0, f"0 of {len(catalog())} claims", True]
+    assert (found["words"], found["filtered"]) == (["DEMO-7"], True)
+    assert found["anew"] == ["", found["anew"][1], True], "an area's button forgets the verdict, and the words are seen"
+    assert found["anew"][1]
+    assert found["kept"], "the claims' own link keeps the choice"
+    assert found["followed"] == ["", "", False, True, True], "a link to a claim that is left out ends the choice"
+    assert found["nowhere"] == ["DEMO-7"]
+    assert found["back"] == [len(catalog()), "", True]
+    assert (found["copy"], found["kept_here"], found["printed"]) == ("copied", True, True)
+    assert complaints == ""

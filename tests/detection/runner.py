@@ -141,7 +141,6 @@ class Outcome:
             f"{', '.join(one['claims'])}  {one['prefix']}{one['path']}  expected {one['expected']}, observed "
             f"{one['observed']} ({one['tries']} tries, {one['seconds']} s): {one['so']}"
             for one in told
-            if one["cause"]
         ]
         return list(dict.fromkeys(text.partition("\n")[0] for text in [*reasons, *paths]))
 

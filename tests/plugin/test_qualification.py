@@ -56,7 +56,10 @@ def test_a_gate_of_which_much_was_not_run_is_incomplete_and_ends_with_six(projec
         ("--require=all", "--require all: there is no set 'all'; there are core, policy, vxlan, limitations"),
         ("--require=core,,policy", "--require core,,policy: a name is missing; there are core, policy"),
         ("--require=", "--require= names nothing: leave it out, or say what"),
-        ("--baseline=", "--baseline= names nothing: leave it out, or say what"),
+        *(
+            (f"{name}=", f"{name}= names nothing: leave it out, or say what")
+            for name in ("--baseline", "--kubeconfig", "--nodes", "--node-selector", "--timings", "--lab-profile")
+        ),
         ("--fail-on=RED", "--fail-on RED: expected verdicts, of CONFIRMED"),
         ("--waivers=none.yaml", "waivers none.yaml: cannot be read: No such file or directory"),
         ("--attest=none.yaml", "attestations none.yaml: cannot be read: No such file or directory"),

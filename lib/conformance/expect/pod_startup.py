@@ -148,12 +148,13 @@ class PodStartup:
             attempt = self.expect.attempt(new_pod.pod, target, want=False)
             connected = new_pod.connected_first()
             line = (
-                f"{', '.join(self.expect.context.claims) or 'no claim'}  {attempt.label}  expected TIMED_OUT, observed "
-                f"CONNECTED (1 try, its first action, given up after {attempt.give_up_after:g} s)"
+                f"{', '.join(self.expect.context.claims)}: {attempt.nodes}: expected TIMED_OUT, observed CONNECTED "
+                f"(1 try, its first action, given up after {attempt.give_up_after:g} s)"
             )
             said = of_promise(not connected)
             self.expect.context.decided(new_pod.pod, target, said, line if connected else because, "closed")
-            wrong += [f"{line}\n  because  {because}\n  do       {LOOK_AT[new_pod.pod.os]}"] if connected else []
+            told = {"path": attempt.label, "because": because, "do": LOOK_AT[new_pod.pod.os]}
+            wrong += [line + "".join(f"\n  {key:7}  {text}" for key, text in told.items())] if connected else []
         if wrong:
             raise Nonconformance(wrong[0])
 

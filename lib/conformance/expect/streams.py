@@ -6,7 +6,7 @@ stall that is over when the watching ends was a pause, and no loss.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteError
 from conformance.expect.explain import message, timeline
@@ -15,6 +15,7 @@ from conformance.expect.guard import pods_unchanged, unless_changed
 from conformance.expect.late import OVERWHELMED, REMEDY
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.explanation import Explanation
 from conformance.model.stream import StreamState, StreamVerdict
 from conformance.pods.groups import PodPair
 from conformance.probe.streams import NotOpened, Stream, Streams
@@ -130,21 +131,23 @@ class StreamExpect:
         ``then``: what came after what both ends saw.  ``too_late``: nothing but a budget is over, which the machine of
         the lab excuses where it was overwhelmed all the while.
         """
-        context = self.expect.context
-        parts = [timeline.headline(context.claims, state, expected, time.time(), then), f"  because   {because}"]
-        policies = context.policies()
-        parts += [f"  policies  {', '.join(policies)}"] if policies else []
+        context, source, now = self.expect.context, state.client.workload, time.time()
+        give_up = self.expect.timings.of(source.os).tcp_give_up
+        attempt = Attempt(source=source, target=state.target, kind=Kind.TCP, give_up_after=give_up)
         felix = context.felix_on(*(end.workload for end in state.ends))
-        parts += [f"  Felix     {felix}"] if felix else []
-        parts.append(f"  do        {_advice(state)}")
-        text = "\n".join([*parts, timeline.excerpt(state, self.marks)])
+        lines = {"because": because, "policies": ", ".join(context.policies()), "Felix": felix, "do": _advice(state)}
+        text = Explanation(
+            claims=context.claims, path=f"{state.label}  stream", expected=expected, where=attempt.nodes,
+            observed=f"{state.words}, then {then}" if then else state.words, tries=max(1, state.recovery_tries),
+            seconds=now - (state.lost_at or min((event.at for event, _ in state.timeline), default=now)),
+            lines={name: line for name, line in lines.items() if line}, table=timeline.excerpt(state, self.marks),
+        )  # fmt: skip
         if too_late and self._given and context.machine.overwhelmed(self._waits_since, self.expect.clock.monotonic()):
             context.machine.excused += 1
-            return EnvironmentBroken(f"{message.explained(text, by=OVERWHELMED)}\n  do        {REMEDY}")
+            text = replace(text, lines=text.lines | {"do": REMEDY})
+            return EnvironmentBroken(message.explained(text, by=OVERWHELMED))
         wrong = Nonconformance(text)
-        source = state.client.workload
-        give_up = self.expect.timings.of(source.os).tcp_give_up
-        wrong.paths = [Attempt(source=source, target=state.target, kind=Kind.TCP, give_up_after=give_up)]
+        wrong.paths = [attempt]
         return unless_changed(self.expect, [end.workload for end in state.ends], wrong)
 
     # --- how they are decided --------------------------------------------------------------------------------------

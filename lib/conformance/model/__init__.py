@@ -3,4 +3,4 @@
 The JSON form is described by ``docs/schema/conformance.schema.json`` and versioned by ``SCHEMA_VERSION``.
 """
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"

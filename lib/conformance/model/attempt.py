@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 
 
 class Kind(StrEnum):
@@ -47,3 +47,13 @@ class Attempt:
         if self.kind is Kind.DNS:
             where = f"DNS {self.record} {self.query}{f' at {where}' if where else ''}"
         return f"{self.source.label} -> {where or '?'}"
+
+    @property
+    def nodes(self) -> str:
+        """In few words: ``w1 to linux-2 (80/tcp)``, ``w1 to Service web (53/udp)``, or ``w1 to DNS A web``."""
+        target, where = self.target, [f"DNS {self.record} {self.query}"] * (self.kind is Kind.DNS)
+        if target:
+            own = target.path in (Addressing.POD_IP, Addressing.NODE_IP)
+            nodes = ", ".join(dict.fromkeys(pod.node for pod in target.backends)) if own else ""
+            where.append(f"{nodes or target.name or target.host} ({target.port}/{target.protocol})")
+        return f"{self.source.node} to {' at '.join(where)}"

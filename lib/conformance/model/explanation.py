@@ -24,6 +24,8 @@ class Explanation:
     """What the first line says between the claims and the path: that it is a control, or that a pod restarted."""
     cause: str = ""
     """What is wrong where, in words that several claims of a run may share: ``Felix does not run on windows-2019``."""
+    where: str = ""
+    """The ends of the path in a few words, for the first line where no cause is known: ``windows-2019 to linux-1``."""
     share: str = ""
     """How many paths are so: ``11 of 67 paths``; empty: it is the only one."""
     so: str = ""
@@ -35,18 +37,19 @@ class Explanation:
 
     @property
     def headline(self) -> str:
-        """``POL-1  ns/client (...) -> 10.0.0.9:80/tcp  expected TIMED_OUT, observed CONNECTED (3 tries, 1.2 s)``.
+        """``POL-1: w1 to linux-2: expected TIMED_OUT, observed CONNECTED (3 tries, 1.2 s)``, and the path below.
 
-        Where the cause is known it stands in the path's place, and the path below.
+        Where the cause is known it stands in the place of nodes; where neither is, the path does.
         """
         tried = f"{counted(self.tries, 'try', 'tries')}, {self.seconds:.1f} s"
-        begins = f": {self.cause}: {self.prefix}" if self.cause else f"  {self.prefix}{self.path}  "
+        known = self.cause or self.where
+        begins = f": {known}: {self.prefix}" if known else f"  {self.prefix}{self.path}  "
         share = f", {self.share}" if self.share and self.cause else ""
         line = f"{begins}expected {self.expected}, observed {self.observed} ({tried}){share}"
         return f"{', '.join(self.claims) or 'no claim'}{line}{f': {self.so}' if self.so else ''}"
 
     def __str__(self) -> str:
-        lines = ({"path": self.path} if self.cause else {}) | self.lines
+        lines = ({"path": self.path} if self.cause or self.where else {}) | self.lines
         width = max(map(len, lines), default=0)
         told = [f"  {key:{width}}  {text}" for key, text in lines.items()]
         return "\n".join([self.headline, *told, *([self.table] if self.table else [])])

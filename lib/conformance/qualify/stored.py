@@ -1,4 +1,4 @@
-"""A report that was written before, read back: ``conformance.json`` of schema 2, and of schema 1 as far as it goes."""
+"""A report that was written before, read back: ``conformance.json`` of schema 3, 2, and 1 as far as it goes."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from conformance.model.facts import Facts
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimKind, ClaimVerdict
 
-SCHEMAS = ("1", "2")
+SCHEMAS = ("1", "2", "3")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class StoredClaim:
 class StoredReport:
     """One report."""
 
-    schema: Literal["1", "2"]
+    schema: Literal["1", "2", "3"]
     where: str
     """How messages name it."""
     run: Mapping[str, Any]
@@ -97,7 +97,7 @@ def parse(plain: Any, where: str) -> StoredReport:
     """A report from its JSON form.  Raises UsageProblem."""
     schema = plain.get("schema_version") if isinstance(plain, dict) else None
     if schema not in SCHEMAS:
-        known = " or ".join(SCHEMAS)
+        known = ", ".join(SCHEMAS[:-1]) + f" or {SCHEMAS[-1]}"
         raise UsageProblem(f"report {where} is no conformance.json of schema {known} (schema_version {schema!r})")
     try:
         claims = [_claim(claim) for claim in plain["claims"]]

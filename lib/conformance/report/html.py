@@ -13,8 +13,10 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from conformance.model.verdict import PRECEDENCE
+from conformance.report.pack import copy, private
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT_LACKS = 7
@@ -48,15 +50,17 @@ def command(folders: Sequence[Path]) -> list[str]:
 
 def render(run: Path, call: Sequence[str]) -> Path:
     """``allure.html`` in the run's directory.  Raises CannotRender."""
-    results = run / "allure"
+    results = run / "allure"  # the page is made of a copy, for it is handed on as the other page is
     if not any(results.glob("*-result.json")):
         raise CannotRender(f"no allure.html: {results} holds no Allure results", USAGE)
     with tempfile.TemporaryDirectory(prefix="allure-") as work:
         output = Path(work) / "html"
-        configuration = Path(work) / "allurerc.json"
+        configuration, shared = Path(work) / "allurerc.json", Path(work) / "results"
+        told = {"command": ""} | _told(run)
+        copy(results, shared, private(told, (Path.home(), Path.cwd(), run.absolute(), run.resolve().parent)))
         configuration.write_text(json.dumps(_configuration(run, output)))
         done = subprocess.run(
-            [*call, "generate", str(results.resolve()), "--config", str(configuration)],
+            [*call, "generate", str(shared), "--config", str(configuration)],
             cwd=work,
             capture_output=True,
             text=True,
@@ -82,17 +86,16 @@ CATEGORIES = [{"name": str(verdict), "matchers": {"labels": {"verdict": str(verd
 """One for each verdict, by the label that results carry."""
 
 
-def _evidence(run: Path) -> str:
-    """``lab`` or ``field``; empty: the run's report does not tell, or is not there."""
+def _told(run: Path) -> dict[str, Any]:
+    """What the run's report tells of the run; empty: it is not there, or cannot be read."""
     try:
-        told: object = json.loads((run / "conformance.json").read_text(encoding="utf-8"))["run"]["evidence"]
+        return dict(json.loads((run / "conformance.json").read_text(encoding="utf-8"))["run"])
     except (OSError, ValueError, KeyError):
-        return ""
-    return str(told or "")
+        return {}
 
 
 def _configuration(run: Path, output: Path) -> dict[str, object]:
-    lab = " (lab, qualifies no release)" if _evidence(run) == "lab" else ""
+    lab = " (lab, qualifies no release)" if _told(run).get("evidence") == "lab" else ""
     return {
         "name": f"Calico for Windows, {run.resolve().name}{lab}",
         "categories": {"rules": CATEGORIES},

@@ -14,8 +14,8 @@ from typing import Any
 
 TEXTS = frozenset((".json", ".txt", ".yaml", ".xml", ".html", ".log", ".properties"))
 PACKETS = ".pcap"
-LEFT_OUT = frozenset((".run", "allure.html", "kubeconfig"))
-"""Names that stay out: of the run's processes; made from what is in, and 20 times as large; keys."""
+LEFT_OUT = frozenset((".run", "allure.html"))
+"""Names that stay out: of the run's processes; made from what is in, and 20 times as large."""
 HIDDEN = "(removed)"
 _KUBECONFIG = re.compile(r"client-key-data|client-certificate-data|^kind: Config$|\"kind\": ?\"Config\"", re.MULTILINE)
 _NAMED = (
@@ -76,15 +76,22 @@ def pack(run: Path, archive: Path, machine: Sequence[Path]) -> tuple[list[str], 
             for path in files:
                 name = path.relative_to(run).as_posix()
                 body = _body(path, words)
-                if body is None:
-                    left_out.append(name)
-                else:
-                    inside.append(name)
+                (left_out if body is None else inside).append(name)
+                if body is not None:
                     whole.writestr(f"{run.resolve().name}/{scrubbed(name, words)}", body)
         fresh.replace(archive)
     finally:
         fresh.unlink(missing_ok=True)
     return inside, left_out
+
+
+def copy(folder: Path, to: Path, words: Sequence[str]) -> None:
+    """What of a folder may be handed on, as :func:`pack` has it, in a folder that is made."""
+    for path in _files(folder):
+        if (body := _body(path, words)) is not None:
+            there = to / path.relative_to(folder)
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.write_bytes(body)
 
 
 def private(run: Mapping[str, Any], machine: Sequence[Path]) -> list[str]:

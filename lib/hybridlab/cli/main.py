@@ -6,7 +6,9 @@ labd can be started before the API server's libraries are loaded.
 
 import argparse
 import json
+import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +24,16 @@ the lab needs, or a process of the lab died"""
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    options = parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        options = parser().parse_args(arguments)
+        code = int(options.run(options))
+        print(end="", flush=True)
+    except BrokenPipeError:  # who read it has enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 128 + signal.SIGPIPE
     except Stop as stop:
         return report(stop)
+    return code
 
 
 class _Parser(argparse.ArgumentParser):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +188,37 @@ def test_diff_has_a_line_for_each_claim_and_says_more_where_asked(
     assert capsys.readouterr().out.count("CONFIRMED -> VIOLATED") == 1
     main(["diff", "-v", old, new])
     assert capsys.readouterr().out.count("CONFIRMED -> VIOLATED") == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["conformance.cli", "claims", "--kind", "bgp"], ["hybridlab", "profiles"]],
+)
+def test_who_stops_reading_gets_no_traceback(command: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", *command], stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
+def test_what_cannot_be_written_for_lack_of_room_is_one_line_and_no_violation() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "conformance.cli", "claims", "--kind", "bgp"], stdout=full, stderr=subprocess.PIPE,
+            text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (4, "ERROR: what it writes: No space left on device\n")
+
+
+def test_a_terminal_that_cannot_show_a_name_ends_nothing(tmp_path: Path) -> None:
+    whole = plain(decided("DEMO-7", {NEW: "VIOLATED"}), labels={"by": "J\u00fcrgen"})
+    (tmp_path / "conformance.json").write_text(json.dumps(whole))
+    done = subprocess.run(
+        [sys.executable, "-m", "conformance.cli", "show", str(tmp_path)], capture_output=True, text=True, check=False,
+        timeout=60, env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "label: by=J\\xfcrgen" in done.stdout

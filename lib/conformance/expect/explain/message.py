@@ -102,7 +102,7 @@ def connectivity(
     ``observed``: for the first line, where what is wrong is not the verdict.  ``so``: what the first line ends with.
     """
     found = explanation(claims, attempt, expected, seen, seconds, observed=observed)
-    return replace(found, lines={"because": because, "observed": details(seen), **further}, so=so)
+    return replace(found, lines={"because": because, "observed": details(seen), **further}, so=so, where=attempt.nodes)
 
 
 @overload
@@ -128,7 +128,7 @@ def explained(text: str, by: str) -> str: ...
 def explained(text: str | Explanation, by: str) -> str | Explanation:
     """A message about what was seen, with what explains it: ``POL-1  pod ns/a restarted, while this was seen: ...``."""
     if isinstance(text, Explanation):
-        return replace(text, prefix=f"{by}, while this was seen: {text.prefix}", cause="")
+        return replace(text, prefix=f"{by}, while this was seen: {text.prefix}", cause="", where="")
     ids, rest = _ids(text)
     return f"{ids}{by}, while this was seen: {rest}"
 

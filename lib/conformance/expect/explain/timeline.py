@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformance.model.counted import counted
 from conformance.model.stream import StreamState
 
 SHOWN = 9
@@ -34,26 +33,6 @@ def excerpt(state: StreamState, marks: Sequence[Mark]) -> str:
     shown = whole[-SHOWN:]
     left = [f"({len(whole) - len(shown)} earlier events: attachment)"] if len(shown) < len(whole) else []
     return "\n".join(f"  {line}" for line in ["both ends on one time line:", *left, *shown])
-
-
-def headline(claims: Sequence[str], state: StreamState, expected: str, now: float, then: str = "") -> str:
-    """``RST-1  ns/a (windows, node w1) -> 10.0.0.9:9000/tcp (...)  stream  expected X, observed client RESET ...``.
-
-    ``then``: what was observed last.  Seconds are those since the loss, where the stream was lost.
-    """
-    observed = f"{state.words}, then {then}" if then else state.words
-    return (
-        f"{', '.join(claims) or 'no claim'}  {state.label}  stream  expected {expected}, observed {observed} "
-        f"({_counted(state, now)})"
-    )
-
-
-def _counted(state: StreamState, now: float) -> str:
-    """Tries and seconds: of new connections since the loss, or of the stream."""
-    if state.lost_at is not None:
-        return f"{counted(state.recovery_tries, 'try', 'tries')}, {now - state.lost_at:.1f} s after the loss"
-    begin = min((event.at for event, _ in state.timeline), default=now)
-    return f"1 try, {now - begin:.1f} s"
 
 
 def whole(states: Sequence[StreamState], marks: Sequence[Mark]) -> str:

@@ -64,7 +64,7 @@ def render(
 ) -> str:
     """The page of a report.
 
-    ``plain``: conformance.json of schema 2; ``difference``: lines of a comparison; ``failures``: :func:`bundles`;
+    ``plain``: conformance.json of schema 3 or 2; ``difference``: lines of a comparison; ``failures``: :func:`bundles`;
     ``linked``: whether the page lies in the run's directory, so that files there can be links.
     """
     since: Mapping[str, Any] = {

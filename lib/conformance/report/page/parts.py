@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.model.verdict import PRECEDENCE
+from conformance.report.terminal import cut
 from conformance.verdicts.claims import SEEN
 
 SHOWN = 8
@@ -25,15 +26,17 @@ def parts(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]]) -> l
 def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
     good, failed = result["verdict"] in GOOD, result["verdict"] in FAILED
     told = (test.get("explanation") or {}) if failed else {}
-    first, _, text = (result["reason"] or "").partition("\n")
+    line, _, text = (result["reason"] or "").partition("\n")
+    line = "" if good else unnamed(told.get("headline") or line, result["claim"])
     decisions = result.get("decisions") or []
     return {
         "verdict": result["verdict"],
         "name": result["part"] or sentence(result["test"]),
         "test": result["test"],
-        "first": "" if good else unnamed(told.get("headline") or first, result["claim"]),
-        "text": "" if good or told else text,
-        "told": ({"path": told["path"]} if told.get("cause") and told.get("path") else {}) | (told.get("lines") or {}),
+        "first": cut(line),
+        "text": "\n".join(filter(None, (line if cut(line) != line else "", "" if good or told else text))),
+        "told": ({"path": told["path"]} if (told.get("cause") or told.get("where")) and told.get("path") else {})
+        | (told.get("lines") or {}),
         "table": told.get("table") or "",
         "again": shareable(told.get("again") or ""),
         "pairs": list(_pairs(decisions)),

@@ -69,8 +69,9 @@ def test_large_datagrams_that_vanish_are_a_violation_of_that_way_alone() -> None
     assert (
         str(failed.value)
         == """\
-CONN-3  ns/bad (windows, node windows-1) -> 192.168.9.9:8080/udp (server, windows, node windows-2)  \
-expected a datagram of 12000 bytes answered, observed TIMED_OUT (241 tries, 60.0 s)
+CONN-3: windows-1 to windows-2 (8080/udp): expected a datagram of 12000 bytes answered, \
+observed TIMED_OUT (241 tries, 60.0 s)
+  path      ns/bad (windows, node windows-1) -> 192.168.9.9:8080/udp (server, windows, node windows-2)
   because   it is put together
   observed  TIMED_OUT after 5000 ms
   beside    datagrams of 576 bytes in the same rounds: CONNECTED
@@ -87,7 +88,10 @@ def test_transfers_that_do_not_end_are_a_violation_and_say_what_passed() -> None
     prober = ScriptedProber({"good": [answer]})
     expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
     streams = replace(SERVER, protocol="tcp")
-    with pytest.raises(Nonconformance, match=r"8080/tcp .*expected 40000 bytes over TCP answered, observed NO_ANSWER"):
+    with pytest.raises(
+        Nonconformance,
+        match=r"linux-1 to windows-2 \(8080/tcp\): expected 40000 bytes over TCP answered, observed NO_ANSWER",
+    ):
         Fragments(expect).arrive([(GOOD, streams)], because="they are filled")
 
 
@@ -99,7 +103,9 @@ def test_loss_that_ends_is_no_violation() -> None:
 
 def test_small_datagrams_that_vanish_too_are_a_broken_control() -> None:
     network = Network([DROPPED], [DROPPED])
-    with pytest.raises(ControlBroken, match=r"CONN-3  control failed: .* of 576 bytes answered, observed TIMED_OUT"):
+    with pytest.raises(
+        ControlBroken, match=r"^CONN-3: .*: control failed: .* of 576 bytes answered, observed TIMED_OUT"
+    ):
         network.judge()
     assert network.verdicts["windows-1"] is ClaimVerdict.INCONCLUSIVE
 

@@ -28,8 +28,9 @@ GOLDEN = [
         "TIMED_OUT",
         {"policies": "ns/allow-friend, applied 31 s ago"},
         """\
-POL-1  ns/stranger (windows, node windows-1) -> 192.168.0.9:80/tcp  expected TIMED_OUT, \
+POL-1: windows-1 to 192.168.0.9 (80/tcp): expected TIMED_OUT, \
 observed CONNECTED (3 tries, 30.0 s)
+  path      ns/stranger (windows, node windows-1) -> 192.168.0.9:80/tcp
   because   its namespace lacks team=friend
   observed  CONNECTED after 12 ms; HTTP/1.1 200 OK; HTTP 200; the server saw 192.168.0.5
   policies  ns/allow-friend, applied 31 s ago""",
@@ -40,8 +41,9 @@ observed CONNECTED (3 tries, 30.0 s)
         "CONNECTED",
         {},
         """\
-POL-1  ns/stranger (windows, node windows-1) -> 192.168.0.9:80/tcp  expected CONNECTED, observed TIMED_OUT 4 times, \
+POL-1: windows-1 to 192.168.0.9 (80/tcp): expected CONNECTED, observed TIMED_OUT 4 times, \
 CONNECTED 1 time, last TIMED_OUT (5 tries, 30.0 s)
+  path      ns/stranger (windows, node windows-1) -> 192.168.0.9:80/tcp
   because   its namespace lacks team=friend
   observed  TIMED_OUT after 5000 ms; no answer to the first packet""",
         id="closed where it is to be open",
@@ -51,8 +53,9 @@ CONNECTED 1 time, last TIMED_OUT (5 tries, 30.0 s)
         "TIMED_OUT",
         {"beside": "1 of 2 attempts were as expected"},
         """\
-POL-1  ns/stranger (windows, node windows-1) -> 192.168.0.9:80/tcp  expected TIMED_OUT, \
+POL-1: windows-1 to 192.168.0.9 (80/tcp): expected TIMED_OUT, \
 observed REFUSED (2 tries, 30.0 s)
+  path      ns/stranger (windows, node windows-1) -> 192.168.0.9:80/tcp
   because   its namespace lacks team=friend
   observed  REFUSED after 2020 ms; ConnectionRefused/10061
   beside    1 of 2 attempts were as expected""",
@@ -63,8 +66,9 @@ observed REFUSED (2 tries, 30.0 s)
         "RESOLVED to 10.96.0.7",
         {},
         """\
-POL-1  ns/stranger (windows, node windows-1) -> DNS A web.demo.svc.cluster.local.  expected RESOLVED to 10.96.0.7, \
+POL-1: windows-1 to DNS A web.demo.svc.cluster.local.: expected RESOLVED to 10.96.0.7, \
 observed RESOLVED to 203.0.113.9 (3 tries, 30.0 s)
+  path      ns/stranger (windows, node windows-1) -> DNS A web.demo.svc.cluster.local.
   because   its namespace lacks team=friend
   observed  RESOLVED after 4 ms; answers 203.0.113.9""",
         id="a name with a wrong address",
@@ -74,8 +78,9 @@ observed RESOLVED to 203.0.113.9 (3 tries, 30.0 s)
         "CONNECTED",
         {},
         """\
-POL-1  ns/stranger (windows, node windows-1) -> 192.168.0.9:80/tcp  expected CONNECTED, \
+POL-1: windows-1 to 192.168.0.9 (80/tcp): expected CONNECTED, \
 observed nothing (0 tries, 30.0 s)
+  path      ns/stranger (windows, node windows-1) -> 192.168.0.9:80/tcp
   because   its namespace lacks team=friend
   observed  nothing was observed""",
         id="nothing was seen",

@@ -105,7 +105,7 @@ def test_a_denied_path_that_opens_is_told_with_the_node_the_second_and_what_happ
 
 
 def test_what_opens_for_datagrams_alone_is_told_and_what_no_datagram_reached_before_shows_nothing() -> None:
-    with pytest.raises(Nonconformance, match=r":8080/udp .*policy of node linux-1 was lost in second 30"):
+    with pytest.raises(Nonconformance, match=r"8080/udp.*policy of node linux-1 was lost in second 30"):
         watch(datagrams=opens(30, 3))
     with pytest.raises(ControlBroken, match=r"the path in by UDP .* was not open before the policies"):
         watch(answered=False)

@@ -197,7 +197,7 @@ def test_markdown_escapes_what_a_cluster_named() -> None:
     ("content", "expected"),
     [
         ("{", "is not JSON"),
-        ('{"schema_version": "9"}', "is no conformance.json of schema 1 or 2"),
+        ('{"schema_version": "9"}', "is no conformance.json of schema 1, 2 or 3"),
         ("[]", "is no conformance.json"),
         ('{"schema_version": "2"}', "is damaged: KeyError 'claims'"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zipfile
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -121,6 +122,15 @@ def test_nothing_that_was_planted_is_in_the_archive_and_what_a_reader_needs_is(
         name in said for name in ("lab/kubeconfig", "attachments/one/lane.yaml", "notes.swp", "link.txt", "one/linked")
     )
     assert "allure.html" in said
+
+
+def test_the_runs_own_folder_is_removed_wherever_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conformance.report.pack._HOMES", re.compile("(?!)"))  # as if it were in no usual home
+    run = a_run(tmp_path)
+    (run / "own.txt").write_text(f"in {run}/lab and {run.parent}/latest")
+    pack(run, tmp_path / "run.zip", ())
+    found = contents(tmp_path / "run.zip")["own.txt"].decode()
+    assert found == f"in (here)/{run.name}/lab and (here)/reports/latest"
 
 
 def test_what_was_json_and_xml_still_is(tmp_path: Path) -> None:

@@ -322,6 +322,18 @@ def test_the_page_of_allure_asks_nobody_and_its_script_waits_for_its_data(tmp_pa
     assert '<script defer   src="data:text/javascript,1"></script>' in page
 
 
+def test_the_page_of_allure_names_no_address_of_an_api_and_no_path_of_a_machine(tmp_path: Path) -> None:
+    run, address = a_run(tmp_path / "jane"), "https://api.internal.example:6443"
+    told = {"command": "pytest --kubeconfig=/srv/lane.yaml", "evidence": "lab", "cluster": {"label": address}}
+    (run / "conformance.json").write_text(json.dumps({"run": told}))
+    (run / "allure" / "environment.properties").write_text(f"cluster={address}, kubeconfig /srv/lane.yaml, in {run}\n")
+    call = stand_in_allure(tmp_path, 'mkdir html && cat "$2"/*.properties "$2"/*.json >html/index.html')
+    assert (
+        html.render(run, call).read_text()
+        == f"cluster=(removed), kubeconfig (here)/lane.yaml, in (here)/{run.name}\n{{}}"
+    )
+
+
 @pytest.mark.parametrize("body", ["echo boom >&2; exit 1", "exit 0"])
 def test_an_allure_that_fails_or_writes_nothing_is_reported(tmp_path: Path, body: str) -> None:
     with pytest.raises(html.CannotRender, match="Allure failed"):

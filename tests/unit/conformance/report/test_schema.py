@@ -12,8 +12,11 @@ import pytest
 from conformance.catalog import Modality
 from conformance.model import SCHEMA_VERSION
 from conformance.model.claim import ClaimKind, ClaimVerdict
+from conformance.qualify.compare import compare
+from conformance.qualify.stored import parse
+from conformance.report.page import render
 from tests.golden import schema
-from tests.golden.reports.texts import FOLDER, names
+from tests.golden.reports.texts import FOLDER, names, stored
 
 
 def kept(name: str) -> dict[str, Any]:
@@ -24,7 +27,22 @@ def kept(name: str) -> dict[str, Any]:
 
 def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(schema.schema())
-    assert schema.schema()["properties"]["schema_version"] == {"const": SCHEMA_VERSION}
+    assert schema.schema()["properties"]["schema_version"]["enum"] == ["2", SCHEMA_VERSION]
+
+
+def test_a_report_of_the_newest_schema_explains_each_test_and_one_of_the_schema_before_is_read_without() -> None:
+    whole = kept("whole") | {"schema_version": SCHEMA_VERSION}
+    assert schema.problems(whole) == []
+    del whole["tests"][0]["explanation"]
+    assert schema.problems(whole) == ["$.tests[0]: 'explanation' is a required property"]
+    before = kept("leak")
+    assert before["schema_version"] == "2"
+    assert "explanation" not in before["tests"][0]
+    assert schema.problems(before | {"schema_version": SCHEMA_VERSION}) != []
+    page = render(before)
+    assert "<h1>Not qualified: policy</h1>" in page
+    assert "node windows-2019)  expected TIMED_OUT, observed CONNECTED" in page
+    assert compare(stored("leak"), parse(kept("leak") | {"schema_version": SCHEMA_VERSION}, "new")).exit_code == 0
 
 
 @pytest.mark.parametrize("name", names())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from types import SimpleNamespace
 
@@ -74,6 +75,41 @@ def test_after_a_while_without_a_word_the_user_is_told_what_goes_on_until_there_
     alive.end()
     time.sleep(0.1)
     assert heard(mine, 0.5) == ""
+    for descriptor in (mine, theirs):
+        os.close(descriptor)
+
+
+def test_where_nobody_reads_any_more_it_goes_on_in_silence_and_keeps_no_process_from_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raised: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    mine, theirs = os.pipe()
+    alive, before = Alive(), set(threading.enumerate())
+    alive.begin(0.05, theirs)
+    (thread,) = set(threading.enumerate()) - before
+    assert thread.daemon
+    os.close(mine)
+    alive.doing("suites/test_it.py::test_long runs")
+    time.sleep(0.3)
+    assert thread.is_alive()
+    alive.end()
+    thread.join(5)
+    os.close(theirs)
+    assert raised == []
+
+
+def test_what_goes_on_is_told_with_its_seconds_since_it_began(clock: SimpleNamespace) -> None:
+    mine, theirs = os.pipe()
+    alive = Alive()
+    alive.doing("it runs")
+    clock.seconds = 30.0
+    alive.doing("it runs")
+    alive.begin(0.05, theirs)
+    time.sleep(0.1)
+    clock.seconds = 40.0
+    assert heard(mine, 0.2) == "\n[40 s] it runs\n"
+    alive.end()
     for descriptor in (mine, theirs):
         os.close(descriptor)
 
