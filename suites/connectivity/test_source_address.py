@@ -13,8 +13,9 @@ def test_no_address_is_translated_between_nodes(
     pods: WorkerPods, addresses: Addresses, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
     pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
-    expect.control(pod_pairs.tcp_and_udp(8080), because=OPEN)
-    expect.sources(pod_pairs.tcp_and_udp(8080), are=addresses.of_pod, because=BECAUSE)
+    ways = [*pod_pairs.tcp_and_udp(8080), *pod_pairs.tcp_and_udp(8089)]
+    expect.control(ways, because=OPEN)
+    expect.sources(ways, are=addresses.of_pod, because=BECAUSE)
 
 
 @verifies("NAT-1", part="{os}->{os} source address, same node")
