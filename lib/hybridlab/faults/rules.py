@@ -116,7 +116,8 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     if not blocks:
         raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
     only = "" if protocol == "all" else f" meta l4proto {protocol}"
-    only += f" {expression('only', parameters.get('only', ''))}"
+    if match := expression("only", parameters.get("only", "")):
+        only += f" {match}"
     own = f"ip saddr {{ {', '.join(blocks)} }}{only}"
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)  # a block of another one may be yet to come
     rules = [
