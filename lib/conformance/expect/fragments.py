@@ -27,8 +27,7 @@ WHOLE = 12000
 TRANSFER = 40000
 """Bytes there and back over TCP: more than a connection sends before it has heard of the first of it (RFC 6928)."""
 BETWEEN = tuple(range(100, 1400, 100))
-"""Bytes that one packet takes, from few to what an overlay leaves of 1500: what loses packets of some sizes alone may
-let full ones pass, and the smallest."""
+"""Bytes that one packet takes: what loses packets of some sizes alone may let full ones pass, and the smallest."""
 DO = {
     "udp": "let IPv4 fragments pass inside the overlay: look at firewalls and at network adapters' offloads, on both "
     "nodes and between them",
@@ -97,7 +96,6 @@ class Fragments:
 
 
 def _sizes(target: Target) -> tuple[int, ...]:
-    """The large one first."""
     return (WHOLE if target.protocol == "udp" else TRANSFER, *BETWEEN)
 
 
