@@ -23,7 +23,6 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 WHOLE = 12000
 """Bytes of a datagram that no MTU takes: more than jumbo frames (9216), and few enough pieces to arrive at once."""
-
 TRANSFER = 40000
 """Bytes there and back over TCP: more than a connection sends before it has heard of the first of it (RFC 6928)."""
 BETWEEN = tuple(range(100, 1400, 100))
@@ -49,7 +48,11 @@ class Fragments:
         arrives.  Raises Nonconformance, ControlBroken when nothing small arrives either.
         """
         self.expect.controls([pairs], because="where nothing small arrives nothing is said about what is larger")
-        attempts = [self._attempt(source, target, size) for source, target in pairs for size in _sizes(target)]
+        attempts = [
+            self._attempt(source, target, size)
+            for source, target in pairs
+            for size in (WHOLE if target.protocol == "udp" else TRANSFER, *BETWEEN)
+        ]
         polled = poll(
             self.expect,
             attempts,
@@ -93,10 +96,6 @@ class Fragments:
         }
         text = polled.message(index, f"{_what(polled.attempts[index])} answered", lines)
         return Nonconformance(text, seen=[*lost, *small])
-
-
-def _sizes(target: Target) -> tuple[int, ...]:
-    return (WHOLE if target.protocol == "udp" else TRANSFER, *BETWEEN)
 
 
 def _what(attempt: Attempt) -> str:

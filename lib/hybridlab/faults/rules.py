@@ -116,8 +116,7 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     if not blocks:
         raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
     only = "" if protocol == "all" else f" meta l4proto {protocol}"
-    if match := expression("only", parameters.get("only", "")):
-        only += f" {match}"
+    only += f" {match}" if (match := expression("only", parameters.get("only", ""))) else ""
     own = f"ip saddr {{ {', '.join(blocks)} }}{only}"
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)  # a block of another one may be yet to come
     rules = [

@@ -125,7 +125,6 @@ class ZoneGate:
 
 
 def _answers(zone: Zone) -> dict[str, tuple[object, ...]]:
-    """What names, and addresses, are answered with."""
     return {
         host: (zone.a.get(host), zone.srv.get(host), zone.ptr.get(host)) for host in (*zone.a, *zone.srv, *zone.ptr)
     }
