@@ -26,6 +26,19 @@ def test_a_name_without_ipv6_address_is_answered(
     expect.resolves(pods.clients(client_os), service.full_name, [], record="AAAA", because=because)
 
 
+@verifies("CONN-6", part="{client_os}, port by name and name by address", provisional=True)
+@each_os("client_os")
+@manifest("services/cluster-ip.yaml")
+def test_a_ports_name_leads_to_its_number_and_an_address_to_its_name(
+    pods: WorkerPods, services: Services, expect: Expect, client_os: OS
+) -> None:
+    service, clients = services.cluster_ip(pods.server("linux")), pods.clients(client_os)
+    because = "the cluster's DNS has an SRV record for each named port of a Service, and a PTR record for its address"
+    port, name = f"_other._tcp.{service.full_name}", f"{service.full_name}."
+    expect.resolves(clients, port, [f"0 100 81 {name}"], record="SRV", because=because)
+    expect.resolves(clients, service.cluster_ip, [name], record="PTR", because=because)
+
+
 @verifies("CONN-6", part="{client_os}, headless")
 @each_os("client_os")
 @needs(linux=2)

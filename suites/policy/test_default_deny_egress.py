@@ -18,7 +18,7 @@ def test_the_selected_pod_reaches_nobody(
 ) -> None:
     clients, bystanders = pods.clients(client_os), pods.clients(other(client_os))
     servers, namesakes = pods.servers("linux") + pods.servers("windows"), pods.elsewhere(client_os)
-    within = [*bystanders.to(servers).udp(8080), *(bystanders + namesakes).to(servers + clients).tcp(8080)]
+    within = [*bystanders.to(servers + clients).udp(8080), *(bystanders + namesakes).to(servers + clients).tcp(8080)]
     away, others_away = beyond.ways(clients, bystanders)
     opened, closed = [*within, *others_away], [*clients.to(servers).tcp_and_udp(8080), *away]
     because = "a policy without rules selects these clients, and no others: not those of that name in another namespace"

@@ -15,7 +15,7 @@ pytestmark = [verifies("POL-1", part="{policy}: default deny ingress, {server_os
 def test_nobody_enters_the_selected_pod(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
     servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
-    opened = [*(clients + servers).to(bystanders).tcp(8080), *clients.to(bystanders).udp(8080)]
+    opened = (clients + servers).to(bystanders).tcp_and_udp(8080)
     closed = [*clients.to(servers).tcp_and_udp(8080), *clients.to(servers).tcp(8089)]
     because = "a policy without rules selects these servers, and no others"
     expect.change(policy.filled(server=servers), open=opened, closed=closed, because=because)

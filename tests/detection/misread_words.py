@@ -159,6 +159,14 @@ def _protocol(given: Callable[[Any], bool], taken: str | None) -> Callable[[Writ
     return rules(made)
 
 
+MOST = 15
+"""Ports that iptables' multiport takes."""
+
+
+def _first(key: str) -> Callable[[Written, str], Written]:
+    return peers(lambda peer: {**peer, key: peer[key][:MOST]} if peer.get(key) else peer)
+
+
 WORDS: dict[str, Callable[[Written, str], Written]] = {
     "log-allows": rules(lambda rule: [{**rule, "action": "Allow"} if rule["action"] == "Log" else rule]),
     "nets-beside-selectors-ignored": peers(lambda peer: _without(peer, "nets") if peer.get("selector") else peer),
@@ -205,5 +213,11 @@ WORDS: dict[str, Callable[[Written, str], Written]] = {
     "order-0-is-none": order_0_is_none,
     "orders-compare-as-texts": orders_as_texts,
     "policies-that-name-the-default-tier-lost": in_default_tier_lost,
+    "first-ports-of-many": _first("ports"),
+    "first-nets-of-many": _first("nets"),
+    "first-rules-of-many": listed(lambda several: several[:MOST]),
+    "first-values-of-many": selectors(
+        lambda text: re.sub(r"\{([^}]*)\}", lambda of: f"{{{','.join(of[1].split(',')[:MOST])}}}", text)
+    ),
 }  # fmt: skip
 """Ways to misread what a policy says, each shown by a world of policies."""

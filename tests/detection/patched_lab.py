@@ -76,6 +76,12 @@ def namesakes_collide(true: Any, graph: Any, policy: Any) -> None:
     true(policy)
 
 
+def long_names_lost(true: Any, graph: Any, policy: Any) -> None:
+    """A policy whose name is longer than a label's value may be is not heard of."""
+    if len(policy.key.name.rpartition(".")[2]) <= 63:
+        true(policy)
+
+
 def kinds_collide(true: Any, graph: Any, policy: Any) -> None:
     """A policy takes the place of one of its name and namespace that is of another kind."""
     for key in list(graph._policies):
@@ -409,6 +415,7 @@ PATCHES: dict[str, Callable[[], None]] = {
     **{f"written {name}": partial(written, way) for name, way in WORDS.items()},
     "updates namespace-labels-stay": partial(updates, "set_namespace", namespace_labels_stay),
     "updates namesakes-collide": partial(updates, "set_policy", namesakes_collide),
+    "updates long-names-lost": partial(updates, "set_policy", long_names_lost),
     "updates kinds-collide": partial(updates, "set_policy", kinds_collide),
     "updates tiers-by-name": partial(updates, "set_tier", tiers_by_name),
     "updates edits-of-tiers-ignored": partial(updates, "set_tier", edits_of_tiers_ignored),

@@ -49,6 +49,7 @@ CHANGES = {
     **{f"written {name}": "what a global policy of many words says" for name in WORDS},
     "updates namespace-labels-stay": "whom a namespace's new label makes a member",
     "updates namesakes-collide": "policies of a pod when another namespace has one of its name",
+    "updates long-names-lost": "policies of a pod of which one has a long name",
     "updates kinds-collide": "policies of a pod of which two kinds have one name",
     "updates tiers-by-name": "which of two tiers is the first",
     "updates edits-of-tiers-ignored": "what an edited tier ends with",
@@ -206,11 +207,12 @@ def _of_words() -> Answers:
             "a == '1' || b == '2' && c == '3'", "!(a == '1' || b == '2')", "a == '1' && b == '2' && c == '3'",
             "has(z)", "z == ''", "a not in {'1', '2'}", "a in {'1'}", 'a == "1"',
         )),
-        {"nets": ["0.0.0.0/0"]},
+        {"nets": ["0.0.0.0/0"]}, {"nets": [f"192.0.2.{number}/32" for number in range(0, 40, 2)]},
+        {"selector": "a in {" + ", ".join(f"'{number}'" for number in range(20)) + "}"},
     ]  # fmt: skip
-    ports = {"protocol": "TCP", "destination": {"ports": ["80:90", 95]}}
+    ports = {"protocol": "TCP", "destination": {"ports": ["80:90", 95, *range(100, 140, 2)]}}
     rules = [{"action": "Allow", "source": end} for end in ends]
-    rules += [{"action": "Allow", "protocol": protocol} for protocol in ("ICMP", "SCTP")]
+    rules += [{"action": "Allow", "protocol": protocol} for protocol in ("ICMP", "SCTP", *range(200, 210))]
     edges = {"order": 0, "tier": "default", "selector": "has(x)", "ingress": [*rules, {"action": "Allow", **ports}]}
     told = []
     for one in (given, {**given, "spec": edges}):
@@ -247,6 +249,9 @@ def _of_updates() -> Answers:
 
     graph = World(calico("p", "has(app)"), kubernetes("p", web, [])).graph
     told["policies of a pod of which two kinds have one name"] = sorted(graph.keys_for("server"))
+
+    graph = World(calico("p" * 64, "has(app)"), calico("q", "has(app)")).graph
+    told["policies of a pod of which one has a long name"] = sorted(graph.keys_for("server"))
 
     graph = World(*(replace(calico(name, "has(app)"), tier=f"{OURS}-{name}") for name in ("one", "two"))).graph
     for name, order in (("one", 2), ("two", 1)):

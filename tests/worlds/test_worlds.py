@@ -20,6 +20,7 @@ from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.worlds import World
 from conformance.run.worlds import unlimited
+from tests.worlds import counts
 from tests.worlds.choose import FEATURES, TWICE, beside, edit_shown, objects_of, pairs, shown
 from tests.worlds.mutants import MUTANTS
 from tests.worlds.rules import edit_problems, misled, problems
@@ -45,7 +46,7 @@ KEPT_OUT = {
 """Wrong readings whose features no world may have."""
 
 
-ONCE = {
+ONCE = dict.fromkeys(counts.EDITS, "a list that is as long stands in one world, and says no more than a short one") | {
     "staged policies enforced": "XPOL-14 has one world, beside tests of its own",
     "Windows: staged the other way": "the same",
     "Windows: combined ports the other way": "XPOL-6 has one world, beside tests of its own",

@@ -176,14 +176,16 @@ class Expect(Session):
         pairs = list(self._so_far.closed.values())
         return self._decide(pairs, [], because, None, open_is_control=False, about_denial=True)[-1]
 
-    def sources(self, pairs: Iterable[Pair], are: Callable[[Workload], Sequence[str]], *, because: str) -> None:
+    def sources(
+        self, pairs: Iterable[Pair], are: Callable[[Workload], Sequence[str]], *, because: str, control: bool = False
+    ) -> None:
         """Each server sees one of its client's allowed addresses (``are``) as its client, each time.
 
-        Raises as :meth:`told`.
+        ``control``: that the paths are open is one.  Raises as :meth:`told`.
         """
         wrong: list[tuple[list[Observation], Sequence[str]]] = []
         gone: list[EnvironmentBroken] = []
-        for (source, target), seen in self.told(pairs, because=because).items():
+        for (source, target), seen in self.told(pairs, because=because, control=control).items():
             allowed = are(source)
             if not all(among(observation.seen_client, allowed) for observation in seen):
                 sources = message.tally([observation.seen_client for observation in seen])
@@ -194,6 +196,8 @@ class Expect(Session):
                     continue
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
                 wrong.append((seen, allowed))
+            elif control:
+                self._right(source, target, because)
         if wrong:
             seen, allowed = wrong[0]
             others = [one[-1].attempt.label for one, _ in wrong[1:]]
@@ -214,9 +218,12 @@ class Expect(Session):
         if gone:
             raise gone[0]
 
-    def told(self, pairs: Iterable[Pair], *, because: str) -> dict[Pair, list[Observation]]:
+    def _right(self, source: Workload, target: Target, because: str) -> None:
+        self.context.decided(source, target, ClaimVerdict.CONFIRMED, because)
+
+    def told(self, pairs: Iterable[Pair], *, because: str, control: bool = False) -> dict[Pair, list[Observation]]:
         """As :meth:`heard`; ProbeBroken when a server does not tell whom it saw."""
-        found = self.heard(pairs, because=because)
+        found = self.heard(pairs, because=because, control=control)
         for seen in found.values():
             if not all(observation.seen_client for observation in seen):
                 raise ProbeBroken(f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen)

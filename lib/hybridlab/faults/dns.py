@@ -8,24 +8,17 @@ from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types, count, seconds
 from hybridlab.faults.rules import RuleFault
-from hybridlab.faults.zone_gate import AAAA_DENIED, ANOTHER, ANSWERS, EXTRA, WRONG_ADDRESS, WrongAnswer
+from hybridlab.faults.zone_gate import ANOTHER, ANSWERS, WrongAnswer
 
 TYPES = Types()
-
-SAID = {
-    ANOTHER: f"with {WRONG_ADDRESS}",
-    EXTRA: f"with {WRONG_ADDRESS} too",
-    AAAA_DENIED: "with NXDOMAIN where it is asked for another record than A",
-}
-"""How evidence tells each wrong answer."""
 
 
 @TYPES.fault(
     "dns-wrong", "dns", Parameter("name", "only this full name (default: every name)", ""),
-    Parameter("answer", " or ".join(ANSWERS), ANOTHER, ANSWERS),
+    Parameter("answer", " or ".join(ANSWERS), ANOTHER, tuple(ANSWERS)),
 )  # fmt: skip
 class DnsWrong(Fault):
-    """Names resolve to 203.0.113.9, where nothing is, alone or beside what is right; or deny their AAAA."""
+    """Names resolve to 203.0.113.9, where nothing is, alone or beside what is right, or lie in another record."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._gate, self._identity = lab.zone_gate, identity
@@ -39,7 +32,7 @@ class DnsWrong(Fault):
 
     async def evidence(self) -> list[str]:
         """Names that resolvers were told wrongly."""
-        return [f"{host} is answered {SAID[self._wrong.answer]}" for host in self._gate.wrong(self._identity)]
+        return [f"{host} is answered {ANSWERS[self._wrong.answer]}" for host in self._gate.wrong(self._identity)]
 
 
 @TYPES.fault("dns-stale", "dns")

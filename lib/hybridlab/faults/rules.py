@@ -73,6 +73,14 @@ def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, s
     return RuleFault(lab.dataplane, identity, {node: rules})
 
 
+@TYPES.fault("answers-under-policy", "policy", NODE_OR_ALL, Parameter("protocol", "tcp or udp", choices=("tcp", "udp")))
+def answers_under_policy(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """What answers a pod, and what a pod answers, has to be let through by its policy like any other packet."""
+    pods, only = f'"{lab.calico.plane.pod_prefix}*"', f"meta l4proto {parameters['protocol']} ct direction reply jump"
+    rules = [("f_policy", f"oifname {pods} {only} to-wl"), ("f_policy", f"iifname {pods} {only} from-wl")]
+    return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes(parameters["node"]), rules))
+
+
 REFUSALS = {
     "rst": "meta l4proto tcp reject with tcp reset",
     "icmp": "reject with icmp type admin-prohibited",
@@ -98,8 +106,9 @@ def dns_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> F
 
 
 @TYPES.fault(
-    "snat-pod-to-pod", "services", NODE, Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp"))
-)
+    "snat-pod-to-pod", "services", NODE, Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
+    Parameter("only", "what of it, in words of nft with _ between them, such as th_dport_443", ""),
+)  # fmt: skip
 def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node rewrites the source of its pods on their way to other pods, of all or of one protocol."""
     node, protocol = lab.node(parameters["node"]), parameters["protocol"]
@@ -107,6 +116,7 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     if not blocks:
         raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
     only = "" if protocol == "all" else f" meta l4proto {protocol}"
+    only += f" {match}" if (match := expression("only", parameters.get("only", ""))) else ""
     own = f"ip saddr {{ {', '.join(blocks)} }}{only}"
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)  # a block of another one may be yet to come
     rules = [

@@ -14,8 +14,16 @@ WRONG_ADDRESS = "203.0.113.9"
 ANOTHER: Final = "another-address"
 EXTRA: Final = "extra-address"
 AAAA_DENIED: Final = "aaaa-nxdomain"
-ANSWERS = (ANOTHER, EXTRA, AAAA_DENIED)
-"""What is wrong with an answer: the address alone, one address too many, or that every type but A is NXDOMAIN."""
+PORT: Final = "another-port"
+NAME: Final = "another-name"
+ANSWERS = {
+    ANOTHER: f"with {WRONG_ADDRESS}",
+    EXTRA: f"with {WRONG_ADDRESS} too",
+    AAAA_DENIED: "with NXDOMAIN where it is asked for another record than A",
+    PORT: "with the next port",
+    NAME: "with another name",
+}
+"""What can be wrong with an answer (A, AAAA, SRV and PTR records), and how evidence tells it."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +90,8 @@ class ZoneGate:
         """Names that resolvers were told wrongly because of a fault; once it is healed, those that nothing explains."""
         if self._true is None or self._served is None:
             return []
-        served, denied = self._served.a, self._served.denied
-        wrong = [host for host, addresses in self._true.a.items() if served.get(host) != addresses or host in denied]
+        served, denied = _answers(self._served), self._served.denied
+        wrong = [host for host, true in _answers(self._true).items() if served[host] != true or host in denied]
         answer = self._wrong.get(fault)
         if answer is None:
             return [host for host in wrong if not any(other.meets(host) for other in self._wrong.values())]
@@ -100,9 +108,23 @@ class ZoneGate:
             hosts = [host for host in zone.a if given.meets(host)]
             if given.answer == AAAA_DENIED:
                 zone = replace(zone, denied=tuple(sorted({*zone.denied, *hosts})))
+            elif given.answer == PORT:
+                ports = {
+                    host: tuple((port + 1, to) for port, to in zone.srv[host]) for host in filter(given.meets, zone.srv)
+                }
+                zone = replace(zone, srv=zone.srv | ports)
+            elif given.answer == NAME:
+                names = {address: f"not-{name}" for address, name in zone.ptr.items() if given.meets(name)}
+                zone = replace(zone, ptr=zone.ptr | names)
             else:
                 extra = given.answer == EXTRA
                 wrong = {host: (*(zone.a[host] if extra else ()), WRONG_ADDRESS) for host in hosts}
                 zone = replace(zone, a=zone.a | wrong)
         await self._dataplane.set_zone(zone)
         self._served = zone
+
+
+def _answers(zone: Zone) -> dict[str, tuple[object, ...]]:
+    return {
+        host: (zone.a.get(host), zone.srv.get(host), zone.ptr.get(host)) for host in (*zone.a, *zone.srv, *zone.ptr)
+    }

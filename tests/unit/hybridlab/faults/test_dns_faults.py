@@ -71,6 +71,28 @@ def test_dns_wrong_adds_an_address_or_denies_other_records_than_a(
     asyncio.run(run())
 
 
+def test_dns_wrong_tells_another_port_or_another_name() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            web, port = "web.demo.svc.cluster.local", "_http._tcp.web.demo.svc.cluster.local"
+            true = Zone(domain="cluster.local", a=ZONE.a, srv={port: ((80, web),)}, ptr={"10.96.0.20": web})
+            await made.gate.set_zone(true)
+            for answer, wrong in (
+                ("another-port", {"srv": {port: ((81, web),)}, "ptr": true.ptr}),
+                ("another-name", {"srv": true.srv, "ptr": {"10.96.0.20": f"not-{web}"}}),
+            ):
+                identity = await made.injector.inject("dns-wrong", {"answer": answer})
+                zone = made.dataplane.zone
+                assert zone
+                assert {"srv": zone.srv, "ptr": zone.ptr} == wrong
+                assert zone.a == true.a
+                assert len(await made.injector.evidence(identity)) == 1
+                await made.injector.heal(identity)
+                assert made.dataplane.zone == true
+
+    asyncio.run(run())
+
+
 def test_dns_wrong_for_a_name_that_nobody_answers_is_no_fault() -> None:
     async def run() -> None:
         async with lab() as made:

@@ -23,7 +23,7 @@ from tests.unit.conformance.policy.oracle.tables import (
     oracle,
     panicking,
 )
-from tests.worlds import edges
+from tests.worlds import counts, edges
 from tests.worlds.mutants import MUTANTS, Misread, Mutant
 
 DEFECTS = {
@@ -39,7 +39,8 @@ DEFECTS = {
 NOT_SAID = {"d-tie-np-gnp-alpha", "d-tie-np-gnp-gamma", "d-tie-k8s-np", "d-tie-np-names", "d-http"}
 """Cases in which something is not said: policies of one order, and HTTP."""
 NOT_BY_TABLES = (
-    {
+    counts.EDITS.keys()
+    | {
         "Kubernetes' policies come last",
         "types not said are both",
         "types not said are ingress",
