@@ -146,6 +146,9 @@ LAB_WORKERS = Workers(at_most=_LAB_MOST, per_windows_node=_LAB_MOST, agents=200,
 
 def read_choice(config: pytest.Config) -> Choice:
     """The cluster that the options choose.  Raises UsageProblem."""
+    for name in (words.partition("=")[0] for group in OPTIONS.values() for words in group):
+        if getattr(config.option, name[2:].replace("-", "_")) in ("", [""]):  # a job's variable that is not set must
+            raise UsageProblem(f"{name}= names nothing: leave it out, or say what")  # take no gate or cluster away
     option = config.option
     return choose(
         cluster=option.cluster,

@@ -16,7 +16,6 @@ from conformance.catalog import catalog
 from conformance.errors import UsageProblem
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.facts import Facts
-from conformance.plugin.options import OPTIONS
 from conformance.qualify import attest, gate, waivers
 from conformance.qualify.compare import as_text, compare
 from conformance.qualify.sets import GateSet, sets
@@ -51,9 +50,6 @@ class Qualification:
     def of(cls, config: pytest.Config) -> Qualification:
         """From the options.  Raises UsageProblem: one line, before anything is touched."""
         option, today = config.option, datetime.datetime.now(datetime.UTC).date()
-        for name in (words.partition("=")[0] for group in OPTIONS.values() for words in group):
-            if getattr(option, name[2:].replace("-", "_")) in ("", [""]):  # a job's variable that is not set must take
-                raise UsageProblem(f"{name}= names nothing: leave it out, or say what")  # no gate and no cluster away
         return cls(
             required=sets().named(option.require) if option.require else (),
             waivers=waivers.load(Path(option.waivers), catalog(), today) if option.waivers else (),
