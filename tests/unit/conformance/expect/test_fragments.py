@@ -102,7 +102,7 @@ def test_transfers_that_do_not_end_are_a_violation_and_say_what_passed() -> None
 @pytest.mark.parametrize(("lost", "size"), [(range(680, 710), 700), (range(90, 1250), 1200)])
 def test_datagrams_of_some_sizes_that_vanish_alone_are_a_violation(lost: range, size: int) -> None:
     network = Network([UP], lost=lost)
-    expected = rf"bad .*expected a datagram of {size} bytes answered, observed TIMED_OUT"
+    expected = rf"windows-1 to windows-2 .*expected a datagram of {size} bytes answered, observed TIMED_OUT"
     with pytest.raises(Nonconformance, match=expected):
         network.judge()
     assert network.verdicts == {"linux-1": ClaimVerdict.CONFIRMED, "windows-1": ClaimVerdict.VIOLATED}

@@ -11,6 +11,11 @@ SHARD = """
   spec: {nodeName: lin, containers: [{}]}
   status: {podIP: 10.1.0.7}
 """
+MANY = range(1, 20)
+"""Numbers of entries, more than a list in the kernel may be thought to have."""
+NETS = ", ".join(f"198.18.{number}.0/24" for number in MANY)
+LONG = "a-name-of-" + "-".join(["many-words"] * 6)
+"""A policy's name of more characters than a label's value may have."""
 ODD = ", ".join(str(port) for port in range(1, 30, 2))
 
 
@@ -123,6 +128,35 @@ CASES = (
             "ingress shop/web from 10.1.0.2 TCP 81: denied",
             "ingress shop/web from 10.2.0.1 TCP 90: allowed",
         ),
+    ),
+    Case(
+        "the last of many nets, values and rules",
+        "Calico, EntityRule, nets; NetworkSet, nets; Selectors, in; Rule",
+        calico(
+            "p",
+            "ingress: ["
+            + ", ".join(f"{{action: Deny, protocol: UDP, destination: {{ports: [{number}]}}}}" for number in MANY)
+            + ", "
+            + at(91, f"nets: [{NETS}]")
+            + ", "
+            + at(92, "selector: role == 'many'")
+            + ", "
+            + at(93, f"selector: \"app in {{{', '.join(repr(str(number)) for number in MANY)}, 'client'}}\"")
+            + "]",
+        ),
+        (
+            "ingress shop/web from 198.18.19.1 TCP 91: allowed",
+            "ingress shop/web from 198.18.19.1 TCP 92: allowed",
+            "ingress shop/web from 10.1.0.2 TCP 93: allowed",
+        ),
+        f"- {{kind: NetworkSet, metadata: {{name: many, namespace: shop, labels: {{role: many}}}}, "
+        f"spec: {{nets: [{NETS}]}}}}",
+    ),
+    Case(
+        "a policy with a long name",
+        "Kubernetes, Object Names and IDs: up to 253 characters",
+        kubernetes(LONG, "podSelector: {}, policyTypes: [Ingress]"),
+        ("ingress shop/web from 10.1.0.2 TCP 80: denied",),
     ),
 )
 """As :mod:`tests.unit.conformance.policy.oracle.cases_of_rules` has them."""
