@@ -23,8 +23,7 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: bool) -> None:
     """Raises EnvironmentBroken when one of these pods is no longer the one it was.
 
-    ``doubtful``: what was seen could come from a pod that ended just now, or a node; then it asks for as long as the
-    API may not know of that yet.
+    ``doubtful``: what was seen may be of a pod or node that ended just now: asks until the API would know of that.
     """
     several = list(workloads)
     if not doubtful:

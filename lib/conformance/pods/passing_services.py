@@ -20,12 +20,9 @@ class PassingServices:
         self._made: list[ObjectRef] = []
 
     def come(self, *groups: Group, at_nodes: bool = False) -> list[Target]:
-        """A Service in front of the pods of each of these groups; asked for again, the same with these backends.
-
-        ``at_nodes``: then it gets a port at each node, too.
-        """
+        """A Service before each group's pods; again, the same with these backends, and ``at_nodes`` a port at nodes."""
         came = [self._over(at, group) for at, group in enumerate(groups)]
-        return [self._over(at, group, kind="node-port") for at, group in enumerate(groups)] if at_nodes else came
+        return [self._over(at, group, of="node-port") for at, group in enumerate(groups)] if at_nodes else came
 
     def lose_backends(self, *groups: Group) -> None:
         """The Services of these groups, in the order in which they came, select no pod any more."""
@@ -37,11 +34,9 @@ class PassingServices:
             self._changes.delete(target, "its test is over")
         self._made.clear()
 
-    def _over(
-        self, at: int, backends: Group, selector: dict[str, str] | None = None, kind: str = "cluster-ip"
-    ) -> Target:
+    def _over(self, at: int, backends: Group, selector: dict[str, str] | None = None, of: str = "cluster-ip") -> Target:
         first = backends.first
-        made = manifest.load(MANIFESTS / "services" / f"{kind}.yaml")[0]
+        made = manifest.load(MANIFESTS / "services" / f"{of}.yaml")[0]
         made["metadata"]["name"] = f"passing-{at + 1}"
         made["spec"]["selector"] = selector or {"app": first.role}
         target = reference(made, first.namespace)

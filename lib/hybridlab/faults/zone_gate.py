@@ -3,6 +3,7 @@
 The composition gives the gate to the DNS controller in the data plane's place; every other call goes straight on.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -109,10 +110,8 @@ class ZoneGate:
             if given.answer == AAAA_DENIED:
                 zone = replace(zone, denied=tuple(sorted({*zone.denied, *hosts})))
             elif given.answer == PORT:
-                ports = {
-                    host: tuple((port + 1, to) for port, to in zone.srv[host]) for host in filter(given.meets, zone.srv)
-                }
-                zone = replace(zone, srv=zone.srv | ports)
+                srv = {at: tuple((port + 1, to) for port, to in zone.srv[at]) for at in zone.srv if given.meets(at)}
+                zone = replace(zone, srv=zone.srv | srv)
             elif given.answer == NAME:
                 names = {address: f"not-{name}" for address, name in zone.ptr.items() if given.meets(name)}
                 zone = replace(zone, ptr=zone.ptr | names)
@@ -125,6 +124,5 @@ class ZoneGate:
 
 
 def _answers(zone: Zone) -> dict[str, tuple[object, ...]]:
-    return {
-        host: (zone.a.get(host), zone.srv.get(host), zone.ptr.get(host)) for host in (*zone.a, *zone.srv, *zone.ptr)
-    }
+    records: tuple[Mapping[str, object], ...] = (zone.a, zone.srv, zone.ptr)
+    return {host: tuple(one.get(host) for one in records) for one in records for host in one}
