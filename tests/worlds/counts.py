@@ -36,7 +36,6 @@ def _set_nets(obj: Obj) -> Obj:
 
 
 EDITS: dict[str, Edit] = {
-    f"ports of a rule: first {MOST} only": _entries("ports"),
     f"nets of a rule: first {MOST} only": _entries("nets"),
     f"nets of a NetworkSet: first {MOST} only": of_kind("NetworkSet", _set_nets),
     f"rules: first {MOST} only": each_list(lambda rules: rules[:MOST]),
