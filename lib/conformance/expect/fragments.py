@@ -13,6 +13,7 @@ from conformance.expect.engine.answered import as_wanted, with_who
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import Polled, poll
+from conformance.expect.sizes import SMALLEST
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
@@ -23,15 +24,13 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 WHOLE = 12000
 """Bytes of a datagram that no MTU takes: more than jumbo frames (9216), and few enough pieces to arrive at once."""
+
 TRANSFER = 40000
 """Bytes there and back over TCP: more than a connection sends before it has heard of the first of it (RFC 6928)."""
-BETWEEN = tuple(range(100, 1400, 100))
-"""Bytes that one packet takes: what loses packets of some sizes alone may let full ones pass, and the smallest."""
 DO = {
     "udp": "let IPv4 fragments pass inside the overlay: look at firewalls and at network adapters' offloads, on both "
     "nodes and between them",
-    "http": "compare the pods' MTU with that of the way, and look at network adapters' offloads of TCP on both nodes",
-    "small": "look for what drops packets by their length on both nodes and between them: firewalls, and offloads",
+    "tcp": "compare the pods' MTU with that of the way, and look at network adapters' offloads of TCP on both nodes",
 }
 
 
@@ -42,16 +41,16 @@ class Fragments:
     expect: Expect
 
     def arrive(self, pairs: Sequence[Pair], *, because: str) -> None:
-        """A datagram of :data:`WHOLE` bytes arrives on each path to a UDP port, and so do those of one packet.
+        """A datagram of :data:`WHOLE` bytes arrives on each path to a UDP port, while small ones do.
 
-        To a TCP port :data:`TRANSFER` bytes do, and come back.  Of what one packet takes a size is lost that never
-        arrives.  Raises Nonconformance, ControlBroken when nothing small arrives either.
+        To a TCP port :data:`TRANSFER` bytes do, and come back.  Raises Nonconformance, ControlBroken when small ones do
+        not arrive either.
         """
         self.expect.controls([pairs], because="where nothing small arrives nothing is said about what is larger")
         attempts = [
             self._attempt(source, target, size)
             for source, target in pairs
-            for size in (WHOLE if target.protocol == "udp" else TRANSFER, *BETWEEN)
+            for size in (WHOLE if target.protocol == "udp" else TRANSFER, SMALLEST)
         ]
         polled = poll(
             self.expect,
@@ -60,15 +59,11 @@ class Fragments:
             because=because,
         )
         tally = Tally(self.expect.context, "behaviour")
-        each = len(attempts) // max(len(pairs), 1)
         for index, (source, target) in enumerate(pairs):
-            large, *small = range(index * each, (index + 1) * each)
-            lost = [one for one in small if not polled.converged and not any(map(_connected, polled.seen(one)))]
-            lost += [] if polled.converged or polled.agreed(large, _connected) else [large]
-            if not lost:
-                tally.right(source, target, with_who(because, polled.seen(large)[-polled.agree :]))
+            if polled.converged or polled.agreed(2 * index, _connected):
+                tally.right(source, target, with_who(because, polled.seen(2 * index)[-polled.agree :]))
             else:
-                failure = self._failure(polled, lost[-1], [one for one in small if polled.agreed(one, _connected)])
+                failure = self._failure(polled, 2 * index)
                 tally.wrong(source, target, unless_changed(self.expect, [source, *target.backends], failure))
         tally.end()
 
@@ -82,29 +77,26 @@ class Fragments:
         return Attempt(source=source, target=target, kind=Kind.UDP, give_up_after=give_up, request=request)
 
     @staticmethod
-    def _failure(polled: Polled, index: int, passing: Sequence[int]) -> Exception:
-        """``index``: of the attempt with what is lost; ``passing``: of those on its path whose sizes arrive."""
-        control = passing[0] if passing else index
-        lost, small = polled.seen(index), polled.seen(control)
-        if not passing:
-            do = "see CONN-3 on this way first: nothing is said about sizes while none arrives"
-            broken = message.of_control(polled.message(index, f"{_what(polled.attempts[index])} answered", {"do": do}))
-            return ControlBroken(broken, control=polled.attempts[index].label, seen=lost)
+    def _failure(polled: Polled, index: int) -> Exception:
+        """``index``: of the attempt with what is large, which that with what is small follows."""
+        large, small = polled.seen(index), polled.seen(index + 1)
+        is_udp = polled.attempts[index].kind is Kind.UDP
+        sizes = (WHOLE if is_udp else TRANSFER, SMALLEST)
+        whole, little = (f"datagrams of {size} bytes" if is_udp else f"{size} bytes over TCP" for size in sizes)
+        if not polled.agreed(index + 1, _connected):
+            beside = {
+                "beside": f"{whole} in the same rounds: {message.summary(large)}",
+                "do": "see CONN-3 on this way first: nothing is said about what is large while small ones vanish",
+            }
+            text = polled.message(index + 1, f"{little} answered", beside)
+            broken = message.of_control(text)
+            return ControlBroken(broken, control=polled.attempts[index + 1].label, seen=[*large, *small])
         lines = {
-            "beside": f"{_what(polled.attempts[control])} in the same rounds: {message.summary(small)}",
-            "do": DO["small" if _size(polled.attempts[index]) in BETWEEN else polled.attempts[index].kind.value],
+            "beside": f"{little} in the same rounds: {message.summary(small)}",
+            "do": DO["udp" if is_udp else "tcp"],
         }
-        text = polled.message(index, f"{_what(polled.attempts[index])} answered", lines)
-        return Nonconformance(text, seen=[*lost, *small])
-
-
-def _what(attempt: Attempt) -> str:
-    size = f"{_size(attempt)} bytes"
-    return f"a datagram of {size}" if attempt.kind is Kind.UDP else f"{size} over TCP"
-
-
-def _size(attempt: Attempt) -> int:
-    return len(attempt.request) if attempt.kind is Kind.UDP else attempt.payload
+        text = polled.message(index, f"{f'a datagram of {WHOLE} bytes' if is_udp else whole} answered", lines)
+        return Nonconformance(text, seen=[*large, *small])
 
 
 def _connected(seen: Observation) -> bool:
