@@ -17,3 +17,4 @@ def test_who_reaches_nobody_reaches_port_53_no_more_and_pings_nobody(
     opened, because = bystanders.to(servers).tcp_and_udp(53), "a policy without rules makes no exception"
     expect.change(policy.filled(), open=opened, closed=ways.tcp_and_udp(53), because=because)
     beyond.ping(ways.one_per_build(), because=because, want=False)
+    expect.removed(policy, because="without a policy everything is allowed")

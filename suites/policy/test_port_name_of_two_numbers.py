@@ -13,3 +13,4 @@ def test_of_each_pod_the_port_is_open_that_it_calls_so(pods: WorkerPods, policy:
     closed = [*strangers.to(eighties).tcp(8080), *strangers.to(eights).udp(8080)]
     because = "clients call TCP 8080 web, servers TCP 80, and a rule's name means of each pod its own number"
     expect.change(policy.filled(), open=opened, closed=closed, because=because)
+    expect.removed(policy, because="without a policy everything is allowed")

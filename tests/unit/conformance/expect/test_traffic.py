@@ -15,6 +15,8 @@ from conformance.expect.context import Context
 from conformance.expect.figures import PolicyChange
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
@@ -337,6 +339,14 @@ def test_a_source_that_is_right_in_the_last_round_alone_is_not_the_source(expect
         Nonconformance, match=r"source 10\.0\.0\.11 2 times, 192\.168\.0\.5 1 time, last 192\.168\.0\.5"
     ):
         wavering.sources([(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT")
+
+
+def test_where_open_paths_are_a_control_each_source_that_is_right_is_confirmed() -> None:
+    kept: list[Decision] = []
+    prober = ScriptedProber({"friend": [telling("192.168.0.5")]})
+    judge = Expect(prober, load_timings(), Context(claims=("NAT-1",), keep=kept.extend), prober.clock)
+    judge.sources([(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT", control=True)
+    assert [one.verdict for one in kept] == [ClaimVerdict.CONFIRMED]
 
 
 def test_a_path_that_is_to_be_open_and_wavers_says_nothing_of_sources(expect: Make) -> None:

@@ -61,6 +61,12 @@ def test_each_denied_path_is_asked_by_both_protocols() -> None:
     assert by_tcp == by_udp
 
 
+def test_what_is_closed_both_ways_is_closed_from_servers_too() -> None:
+    ways = {(source.pod, target.backends[0].pod) for source, target in SIDES.closed_both_ways}
+    assert ways == {way[::-1] for way in ways}
+    assert ("ns-linux-server", "ns-windows-client") in ways
+
+
 def test_strangers_of_a_node_that_has_servers_may_be_asked_with_these_alone() -> None:
     near = Sides(FRIEND, NEAR + pod("linux-client", "l1", "ns-elsewhere") + AWAY, SERVER + CLIENT, own_node=True)
     ways = {(source.node, target.backends[0].node) for source, target in near.closed_both_ways}
