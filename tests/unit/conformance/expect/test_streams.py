@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
+from conformance.expect.late import REMEDY
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.observation import Observation, Verdict
@@ -119,6 +120,7 @@ def test_a_loss_without_recovery_on_a_machine_that_is_late_says_nothing_only_whe
     with pytest.raises(error) as failed:
         judged(expected, expected.streams.open((LINUX, WINDOWS)))
     assert ("the machine of the lab was overwhelmed all the while" in str(failed.value)) is shared
+    assert (REMEDY in str(failed.value)) is shared
 
 
 def test_a_control_stream_that_is_lost_is_never_excused() -> None:

@@ -57,7 +57,7 @@ def test_a_path_that_opens_and_closes_again_is_told_with_its_seconds() -> None:
     assert "expected TIMED_OUT all the while, observed TIMED_OUT" in first
     assert "CONNECTED" in first
     assert any("after the beginning" in line for line in rest)
-    assert any("read Felix' log on node linux-1" in line for line in rest)
+    assert any("read Felix' log on node linux-1 and windows-1 for" in line for line in rest)
 
 
 def test_a_single_connection_shows_neither_that_it_opened_nor_that_it_stayed_closed() -> None:

@@ -37,6 +37,9 @@ def test_a_guest_and_a_stranger_come_to_each_clients_node_and_go_again(make: Any
     newcomers.remove()
     newcomers.remove()
     assert deleted == ["client-guest-7", "client-stranger-7"]
+    server = replace(workload("server"), role="linux-server")
+    guests, strangers = newcomers.beside(Group([workload("client"), server]))
+    assert (len(guests), len(strangers)) == (1, 2)  # a server's newcomer is a stranger alone
 
 
 class Cluster:

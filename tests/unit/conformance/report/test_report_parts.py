@@ -24,6 +24,7 @@ from conformance.report.attach import Attachments, slug
 from conformance.report.diagnostics import Diagnostics, Failure
 from conformance.report.junit import write_claims
 from conformance.report.matrix import direction_matrix, render
+from conformance.report.page.parts import parts
 from conformance.report.run import RunReport, to_json
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, exit_code
 from tests.plugin.stand_in_cluster import facts
@@ -60,6 +61,19 @@ def test_what_is_installed_has_what_tells_windows_hosts_apart() -> None:
     )  # fmt: skip
     told = to_json(whole)["installed"]
     assert told["hosts"] == {one: {"KB": "KB5044281", "Culture": "en-US"}}
+
+
+@pytest.mark.parametrize("where", [{"where": "w1 to l1"}, {"cause": "Felix does not run on w1"}, {}])
+def test_a_part_has_its_path_below_where_the_first_line_names_nodes_and_a_long_line_is_whole_below(
+    where: dict[str, str],
+) -> None:
+    long, path = f"CONN-1: {'word ' * 200}end", "ns/a (windows, node w1) -> 10.0.0.9:80/tcp"
+    failed = {"verdict": "VIOLATED", "part": "", "test": "t", "claim": "CONN-1", "reason": long, "measured": {}}
+    told = {"headline": long, "path": path, "lines": {"because": "it is open"}, **where}
+    (part,) = parts({"results": [failed]}, {"t": {"explanation": told}})
+    assert part["told"].get("path") == (path if where else None)
+    assert part["first"].endswith(" ...")
+    assert part["text"].endswith("word end")
 
 
 ORDER = [

@@ -155,5 +155,9 @@ def test_snat_is_for_the_nodes_own_pods_only() -> None:
                 'f_snat: oifname "vxlan.calico" ip saddr { 192.168.0.0/16 } masquerade',
                 f'f_snat: oifname "cali*" ip saddr {{ {block} }} snat to 10.0.0.11',
             ]
+            narrow = {"node": "linux-1", "protocol": "tcp", "only": "th_dport_443"}
+            await made.injector.inject("snat-pod-to-pod", narrow)
+            own = f"ip saddr {{ {block} }} meta l4proto tcp th dport 443"
+            assert f'f_snat: oifname "cali*" {own} snat to 10.0.0.11' in made.rules("linux-1")
 
     asyncio.run(run())

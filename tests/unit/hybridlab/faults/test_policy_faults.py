@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.unit.hybridlab.faults.fault_lab import lab
 
 
@@ -16,6 +18,18 @@ def test_policy_not_enforced_passes_policy_by_on_that_node_only() -> None:
             assert set(made.dataplane.faults) == {"linux-2"}
             await made.injector.inject("policy-not-enforced", {"node": "linux-1", "only": "tcp_dport_443"})
             assert all(rule.endswith(" tcp dport 443 accept") for rule in made.rules("linux-1"))
+
+    asyncio.run(run())
+
+
+def test_answers_of_a_protocol_are_held_to_policy_on_their_way_to_a_pod_and_from_it() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            await made.injector.inject("answers-under-policy", {"node": "linux-2", "protocol": "udp"})
+            to, back = made.rules("linux-2")
+            assert to.endswith("meta l4proto udp ct direction reply jump to-wl")
+            assert back.endswith("meta l4proto udp ct direction reply jump from-wl")
+            assert (" oifname " in to, " iifname " in back) == (True, True)
 
     asyncio.run(run())
 
@@ -60,11 +74,22 @@ def test_of_two_delays_the_longer_counts_and_healing_one_leaves_the_other() -> N
     asyncio.run(run())
 
 
-def test_a_new_pod_loses_its_policy_for_one_way_once_it_has_an_address() -> None:
+@pytest.mark.parametrize(
+    ("narrow", "of_these"),
+    [
+        ({}, ""),
+        ({"at": "linux"}, "ip daddr {{ {before}, 192.168.9.1, 192.168.9.2, 192.168.9.7 }} "),
+        ({"at": "windows"}, None),
+        ({"port": "8080", "protocol": "tcp"}, "meta l4proto tcp th dport 8080 "),
+    ],
+)
+def test_a_new_pod_loses_its_policy_for_one_way_once_it_has_an_address(
+    narrow: dict[str, str], of_these: str | None
+) -> None:
     async def run() -> None:
         async with lab() as made:
-            b, lost = made.calico, {"node": "linux-1", "after": "pod-replaced", "of": "egress"}
-            await b.pod("before", "linux-1", app="web")
+            b, lost = made.calico, {"node": "linux-1", "after": "pod-replaced", "of": "egress", **narrow}
+            _, before = await b.pod("before", "linux-1", app="web")
             await b.client.create(POLICIES, DENY)
             await made.injector.inject("policy-lost", lost)
             spec = {"nodeName": "linux-1", "containers": [{"name": "c", "image": "busybox"}]}
@@ -74,7 +99,8 @@ def test_a_new_pod_loses_its_policy_for_one_way_once_it_has_an_address() -> None
             assert not made.rules("linux-1"), "it has no address yet"
             address = {"metadata": {"annotations": {"cni.projectcalico.org/podIP": "192.168.9.7/32"}}}
             await b.client.patch("pods", "after", address, "demo")
-            await b.until(lambda: made.rules("linux-1"))
-            assert made.rules("linux-1") == ["f_policy: ip saddr 192.168.9.7 accept"]
+            await b.until(lambda: made.dataplane.faults)
+            what = None if of_these is None else of_these.format(before=before.address)
+            assert made.rules("linux-1") == ([] if what is None else [f"f_policy: ip saddr 192.168.9.7 {what}accept"])
 
     asyncio.run(run())
