@@ -14,6 +14,9 @@ from pathlib import Path
 
 from hybridlab.cluster.exits import ENVIRONMENT, Stop
 
+LONGEST = 107
+"""Bytes of a socket's name (Linux, unix(7): 108 with the zero at its end)."""
+
 
 @dataclass(frozen=True)
 class RunDir:
@@ -52,7 +55,7 @@ def base() -> Path:
 
 
 def create() -> RunDir:
-    """A new lab's directory; those of labs that are gone are removed on the way."""
+    """A new lab's directory; those of labs that are gone are removed on the way.  Raises Stop where it has no room."""
     parent = base()
     # Two labs that start at once: neither may take the other's directory, not locked yet, for one left behind.
     turn = os.open(parent / "turn", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -62,6 +65,9 @@ def create() -> RunDir:
             if not alive:
                 shutil.rmtree(path, ignore_errors=True)
         path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
+        if len(os.fsencode(path / "control.sock")) > LONGEST:
+            path.rmdir()
+            raise Stop(ENVIRONMENT, f"{parent} has too long a name for a socket in it: set TMPDIR to a shorter one")
         lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)  # waits for a `hybridlab status` that is just trying the lock
     finally:

@@ -42,11 +42,11 @@ class Starting:
 
 
 @pytest.fixture
-def starting(tmp_path: Path) -> Iterator[Starting]:
-    kubeconfig = tmp_path / "kubeconfig"
+def starting(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starting]:
+    kubeconfig, short = tmp_path / "kubeconfig", str(tmp_path_factory.getbasetemp())  # a socket's name has 107 bytes
     process = subprocess.Popen(
         [sys.executable, "-m", "hybridlab", "up", "--profile", "small", "--kubeconfig", str(kubeconfig)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ, TMPDIR=str(tmp_path)),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ, TMPDIR=short),
     )  # fmt: skip
     try:
         yield Starting(process, kubeconfig)

@@ -96,19 +96,25 @@ def test_labd_has_no_way_out_of_its_namespaces(start: Callable[[], object]) -> N
         assert links == ["lo"]
 
 
-def test_a_lab_that_cannot_get_a_user_namespace_says_what_to_allow(tmp_path: Path) -> None:
+@pytest.fixture
+def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the name of a socket has room."""
+    return tmp_path_factory.mktemp("r")
+
+
+def test_a_lab_that_cannot_get_a_user_namespace_says_what_to_allow(tmp_path: Path, short: Path) -> None:
     if shutil.which("unshare") is None:
         pytest.skip("unshare (util-linux) is not on the PATH")
     limited = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "sh", "-c", limited, "sh", *_up(tmp_path)],
-        capture_output=True, text=True, timeout=60, check=False, env=_apart(tmp_path),
+        capture_output=True, text=True, timeout=60, check=False, env=_apart(short),
     )  # fmt: skip
     assert done.returncode == 7, done.stderr
     assert "user.max_user_namespaces" in done.stderr
 
 
-def test_a_lab_without_libnftables_says_how_to_get_it(tmp_path: Path) -> None:
+def test_a_lab_without_libnftables_says_how_to_get_it(tmp_path: Path, short: Path) -> None:
     if shutil.which("unshare") is None:
         pytest.skip("unshare (util-linux) is not on the PATH")
     loaded = "from hybridlab.kernel import libnftables; libnftables.load(); print(open('/proc/self/maps').read())"
@@ -118,7 +124,7 @@ def test_a_lab_without_libnftables_says_how_to_get_it(tmp_path: Path) -> None:
     hidden = "".join(f'mount --bind /dev/null "{library}" && ' for library in found) + 'exec "$@"'
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hidden, "sh", *_up(tmp_path)],
-        capture_output=True, text=True, timeout=60, check=False, env=_apart(tmp_path),
+        capture_output=True, text=True, timeout=60, check=False, env=_apart(short),
     )  # fmt: skip
     assert done.returncode == 7, done.stderr
     assert "hybridlab fetch-nftables" in done.stderr

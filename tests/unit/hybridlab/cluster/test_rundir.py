@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from hybridlab.cluster import rundir
+from hybridlab.cluster.exits import Stop
 
 
 @pytest.fixture(autouse=True)
-def own_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return tmp_path
+def own_base(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    short = tmp_path_factory.mktemp("r")  # a socket's name has to fit
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
+    return short
 
 
 def test_a_new_lab_removes_what_dead_labs_left_and_nothing_else() -> None:
@@ -46,3 +48,14 @@ def test_nobody_cleans_up_between_the_making_of_a_directory_and_its_locking(monk
     lab = rundir.create()
     assert made == [str(lab.path)]
     lab.remove()
+
+
+def test_a_folder_with_too_long_a_name_is_refused_in_one_line_and_nothing_is_left(
+    own_base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = own_base / ("so-long-a-name" * 6)
+    long.mkdir(parents=True)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    with pytest.raises(Stop, match=r"hybridlab has too long a name for a socket in it: set TMPDIR to a shorter one$"):
+        rundir.create()
+    assert rundir.labs() == []
