@@ -38,7 +38,7 @@ def counts(claims: Sequence[Claim]) -> dict[str, int]:
 
 
 def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
-    """What several claims fail of to those claims, what is open first, then the worst; a cause of one alone is in none."""
+    """What several claims fail of to those claims, what is open first, then the worst; that of one claim is in none."""
     by_test = {test["test"]: test.get("cause") or "" for test in plain.get("tests") or ()}
     found: dict[str, list[Claim]] = {}
     for claim in sorted(plain["claims"], key=lambda one: (not one.get("opens"), WORDS.index(word(one)))):

@@ -76,9 +76,9 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
         yield f"{cause}: {counted(len(fallen), 'claim fails', 'claims fail')} of that", "bad"
         for claim in fallen:
             yield from ((f"  {line}", tone) for line, tone in _claim(claim, ClaimVerdict(claim["verdict"]), cause))
-    for claim in plain["claims"]:
-        if claim.get("danger"):
-            yield f"{'danger':12} {claim['id']:9} {claim['danger']}", "warn"
+    yield from (
+        (f"{'danger':12} {one['id']:9} {one['danger']}", "warn") for one in plain["claims"] if one.get("danger")
+    )
     for verdict, tone in TONES.items():
         spoken = []
         for claim in plain["claims"]:
