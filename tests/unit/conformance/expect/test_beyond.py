@@ -191,6 +191,36 @@ def test_where_a_reply_is_wanted_the_first_ping_asks_once_and_those_after_it_mor
     assert town.commands == ["ping -n 1 -w 1000 192.168.0.9", "ping -n 3 -w 1000 192.168.0.9"]
 
 
+def under_rules(kept: str = LINUX_LOST) -> Town:
+    """Rules on ICMP, one of them on a type: two Linux pods and a Windows one ping a Linux and a Windows server."""
+    linux = replace(workload("far"), address="192.168.0.7")
+    return Town({
+        ("linux", linux.address): LINUX_ANSWERED, ("windows", linux.address): ANSWERED,
+        ("linux", SERVER.address): LINUX_LOST, ("beside", SERVER.address): kept,
+    })  # fmt: skip
+
+
+def ping_under_rules(town: Town) -> None:
+    far = replace(workload("far"), address="192.168.0.7")
+    town.beyond().under_icmp_rules(
+        "XPOL-3", "type", linux=PodPairs([(LINUX, far)]), skipped=PodPairs([(LINUX, SERVER)]),
+        kept=PodPairs([(workload("beside"), SERVER)]), allowed=PodPairs([(WINDOWS, far)]), because="x",
+    )  # fmt: skip
+
+
+def test_under_rules_on_icmp_what_is_to_be_silent_asks_once_a_ping_and_each_is_decided() -> None:
+    town = under_rules()
+    ping_under_rules(town)
+    assert {(one.part, one.verdict) for one in town.kept} == {
+        ("type", ClaimVerdict.CONFIRMED), ("ICMP alone", ClaimVerdict.CONFIRMED),
+    }  # fmt: skip
+    assert town.commands.count("ping -c 1 -W 1 192.168.0.9") == 6
+    town = under_rules(kept=LINUX_ANSWERED)
+    with pytest.raises(Nonconformance, match="expected no reply, observed one"):
+        ping_under_rules(town)
+    assert [one.part for one in town.kept if one.verdict is ClaimVerdict.VIOLATED] == ["type"]
+
+
 def test_a_ping_that_did_not_run_is_broken() -> None:
     with pytest.raises(ProbeBroken, match="it did not ping"):
         Town({("windows", OUTSIDE): "'ping' is not recognized"}).beyond().do_not_ping(
