@@ -67,10 +67,10 @@ def printable(text: str) -> str:
 def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[tuple[str, Tone]]:
     run = plain["run"]
     grouped = summed_up.causes(plain)
-    told = {claim["id"] for fallen in grouped.values() for claim in fallen}
+    above = {claim["id"] for fallen in grouped.values() for claim in fallen}
     for claim in plain["claims"]:  # what policy closes and is open comes first
-        if claim.get("opens") and claim["id"] not in told:
-            told.add(claim["id"])
+        if claim.get("opens") and claim["id"] not in above:
+            above.add(claim["id"])
             yield from _claim(claim, ClaimVerdict(claim["verdict"]))
     for cause, fallen in grouped.items():
         yield f"{cause}: {counted(len(fallen), 'claim fails', 'claims fail')} of that", "bad"
@@ -83,7 +83,7 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
         spoken = []
         for claim in plain["claims"]:
             said = claim.get("inapplicable_parts") if verdict is ClaimVerdict.NOT_APPLICABLE else claim["results"]
-            spoken += [claim] if said and claim["verdict"] == verdict and claim["id"] not in told else []
+            spoken += [claim] if said and claim["verdict"] == verdict and claim["id"] not in above else []
         for first, *others in _together(spoken, verdict):
             ids = ", ".join(one["id"] for one in (first, *others))
             why = "; ".join(filter(None, (cut(first["reason"].partition("\n")[0]), first["remedy"])))
