@@ -60,7 +60,6 @@ class Client(Protocol):
         self, resource: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
     ) -> tuple[list[Obj], str]:
         """Objects (namespace None: all namespaces) and the resourceVersion of the list."""
-        ...
 
     async def create(self, resource: str, obj: Obj, namespace: str | None = None) -> Obj: ...
 
@@ -97,7 +96,6 @@ class Client(Protocol):
         fields: str = "",
     ) -> AsyncIterator[Event]:
         """Events after ``since``; ends never by itself; raises ApiError 410 when ``since`` is too old."""
-        ...
 
 
 class ChannelWriter(Protocol):
@@ -111,7 +109,6 @@ class Input(Protocol):
 
     async def read(self, size: int = -1, /) -> bytes:
         """At most ``size`` bytes; empty at its end."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +144,6 @@ class NodeAgent(Protocol):
 
         Raises StreamCut when the node's connection breaks.
         """
-        ...
 
     def logs(
         self,

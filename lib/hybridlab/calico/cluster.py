@@ -46,15 +46,12 @@ class Installed(Protocol):
 
     def calico_objects(self, resources: CalicoResources) -> list[tuple[str, Obj]]:
         """Return (resource, object) of Calico's own configuration."""
-        ...
 
     def operator_objects(self) -> list[tuple[str, Obj]]:
         """Return (resource, object) of what the operator writes; a status that one has is its subresource."""
-        ...
 
     def windows_status(self, *, strict_affinity: bool) -> Obj | None:
         """Return the TigeraStatus of Calico on Windows; None where nobody reports it."""
-        ...
 
 
 class Calico:

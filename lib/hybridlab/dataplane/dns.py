@@ -29,7 +29,6 @@ class SocketSource(Protocol):
 
     def socket(self, family: int = ..., kind: int = ..., proto: int = ...) -> socket.socket:
         """Non-blocking."""
-        ...
 
 
 class Resolver:

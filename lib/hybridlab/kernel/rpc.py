@@ -31,7 +31,6 @@ class Caller(typing.Protocol):
 
     async def call(self, method: str, params: object = None) -> Any:
         """Raises CallFailed."""
-        ...
 
 
 def client(
