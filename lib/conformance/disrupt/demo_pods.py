@@ -26,7 +26,6 @@ class DemoPods:
     """A pod's uid to the name of its Deployment."""
 
     def seat_of(self, workload: Workload) -> str:
-        """The name by which Services select it."""
         return self.seats[workload.uid]
 
     @property
@@ -49,7 +48,6 @@ class DemoPods:
 
     @property
     def linux_nodes(self) -> list[str]:
-        """The nodes of the Linux pods."""
         return sorted({linux_client.node for linux_client in (*self.linux_clients, *self.linux_servers)})
 
 

@@ -54,7 +54,6 @@ class NewPods:
         return self._there
 
     def remove(self) -> None:
-        """Delete those that were made."""
         for new_pod in self._there:
             new_pod.remove()
 

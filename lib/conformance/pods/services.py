@@ -225,7 +225,6 @@ class Services:
 
 
 def _node_port(spec: Obj, protocol: str) -> int | None:
-    """The first NodePort for a protocol."""
     ports = (port.get("nodePort") for port in spec["ports"] if port.get("protocol", "TCP") == protocol)
     return next(ports, None)
 

@@ -136,7 +136,6 @@ class Subresources:
 
     # ---- scale
     def scale(self, target: Target) -> Obj:
-        """Return the Scale of an object."""
         resource = target.resource
         obj = self._operations.get(target._replace(subresource=""))
         paths = resource.scale or {

@@ -31,7 +31,6 @@ class DnsWrong(Fault):
         await self._gate.answer_wrongly(self._identity, None)
 
     async def evidence(self) -> list[str]:
-        """Names that resolvers were told wrongly."""
         return [f"{host} is answered {ANSWERS[self._wrong.answer]}" for host in self._gate.wrong(self._identity)]
 
 
@@ -49,7 +48,6 @@ class DnsStale(Fault):
         await self._gate.keep(self._identity, stale=False)
 
     async def evidence(self) -> list[str]:
-        """That names stay as they are."""
         return ["names keep the addresses that they had first"] if self._gate.keeps(self._identity) else []
 
 
@@ -131,11 +129,9 @@ class SearchListWrong(Fault):
         self._wrong[self._identity] = self._list, self._nodes
 
     async def heal(self) -> None:
-        """Give new pods what they should have."""
         self._wrong.pop(self._identity, None)
 
     async def evidence(self) -> list[str]:
-        """The nodes whose new pods search wrongly."""
         if self._identity not in self._wrong:
             return []
         return [f"new pods of {node} {WORDS[self._list]}" for node in sorted(self._nodes)]

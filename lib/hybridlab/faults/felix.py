@@ -34,7 +34,6 @@ class PolicyLate(Fault):
             felix.faults.set_delay(self._identity, 0)
 
     async def evidence(self) -> list[str]:
-        """The delays that this fault has put in place."""
         return [
             f"Felix of {node} applies policy {felix.faults.delays[self._identity]:g} s late"
             for node, felix in self._felixes.items()

@@ -31,11 +31,9 @@ class KubeletStuck(Fault):
         self._faults.stall(self._identity, self._what, self._nodes)
 
     async def heal(self) -> None:
-        """No longer; what stalled goes on."""
         self._faults.heal(self._identity)
 
     async def evidence(self) -> list[str]:
-        """The kubelets that are stuck because of this fault."""
         return [f"the kubelet of {node} {WORDS[self._what]}" for node in sorted(self._faults.nodes(self._identity))]
 
 

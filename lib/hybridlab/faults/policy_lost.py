@@ -111,7 +111,6 @@ class PolicyLost(Fault):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def inject(self) -> None:
-        """Wait for the event."""
         for node, felix in self._felixes.items():
             felix.faults.applying[self._identity] = self._applying
             felix.faults.on_life[self._identity] = partial(self._lives, node)
@@ -127,7 +126,6 @@ class PolicyLost(Fault):
             self._follows = True
 
     async def heal(self) -> None:
-        """All policy is there again."""
         if self._informer is not None:
             informer, self._informer = self._informer, None
             await informer.stop()
@@ -140,7 +138,6 @@ class PolicyLost(Fault):
         await asyncio.gather(*(opened.heal() for opened in self._open.values()))
 
     async def evidence(self) -> list[str]:
-        """Where policy is lost after that event."""
         waits = [
             f"pods of {node} lose policy: {self._event}"
             for node, felix in self._felixes.items()

@@ -26,12 +26,10 @@ class NoResetRecovery(Fault):
         """By node: addresses that are cut off, with what ends that."""
 
     async def inject(self) -> None:
-        """Wait for reprogrammings."""
         for node, felix in self._felixes.items():
             felix.faults.on_reprogrammed[self._identity] = partial(self._cut_off, node)
 
     async def heal(self) -> None:
-        """Let new connections through again."""
         for felix in self._felixes.values():
             felix.faults.on_reprogrammed.pop(self._identity, None)
         for cut in self._cut.values():
@@ -43,7 +41,6 @@ class NoResetRecovery(Fault):
         await asyncio.gather(*(dataplane.clear_fault_rules(node, self._identity) for node in self._felixes))
 
     async def evidence(self) -> list[str]:
-        """Where it waits, and the rules as the kernel has them."""
         waits = [
             f"what Felix of {node} reprograms has no new connections"
             for node, felix in self._felixes.items()
@@ -108,7 +105,6 @@ class FelixFault(Fault):
                     self._end(felix)
 
     async def evidence(self) -> list[str]:
-        """Felix instances on which this fault is active."""
         return [
             f"Felix of {node} {self._says}"
             for node, felix in self._felixes.items()

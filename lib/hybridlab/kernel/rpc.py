@@ -96,7 +96,6 @@ class _Call:
 
     @cached_property
     def signature(self) -> inspect.Signature:
-        """Without ``self``."""
         whole = inspect.signature(self.function)
         return whole.replace(parameters=list(whole.parameters.values())[1:])
 

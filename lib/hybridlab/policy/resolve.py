@@ -104,7 +104,6 @@ class Graph:
         return tuple(self._by_node.get(node, ()))
 
     def is_on(self, uid: str, node: str) -> bool:
-        """Whether the endpoint is there, on that node."""
         return uid in self._by_node.get(node, ())
 
     def keys_for(self, uid: str) -> frozenset[PolicyKey]:
@@ -134,7 +133,6 @@ class Graph:
         return self._pods[uid]
 
     def policies_with(self, set_name: str) -> frozenset[PolicyKey]:
-        """The policies whose rules name a set."""
         return frozenset(self._users.get(set_name, ()))
 
     def sets_of(self, key: PolicyKey) -> frozenset[str]:
@@ -150,7 +148,6 @@ class Graph:
         return self._endpoints[uid].labels
 
     def has_set(self, name: str) -> bool:
-        """Whether a policy names a set; for faults."""
         return name in self._sets
 
     def members(self, name: str) -> tuple[str, ...]:
@@ -266,7 +263,6 @@ class Graph:
         self._release_sets(key, self._sets_of.pop(key))
 
     def set_network_set(self, identity: str, network_set: NetworkSet | None) -> None:
-        """A network set; None: it is gone."""
         if network_set is None:
             self._network_sets.pop(identity, None)
             for name, ip_set in self._sets.items():

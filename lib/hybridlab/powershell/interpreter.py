@@ -94,7 +94,6 @@ class Interpreter(Evaluation):
             await self.report(fault)
 
     async def collect(self, node: Node) -> list[object]:
-        """All that a statement puts out."""
         values: list[object] = []
 
         async def keep(value: object) -> None:

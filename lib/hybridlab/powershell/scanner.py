@@ -22,7 +22,6 @@ class Scanner:
             raise NotEmulated("typographic quotes and dashes")
 
     def peek(self, text: str) -> bool:
-        """Whether ``text`` stands here."""
         return self.text.startswith(text, self.at)
 
     def take(self, text: str) -> bool:

@@ -177,14 +177,12 @@ class Agent(Lines):
         return {"open_limit": self.open_limit}
 
     def open(self) -> int:
-        """Attempts under way or waiting."""
         return sum(batch.left for batch in self.batches.values())
 
     def under_way(self) -> bool:
         return bool(self.batches)
 
     def named(self, message: Mapping[str, Any]) -> Any:
-        """A batch's name."""
         name = message.get("batch")
         return name if isinstance(name, str) and BATCH.fullmatch(name) else None
 
@@ -198,7 +196,6 @@ class Agent(Lines):
                     task.cancel()
 
     async def job(self, kind: Any, batch: Any, message: Mapping[str, Any]) -> None:
-        """Begin or cancel a batch.  Raises ValueError."""
         if kind not in ("batch", "cancel"):
             raise ValueError("type must be batch, cancel, ping or quit")
         if batch is None:

@@ -384,7 +384,6 @@ class RootFiles:
         return fd
 
     def read(self, path: str) -> bytes:
-        """Raises FileNotFoundError and other OSErrors."""
         with open(self._open(path, os.O_RDONLY), "rb") as file:  # noqa: PTH123 - a descriptor
             return file.read()
 

@@ -175,7 +175,6 @@ class Hns:
         return any(endpoint.pod == pod for endpoint in self._endpoints.values())
 
     def detach(self, pod: str) -> None:
-        """Remove a pod's endpoint; nothing when it has none."""
         for endpoint in self.endpoints:
             if endpoint.pod == pod:
                 del self._endpoints[endpoint.id]

@@ -127,7 +127,6 @@ class IPAM:
         return self._record(claimed, address, handle)
 
     def release(self, handle: str) -> tuple[str, ...]:
-        """Free everything that a handle holds; returns the addresses (none: nothing was held)."""
         held = self._by_handle.pop(handle, [])
         for block, address in held:
             block.release(address)

@@ -27,17 +27,14 @@ class Told(Fault):
         self._identity, self._entry, self._words = identity, (what, where), words
 
     async def inject(self) -> None:
-        """Have it so, and wait until it is."""
         self._bgp.faults[self._identity] = self._entry
         await self._follow()
 
     async def heal(self) -> None:
-        """Have it no longer so."""
         self._bgp.faults.pop(self._identity, None)
         await self._follow()
 
     async def evidence(self) -> list[str]:
-        """What is so because of it."""
         return [*self._words] if self._identity in self._bgp.faults else []
 
     async def _follow(self) -> None:

@@ -36,7 +36,6 @@ class _OfFelix(Fault):
             raise BadFault(f"Felix of node {node} does not run")
 
     async def inject(self) -> None:
-        """Lay the routes wrongly from now on."""
         self._felix.faults.routes[self._identity] = self._laid
         await self._programmed()
 
@@ -157,7 +156,6 @@ class DeviceDiffers(_OfFelix):
         await self._programmed()
 
     async def evidence(self) -> list[str]:
-        """The device as it was programmed."""
         spec = self._felix.routing.tunnel
         if self._identity not in self._felix.faults.tunnels or spec is None or self._made(spec) != spec:
             return []

@@ -50,7 +50,6 @@ class VsidDiffers(Fault):
             self._node.hns.set_vsid(self._before)
 
     async def evidence(self) -> list[str]:
-        """The VSID of the network that was changed."""
         if not self._is_there():
             return []
         return [f"HNS network Calico of {self._node.machine.name} has VSID {self._vsid}, it was {self._before}"]
