@@ -243,7 +243,7 @@ class CalicoObjects:
     def blocks(self, *, of_all: bool = False) -> dict[str, Fact[list[str]]]:
         """The confirmed blocks of every Windows node, or ``of_all`` nodes."""
         affinities, api = self.listed("BlockAffinity")
-        names = [node.name for node in self._facts.nodes] if of_all else self._windows_names()
+        names = [node.name for node in (self._facts.nodes if of_all else self._facts.by_os("windows"))]
         found: dict[str, list[str]] = {name: [] for name in names}
         for affinity in affinities:
             spec = affinity["spec"]
@@ -295,9 +295,6 @@ class CalicoObjects:
             for pool in pools
             if not pool["spec"].get("disabled") and ":" not in pool["spec"]["cidr"]
         }
-
-    def _windows_names(self) -> list[str]:
-        return [node.name for node in self._facts.by_os("windows")]
 
     def _find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
         try:
