@@ -123,8 +123,6 @@ class Changes:
             "metadata": {**body["metadata"], "resourceVersion": version}
         })  # fmt: skip
 
-    # --- what most callers need -----------------------------------------------------------------------------------
-
     def create(self, obj: Obj, why: str, *, namespace: str | None = None, foreign: bool = False) -> Obj | None:
         return self.make(self._change("create", obj, why, namespace, foreign))
 

@@ -85,8 +85,6 @@ class Controller:
         self._over = False
         """Whether it was told that no test begins any more."""
 
-    # --- begin --------------------------------------------------------------------------------------------------------
-
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Which cluster, why, and its facts."""
         if passive(config) or not self.run.connection:
@@ -168,8 +166,6 @@ class Controller:
         if error:
             self.left += self.state.restoration.put_back(node.gateway.id)
 
-    # --- hear ---------------------------------------------------------------------------------------------------------
-
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """A test begins, here or in a worker."""
         self.running.append(nodeid)
@@ -249,8 +245,6 @@ class Controller:
             kind, letter, _ = status
             return kind, letter, (f"{verdict} {FLAKY}", {"red": True})
         return status
-
-    # --- end ----------------------------------------------------------------------------------------------------------
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, object, object]:

@@ -70,8 +70,6 @@ class Judge:
         self.catalog: Catalog = catalog()
         self.words = Words(self.catalog, self._subjects)
 
-    # --- selection ----------------------------------------------------------------------------------------------------
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Read the marks; make tags known to ``-k``; leave out what ``--claim`` and ``--smoke`` do not ask for."""
@@ -132,8 +130,6 @@ class Judge:
         result = yield
         self.state.interruption.exit_code = int(session.exitstatus)
         return result
-
-    # --- running ------------------------------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -275,8 +271,6 @@ class Judge:
                 (OUTCOME, json.dumps(to_plain(outcome))),
             ]
         return report
-
-    # --- outcomes -----------------------------------------------------------------------------------------------------
 
     def outcome(self, item: pytest.Item) -> TestOutcome:
         """What the test has said by now, in all its attempts; the last one of one that was put off tells of both."""

@@ -45,8 +45,6 @@ class Rehearsal:
         with self.state.run.uncaptured():
             print(text, flush=True)
 
-    # --- hooks --------------------------------------------------------------------------------------------------------
-
     @pytest.hookimpl
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Say whose changes follow."""

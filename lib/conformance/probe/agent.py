@@ -199,8 +199,6 @@ class Agent:
         self._stream.send(b'{"type":"quit"}')
         self._stream.close()
 
-    # --- from any thread ------------------------------------------------------------------------------------------
-
     def _send_waiting(self) -> None:
         """Send what waits, in order, as far as there is room for it."""
         while True:
@@ -241,8 +239,6 @@ class Agent:
         rest = self._stream.unfinished[:80].decode(errors="backslashreplace") if hasattr(self, "_stream") else ""
         cut = f"; its last line was cut short: {rest!r}" if rest else ""
         return f"agent {self.program.name} in {self.workload.label} broke: {self._over}{cut}{noise}"
-
-    # --- from the stream's thread ---------------------------------------------------------------------------------
 
     def _line(self, line: bytes) -> None:
         self._heard = time.monotonic()

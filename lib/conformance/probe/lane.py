@@ -89,8 +89,6 @@ class Lane:
         for agent, batch in under_way:
             agent.cancel(batch)
 
-    # --- sending --------------------------------------------------------------------------------------------------
-
     def _send(self) -> bool:
         """Hand all that waits to the live agent; False when there is none."""
         return self._agents.with_live(self._source, self._program, self._hand_over)
@@ -143,8 +141,6 @@ class Lane:
     def _done(self, batch: Batch) -> None:
         with self._lock:
             self._under_way.pop(id(batch), None)
-
-    # --- errors -------------------------------------------------------------------------------------------------
 
     def _broke(self, tries: Sequence[Try], error: ProbeBroken) -> None:
         hopeless = isinstance(error, AgentRefused) or (isinstance(error, ExecBroken) and not error.retryable)

@@ -145,8 +145,6 @@ class PolicyLost(Fault):
         ]
         return waits + [line for opened in self._open.values() for line in await opened.evidence()]
 
-    # -- what Felix asks
-
     def _applying(self, uid: str, keys: Keys) -> Keys:
         if self._event == "policy-removed":
             self._removed(uid, keys)
@@ -212,8 +210,6 @@ class PolicyLost(Fault):
         seen = self._seen.setdefault(name, set())
         seen.update(members)
         return tuple(sorted({*members, *(member for member in seen if member.partition(",")[0] in self._left)}))
-
-    # -- what happens
 
     def _lives(self, node: str, starts: bool) -> None:
         if self._event == "felix-down":

@@ -90,8 +90,6 @@ class Graph:
         self.version = 0
         """Goes up when a policy or tier changes; programs rendered before are out of date then."""
 
-    # -- what a Felix asks
-
     def subscribe(self, node: str, subscriber: Subscriber) -> None:
         """Tell ``subscriber`` what is due on ``node`` from now on."""
         self._subscribers[node] = subscriber
@@ -164,8 +162,6 @@ class Graph:
             if endpoint.address and any(ip_set.key.selector.matches(labels) for labels in as_if):
                 found.add(endpoint.address)
         return tuple(sorted(found))
-
-    # -- what it is told
 
     def set_pod(self, pod: PodFacts) -> None:
         """A pod with a network of its own is there, or has changed."""
@@ -284,8 +280,6 @@ class Graph:
             name = ServiceSet(*service, with_ports=with_ports).name
             if name in self._sets and self._sets[name].contribute(identity, members):
                 self._set_due(name)
-
-    # -- parts
 
     def _refresh(self, pod: PodFacts) -> None:
         """Recompute an endpoint's labels and everything that hangs on them."""

@@ -47,8 +47,6 @@ class Interpreter(Evaluation):
         if process.host is not None:
             self.variables["executioncontext"] = execution_context()
 
-    # -- the run ---------------------------------------------------------------------------------------------
-
     async def run(self, script: s.Block) -> None:
         """The script itself.  Raises Exit, Fault (an error that ends the script) and NotEmulated."""
         try:
@@ -117,8 +115,6 @@ class Interpreter(Evaluation):
         finally:
             del self.variables["_"]
             self.variables |= outside
-
-    # -- statements ------------------------------------------------------------------------------------------
 
     async def statement(self, node: Node, emit: Emit) -> None:
         match node:

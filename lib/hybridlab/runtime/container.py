@@ -117,8 +117,6 @@ class Container:
         for path, content in files.items():
             self.files.write(path, base64.b64decode(content))
 
-    # -- main command ----------------------------------------------------------------------------------------
-
     async def start(self) -> None:
         """Start the main command; a command that cannot start ends the container at once."""
         async with self._starting:
@@ -198,8 +196,6 @@ class Container:
             await asyncio.wait({self._hosting})
             if self._hosting.exception() is None:
                 await self._hosting.result().close()
-
-    # -- commands --------------------------------------------------------------------------------------------
 
     async def exec(self, argv: tuple[str, ...], streams: Streams, *, tty: bool = False) -> ExecResult:
         """Run a command to its end.  Cancellation kills it, and so does the end of the container."""
@@ -339,8 +335,6 @@ class Container:
     async def _not_emulated(self, argv: tuple[str, ...], err: Output) -> int:
         await err.write(f"not emulated: {argv[0]} in image {self._found.reference}\n".encode())
         return 1
-
-    # -- programs --------------------------------------------------------------------------------------------
 
     async def _program_host(self, main: MainCommand | None = None) -> ProgramHost:
         """Built once; building goes on when the command that needed it is cancelled, and is then there for the next."""

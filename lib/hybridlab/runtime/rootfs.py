@@ -143,8 +143,6 @@ class Builder:
         for flag, fd in self._home.items():
             namespaces.setns(fd, flag)
 
-    # -- template --------------------------------------------------------------------------------------------
-
     def _enter_template(self) -> None:
         if self._template < 0:
             self._build_template()
@@ -226,8 +224,6 @@ class Builder:
                 os.link(source, f"{directory}/{name}")
             self._images.add(layout.image)
         return directory
-
-    # -- one container ---------------------------------------------------------------------------------------
 
     def build(self, layout: Layout) -> BuiltRoot:
         """Build and enter a new file system.  The thread stays in its mount, UTS and (for children) pid namespace.

@@ -85,8 +85,6 @@ class Hns:
         """Call ``listener`` whenever a network came, went or got another VSID."""
         self._listeners.append(listener)
 
-    # -- networks
-
     @property
     def networks(self) -> tuple[HnsNetwork, ...]:
         """All networks, the oldest first."""
@@ -151,8 +149,6 @@ class Hns:
     def _changed(self) -> None:
         for listener in self._listeners:
             listener()
-
-    # -- endpoints
 
     @property
     def endpoints(self) -> tuple[HnsEndpoint, ...]:
