@@ -30,7 +30,6 @@ class DemoPods:
 
     @property
     def between(self) -> list[Pair]:
-        """From Linux to Windows, and back."""
         there = self.linux_clients.to(self.windows_servers)
         return [*there.tcp(PORT), *self.windows_clients.to(self.linux_servers).tcp(PORT)]
 
@@ -42,7 +41,6 @@ class DemoPods:
 
     @property
     def across(self) -> list[Pair]:
-        """From Windows to Windows across nodes."""
         pairs = self.windows_clients.to(self.windows_servers)
         return [(workload, goal.tcp(PORT)) for workload, goal in pairs if workload.node != goal.node]
 

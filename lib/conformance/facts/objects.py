@@ -43,7 +43,6 @@ class CalicoObjects:
         }
 
     def kubernetes(self) -> dict[str, Fact[tuple[int, int]]]:
-        """Release of Kubernetes, ``(1, 34)``."""
         told = self._facts.kubernetes_version
         numbers = Version.parse(told.value).numbers if told.value else ()
         return {"Kubernetes": Fact((int(numbers[0]), int(numbers[1])) if numbers else None, told.source)}

@@ -127,7 +127,6 @@ class Changes:
         return self.make(self._change("create", obj, why, namespace, foreign))
 
     def apply(self, obj: Obj, why: str, *, namespace: str | None = None, foreign: bool = False) -> Obj | None:
-        """Create or update an object by server-side apply."""
         return self.make(self._change("apply", obj, why, namespace, foreign))
 
     def _change(self, verb: Any, obj: Obj, why: str, namespace: str | None, foreign: bool) -> Change:
@@ -197,6 +196,5 @@ class Changes:
 
 
 def _eviction(target: ObjectRef) -> Obj:
-    """What is posted to evict a pod."""
     meta = {"name": target.name, "namespace": target.namespace}
     return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}

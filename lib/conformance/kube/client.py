@@ -212,7 +212,6 @@ class Kube:
         return answer
 
     def read(self, path: str, **query: str) -> Any:
-        """GET, as JSON."""
         return json.loads(self.request("GET", path, query=query or None))
 
     def path(self, resource: Resource, namespace: str | None = None, name: str | None = None, sub: str = "") -> str:

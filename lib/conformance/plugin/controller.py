@@ -86,7 +86,6 @@ class Controller:
         """Whether it was told that no test begins any more."""
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
-        """Which cluster, why, and its facts."""
         if passive(config) or not self.run.connection:
             return []
         return header.lines(self.run, whole=config.option.verbose > 0 or config.option.plan)

@@ -189,7 +189,6 @@ class Judge:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Turn what the body raises into a verdict."""
         __tracebackhide__ = True
         statement = item.stash[STATEMENT]
         statement.calling = True

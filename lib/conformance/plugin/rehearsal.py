@@ -47,7 +47,6 @@ class Rehearsal:
 
     @pytest.hookimpl
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Say whose changes follow."""
         self._say(f"\n{nodeid}")
 
     @pytest.hookimpl(tryfirst=True)

@@ -164,7 +164,6 @@ def _end(pod: Obj) -> Obj | None:
 
 
 def _state(pod: Obj) -> Obj:
-    """The state of the first action's container."""
     return _status(pod, _FIRST).get("state") or {}
 
 

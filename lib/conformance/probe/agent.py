@@ -132,7 +132,6 @@ class Agent:
         return True
 
     def holds_back(self, batch: Batch) -> bool:
-        """Whether some of a batch was not sent yet."""
         with self._lock:
             return any(part.batch is batch for part in self._waiting)
 
@@ -184,7 +183,6 @@ class Agent:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
         return not self._over
 
     @property

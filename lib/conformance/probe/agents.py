@@ -204,7 +204,6 @@ class Agents:
         return slot
 
     def _held(self, bound: _Bound) -> int:
-        """Live agents of ours under a bound."""
         with self._lock:
             return sum(bound.node in ("", agent.workload.node) for agent, _ in self._agents.values())
 

@@ -74,7 +74,6 @@ class Lane:
 
     @property
     def waits(self) -> bool:
-        """Whether some attempts have not left yet."""
         with self._lock:
             under_way = list(self._under_way.values())
             if self._waiting or self._repairing:

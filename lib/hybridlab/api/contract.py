@@ -9,21 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from hybridlab.api.quantities import quantity
-
-__all__ = [
-    "ApiError",
-    "ChannelWriter",
-    "Client",
-    "Event",
-    "ExecOutcome",
-    "Input",
-    "NodeAgent",
-    "Obj",
-    "StreamCut",
-    "Streams",
-    "quantity",
-]
+from hybridlab.api.quantities import quantity as quantity  # noqa: PLC0414 - it is offered here
 
 Obj = dict[str, Any]
 """A Kubernetes object.  What a client hands out is shared: copy before changing it."""

@@ -42,7 +42,6 @@ class BackOff:
         return now
 
     def reset(self) -> None:
-        """Begin again."""
         self._next = 0.0
 
 
@@ -226,7 +225,6 @@ class ContainerRunner:
         )
 
     async def _once(self, spec: ContainerSpec) -> Ended:
-        """Start the container and wait for its end."""
         context, state = self._context, self.state
         exited: asyncio.Future[ContainerExit] = asyncio.get_running_loop().create_future()
         context.exits[spec.id] = exited

@@ -265,7 +265,6 @@ class Kubelet:
                 return
 
     def _log_of(self, pod: Obj, container: str, *, previous: bool) -> str:
-        """The id of the container run whose log is wanted."""
         state, name = self._state(pod, container), pod["metadata"]["name"]
         if state is None:
             raise ApiError(400, "BadRequest", f'container "{container}" in pod "{name}" is not available')

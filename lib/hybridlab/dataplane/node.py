@@ -140,7 +140,6 @@ class Node:
 
     @property
     def mac(self) -> str:
-        """The MAC address of its ``eth0``."""
         return _node_mac(self.spec.address)
 
     def new_index(self) -> int:
@@ -312,7 +311,6 @@ class Node:
         self.policy.add_interface(endpoint, interface, open_at_first=open_at_first)
 
     def remove_endpoint(self, endpoint: str) -> None:
-        """The pod is gone, and its policy with it."""
         self._ends.pop(endpoint, None)
         self.policy.remove_interface(endpoint)
 
@@ -343,7 +341,6 @@ class Node:
         }
 
     def close(self) -> None:
-        """Let go; the kernel takes the rest away."""
         if self._resets is not None:
             self._resets.close()
         self._nft.close()

@@ -136,7 +136,6 @@ class FelixCrashLoops(Fault):
         ]
 
     async def _kill(self) -> None:
-        """Kill what runs, for ever."""
         while True:
             pods, _ = await self._lab.client.list("pods", labels=f"k8s-app in ({', '.join(CONTAINERS)})")
             for pod in pods:

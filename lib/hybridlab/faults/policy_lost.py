@@ -226,7 +226,6 @@ class PolicyLost(Fault):
         task.add_done_callback(self._tasks.discard)
 
     def _changed(self, old: Obj | None, new: Obj | None) -> None:
-        """An object came, changed or went."""
         match self._event:
             case "service-made" | "service-changed" | "service-gone":
                 self._backends_changed(_addresses(old), _addresses(new))

@@ -132,7 +132,6 @@ class Several(Fault):
         return [line for part in self._parts for line in await part.evidence()]
 
     async def verified(self) -> bool:
-        """All are in effect everywhere."""
         return all([await part.verified() for part in self._parts])
 
 

@@ -91,7 +91,6 @@ class _Call:
 
     @property
     def method(self) -> str:
-        """Its name on the channel."""
         return self.function.__qualname__
 
     @cached_property

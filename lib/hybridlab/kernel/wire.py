@@ -182,7 +182,6 @@ class Channel:
 
     @property
     def closed(self) -> bool:
-        """Nothing can be sent any more."""
         return self._closed.done()
 
     def close(self, reason: str = "closed here") -> None:

@@ -98,14 +98,12 @@ class Graph:
         self._subscribers.pop(node, None)
 
     def endpoints_on(self, node: str) -> tuple[str, ...]:
-        """Uids of a node's endpoints."""
         return tuple(self._by_node.get(node, ()))
 
     def is_on(self, uid: str, node: str) -> bool:
         return uid in self._by_node.get(node, ())
 
     def keys_for(self, uid: str) -> frozenset[PolicyKey]:
-        """Which policies apply to an endpoint."""
         return frozenset(self._applying.get(uid, ()))
 
     def tiers_for(self, keys: Iterable[PolicyKey]) -> tuple[TierPolicies, ...]:
@@ -127,7 +125,6 @@ class Graph:
         )
 
     def pod(self, uid: str) -> PodFacts:
-        """What is known of an endpoint's pod."""
         return self._pods[uid]
 
     def policies_with(self, set_name: str) -> frozenset[PolicyKey]:
@@ -191,7 +188,6 @@ class Graph:
         self._endpoint_due(pod.node, uid)
 
     def set_namespace(self, name: str, labels: Labels | None) -> None:
-        """A namespace's labels; None: it is gone."""
         if self._namespaces.get(name) == labels:
             return
         if labels is None:
@@ -205,7 +201,6 @@ class Graph:
                 self._spread(network_set, self._network_set_labels(network_set))
 
     def set_service_account(self, namespace: str, name: str, labels: Labels | None) -> None:
-        """A service account's labels; None: it is gone."""
         if self._accounts.get((namespace, name), {}) == (labels or {}):
             return
         self._accounts[namespace, name] = labels or {}
@@ -225,7 +220,6 @@ class Graph:
         self._policies_due(key for key, policy in self._policies.items() if policy.tier == name)
 
     def set_policy(self, policy: Policy) -> None:
-        """A policy is there, or has changed."""
         key = policy.key
         old = self._policies.get(key)
         if old == policy:

@@ -64,7 +64,6 @@ class Evaluation(ABC):
         return self.variables[node.name]
 
     async def assign(self, node: s.Assignment) -> None:
-        """``=`` and ``+=``."""
         value = await self.value(node.value)
         if node.operator == "+=":
             value = operators.add(await self.value(node.target), value)

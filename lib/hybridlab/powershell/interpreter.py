@@ -59,7 +59,6 @@ class Interpreter(Evaluation):
         await self.process.stdout.write(text.encode("utf-8", "replace"))
 
     async def report(self, fault: Fault) -> None:
-        """Print an error."""
         lines = render(fault, self.script)
         await self.process.stderr.write("".join(f"{line}\r\n" for line in lines).encode())
 

@@ -90,7 +90,6 @@ class Lines:
             await self.process.stdout.write(line)
 
     def up_ms(self) -> float:
-        """Milliseconds since it started."""
         return round((time.monotonic() - self.begin) * 1000, 3)
 
     def changed(self) -> None:

@@ -113,7 +113,6 @@ class Container:
         return self._memory
 
     def update_files(self, files: dict[str, str]) -> None:
-        """Replace mounted files (path to base64)."""
         for path, content in files.items():
             self.files.write(path, base64.b64decode(content))
 

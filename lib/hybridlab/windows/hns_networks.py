@@ -87,7 +87,6 @@ class Hns:
 
     @property
     def networks(self) -> tuple[HnsNetwork, ...]:
-        """All networks, the oldest first."""
         return tuple(self._networks.values())
 
     @property
@@ -152,7 +151,6 @@ class Hns:
 
     @property
     def endpoints(self) -> tuple[HnsEndpoint, ...]:
-        """All endpoints, the oldest first."""
         return tuple(one for one in self._endpoints.values() if one.name != HOST_ENDPOINT or not self.faults.bare)
 
     @property

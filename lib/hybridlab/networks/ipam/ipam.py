@@ -207,7 +207,6 @@ class IPAM:
         return None
 
     def _add(self, cidr: ipaddress.IPv4Network, machine: Machine) -> Block:
-        """A new block of a node."""
         block = self._blocks[cidr] = Block(cidr, machine.name, windows=machine.os == "windows")
         self.dirty_blocks[cidr] = None
         return block

@@ -122,7 +122,6 @@ class HostEndpointMissing(RuleFault):
         await super().inject()
 
     async def heal(self) -> None:
-        """Make them again."""
         for bare, routing in self._hosts:
             bare.discard(self._identity)
             routing.due()

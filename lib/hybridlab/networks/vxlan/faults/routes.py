@@ -44,7 +44,6 @@ class _OfFelix(Fault):
         await self._programmed()
 
     def _laid(self, routes: NodeRoutes) -> NodeRoutes:
-        """The routes as they are laid for this fault."""
         return routes
 
     async def _programmed(self) -> None:
