@@ -67,5 +67,8 @@ def excused(
     since = context.since.get((*key(attempt.source, attempt.target), want))
     otherwise = seen[0].at - unix(0.0) if turned else since
     at = change.enforced_at if change else "both"
-    by = others.excused(context.others, attempt, seen, want=want, otherwise=otherwise, at=at)
-    return others.decided(context.others, text, by) if by else None
+    by, lasting = (
+        others.excused(context.others, attempt, seen, want=want, otherwise=otherwise, at=at, lasting=only)
+        for only in (False, True)
+    )
+    return others.decided(context.others, text, by, lasting=bool(lasting)) if by else None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Protocol
 
-from conformance.errors import EnvironmentBroken, MissingCapability
+from conformance.errors import EnvironmentBroken, MissingCapability, Wavered
 from conformance.expect.explain import message
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Side
@@ -30,12 +30,13 @@ class Others(Protocol):
 
     def excuse(
         self, source: Workload, target: Target, seen: Literal["closed", "open"], *, protocol: str = "",
-        since: float | None = None, otherwise: float | None = None, at: Side = "both",
+        since: float | None = None, otherwise: float | None = None, at: Side = "both", lasting: bool = False,
     ) -> str:  # fmt: skip
         """Which could give what was seen; ``otherwise``: when this test saw it otherwise (``time.monotonic``).
 
         ``since``: when that was asked first; one that a look found there since then may be gone by now.
         ``at``: the end at which the suite's own policies close it, since only there another can open it.
+        ``lasting``: only those that were there before that, and still are as they were.
         """
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
@@ -71,7 +72,7 @@ def demand_open(others: Others, attempts: Sequence[Attempt], *, all_needed: bool
 
 def excused(
     others: Others, attempt: Attempt, seen: Sequence[Observation], *, want: bool, otherwise: float | None = None,
-    at: Side = "both",
+    at: Side = "both", lasting: bool = False,
 ) -> str:  # fmt: skip
     """Which policies of others could give what was seen on a way that is to be open, or closed."""
     if not seen or (want and not any(one.verdict in CLOSED for one in seen)):
@@ -79,13 +80,19 @@ def excused(
     source, target, protocol = way(attempt)
     seen_so: Literal["closed", "open"] = "closed" if want else "open"
     side, since = "both" if want else at, seen[0].at - unix(0.0)
-    return others.excuse(source, target, seen_so, protocol=protocol, since=since, otherwise=otherwise, at=side)
+    return others.excuse(
+        source, target, seen_so, protocol=protocol, since=since, otherwise=otherwise, at=side, lasting=lasting
+    )
 
 
-def decided(others: Others, text: str | Explanation, by: str) -> EnvironmentBroken:
-    """The failure that somebody else's policy is, in place of a message about what was seen."""
-    by = f"{by}, and that is not this run's"
+def decided(others: Others, text: str | Explanation, by: str, *, lasting: bool = True) -> EnvironmentBroken:
+    """The failure that somebody else's policy is, in place of a message about what was seen.
+
+    Unless that is ``lasting``, the test may show more once it is run again.
+    """
+    kind, told = EnvironmentBroken if lasting else Wavered, f"{by}, and that is not this run's"
+    told += "" if lasting else ", and came, changed or went about then"
     if isinstance(text, Explanation):
-        told = message.explained(text, by=by)
-        return EnvironmentBroken(replace(told, lines={**told.lines, "do": others.exempt}))
-    return EnvironmentBroken(f"{message.explained(text, by=by)}\n  do        {others.exempt}")
+        explained = message.explained(text, by=told)
+        return kind(replace(explained, lines={**explained.lines, "do": others.exempt}))
+    return kind(f"{message.explained(text, by=told)}\n  do        {others.exempt}")

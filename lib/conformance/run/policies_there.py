@@ -169,18 +169,23 @@ class PoliciesThere:
 
     def excuse(
         self, source: Workload, target: Target, seen: Seen, *, protocol: str = "", since: float | None = None,
-        otherwise: float | None = None, at: Side = "both",
+        otherwise: float | None = None, at: Side = "both", lasting: bool = False,
     ) -> str:  # fmt: skip
         """Which policies of others could give what was seen on a way; empty: none.
 
         ``since``: when the way was asked first (``time.monotonic``): what a look has found there since then counts,
         gone or edited by now or not; None: what is there now.
         ``otherwise``: when this test began to see the way behave otherwise (``time.monotonic``); None: it never did.
-        ``at``: the end at which policies count.
+        ``at``: the end at which policies count.  ``lasting``: only what was there before the way was asked, and was at the newest look.
         """
-        looks = [self.look(), *(past for when, past in self._looks if since and when >= since)]
+        looks = [self._looks[-1][1] if lasting and self._looks else self.look()]
+        looks += [past for when, past in self._looks if since and when >= since and not lasting]
         several = {(policy.uid, policy.version): policy for past in looks for policy in past.foreign}
-        foreign = [policy for policy in several.values() if not self._behaved(policy, otherwise)]
+        foreign = [
+            policy
+            for policy in several.values()
+            if not self._was_there(policy, otherwise) and (self._was_there(policy, since) or not lasting)
+        ]
         if not foreign:
             return ""
         ends = self._ends([source, *target.backends])
@@ -209,9 +214,9 @@ class PoliciesThere:
             found.append("" if _told(now.foreign, several, "open", surely=False) else surely)
         return found
 
-    def _behaved(self, policy: ForeignPolicy, otherwise: float | None) -> bool:
-        """Whether it was there, unchanged, when the path was seen to behave otherwise."""
-        then = [past for when, past in self._looks if otherwise is not None and when <= otherwise]
+    def _was_there(self, policy: ForeignPolicy, moment: float | None) -> bool:
+        """Whether it was there by then (``time.monotonic``), as it is here."""
+        then = [past for when, past in self._looks if moment is not None and when <= moment]
         return (policy.uid, policy.version) in {(there.uid, there.version) for past in then for there in past.foreign}
 
     def _ends(self, pods: Sequence[Workload]) -> dict[str, End]:

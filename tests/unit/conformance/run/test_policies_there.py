@@ -136,6 +136,28 @@ def test_what_was_there_while_a_way_was_asked_is_excused_when_it_is_gone(monkeyp
     assert not told(115.0), "it went before the way was asked first"
 
 
+def test_what_lasts_was_there_before_the_way_was_asked_and_still_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("conformance.run.policies_there.time.monotonic", lambda: now)
+    cluster = Cluster(V3)
+    there = known(cluster)
+
+    def told(since: float, *, lasting: bool) -> bool:
+        return bool(there.excuse(CLIENT, SERVER.tcp(8080), "closed", since=since, lasting=lasting))
+
+    there.look()
+    now, cluster.lists[V3, "GlobalNetworkPolicy"] = 110.0, [policy("company-wide", types=["Ingress"])]
+    assert told(105.0, lasting=False) and not told(105.0, lasting=True), "it came"
+    now = 120.0
+    assert told(115.0, lasting=False) and told(115.0, lasting=True), "it stayed"
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("company-wide", types=["Ingress"])]
+    cluster.lists[V3, "GlobalNetworkPolicy"][0]["metadata"]["resourceVersion"] = "2"
+    now = 130.0
+    assert told(125.0, lasting=False) and not told(125.0, lasting=True), "it changed"
+    now, cluster.lists[V3, "GlobalNetworkPolicy"] = 140.0, []
+    assert told(129.0, lasting=False) and not told(129.0, lasting=True), "it went"
+
+
 def test_a_way_is_foreclosed_only_by_what_surely_closes_it_while_nothing_may_open_it() -> None:
     cluster = Cluster(V3)
     ways = [(CLIENT, SERVER.tcp(8080), "TCP")]
