@@ -106,8 +106,8 @@ def machine_replaced(api: Api, node: str) -> contextlib.AbstractContextManager[N
     return _on_its_first_pod(api, node, lambda: api.merge(f"/api/v1/nodes/{node}/status", ANOTHER_BOOT))
 
 
-def machine_made_anew(api: Api, node: str) -> contextlib.AbstractContextManager[None]:
-    """With the run's first pod on it the node's object goes, and another machine registers by its name."""
+def node_made_anew(api: Api, node: str) -> contextlib.AbstractContextManager[None]:
+    """With the run's first pod on it the node's object goes, and its machine registers anew without being booted."""
 
     def replace() -> None:
         path = f"/api/v1/nodes/{node}"
@@ -115,8 +115,7 @@ def machine_made_anew(api: Api, node: str) -> contextlib.AbstractContextManager[
         api("DELETE", path)
         kept = {name: old["metadata"][name] for name in ("name", "labels", "annotations")}
         api("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": kept, "spec": old["spec"]})
-        info = old["status"]["nodeInfo"] | ANOTHER_BOOT["status"]["nodeInfo"]
-        api.merge(f"{path}/status", {"status": old["status"] | {"nodeInfo": info}})
+        api.merge(f"{path}/status", {"status": old["status"]})
 
     return _on_its_first_pod(api, node, replace)
 
@@ -167,7 +166,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         pod_preempted,
         labels_of_others,
         machine_replaced,
-        machine_made_anew,
+        node_made_anew,
         node_tainted,
         network_plugin_not_ready,
     )

@@ -39,8 +39,11 @@ def test_last(record, kept):
 @pytest.mark.parametrize("workers", ["0", "1"])
 @pytest.mark.parametrize(
     ("second", "told"),
-    [('raise Nonconformance("it wavers again")', ("VIOLATED", 1, "failure")), ("pass", ("INCONCLUSIVE", 6, "error")),
-     ('raise Wavered("it wavers again")', ("INCONCLUSIVE", 6, "error"))],
+    [
+        ('raise Nonconformance("it wavers again")', ("VIOLATED", 1, "failure")),
+        ("pass", ("INCONCLUSIVE", 6, "error")),
+        ('raise Wavered("it wavers again")', ("INCONCLUSIVE", 6, "error")),
+    ],
 )
 def test_it_is_decided_at_the_end(project: Project, workers: str, second: str, told: tuple[str, int, str]) -> None:
     verdict, code, tag = told

@@ -176,7 +176,8 @@ class PoliciesThere:
         ``since``: when the way was asked first (``time.monotonic``): what a look has found there since then counts,
         gone or edited by now or not; None: what is there now.
         ``otherwise``: when this test began to see the way behave otherwise (``time.monotonic``); None: it never did.
-        ``at``: the end at which policies count.  ``lasting``: only what was there before the way was asked, and was at the newest look.
+        ``at``: the end at which policies count.  ``lasting``: only what was there before the way was asked, and by
+        the newest look still is.
         """
         looks = [self._looks[-1][1] if lasting and self._looks else self.look()]
         looks += [past for when, past in self._looks if since and when >= since and not lasting]

@@ -93,19 +93,14 @@ class NodeDead(Fault):
         return [*await self._kubelet.evidence(), *await self._network.evidence()]
 
 
-@TYPES.fault("kubelet-idle", "pods", NODE_OR_ALL)
-def kubelet_idle(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Ready node's kubelet takes no note of pods that are new there."""
-    return KubeletStuck(lab, identity, parameters, "pods")
+def _stuck(name: str, what: Stall, words: str) -> None:
+    def make(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+        return KubeletStuck(lab, identity, parameters, what)
+
+    make.__doc__ = words
+    TYPES.fault(name, "pods", NODE_OR_ALL)(make)
 
 
-@TYPES.fault("image-pull-stalls", "pods", NODE_OR_ALL)
-def image_pull_stalls(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Pulls of images that a node does not have begin and do not end."""
-    return KubeletStuck(lab, identity, parameters, "pulls")
-
-
-@TYPES.fault("kubelet-probes-fail", "pods", NODE_OR_ALL)
-def kubelet_probes_fail(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What a kubelet sends to its pods' addresses to probe them gets no answer."""
-    return KubeletStuck(lab, identity, parameters, "probes")
+_stuck("kubelet-idle", "pods", "A Ready node's kubelet takes no note of pods that are new there.")
+_stuck("image-pull-stalls", "pulls", "Pulls of images that a node does not have begin and do not end.")
+_stuck("kubelet-probes-fail", "probes", "What a kubelet sends to its pods' addresses to probe them gets no answer.")
