@@ -6,7 +6,7 @@ the same path behaved otherwise under it, unchanged (uid and resourceVersion), i
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.errors import SuiteError
 from conformance.kube.changes import Changes
@@ -17,13 +17,16 @@ from conformance.model.decision import Side
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.pods.roles import ECHO_PORT
 from conformance.policy import labels
-from conformance.policy.foreign import DEFAULT, Direction, End, ForeignPolicy, Seen, Way
+from conformance.policy.foreign import DEFAULT, Direction, End, ForeignPolicy, NetworkSet, Seen, Way
 from conformance.run.provider import Beforehand
 
 KUBERNETES = "networking.k8s.io/v1"
 CALICO = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
 """The first that is served is read."""
 ADMIN = ("policy.networking.k8s.io/v1alpha2", "policy.networking.k8s.io/v1alpha1")
+SETS = ("GlobalNetworkSet", "NetworkSet")
+BY_LABELS = {"selector", "notSelector", "namespaceSelector"}
+"""Fields of a rule's source or destination."""
 RECENTLY = 120.0
 """s.  For how long a policy that is gone may still be blamed: Felix may be late, but not that late."""
 TWINS = ("knp.", "kanp.", "kbanp.", "kcnp.")
@@ -88,6 +91,9 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
         for obj in listed(api, kind)
         if not (api == calico and obj["metadata"]["name"].startswith(TWINS))
     ]
+    if any(not mine and _chooses_by_labels(policy) for policy, mine in found):
+        sets = [one for kind in SETS for one in listed(str(calico), kind)]
+        found = [(_beside(policy, sets) if _chooses_by_labels(policy) else policy, mine) for policy, mine in found]
     served = calico is not None and kube.discovery.serves(calico, "HostEndpoint")
     endpoints = listed(str(calico), "HostEndpoint") if served else []
     hosts = {str((one.get("spec") or {}).get("node")): labels_of(one) for one in endpoints}
@@ -121,6 +127,26 @@ def _policy(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> ForeignP
         tier_passes=known.get("defaultAction") == "Pass",
         before_default=not baseline and (tier == DEFAULT or order is None or float(order) <= DEFAULT_ORDER),
     )  # fmt: skip
+
+
+def _chooses_by_labels(policy: ForeignPolicy) -> bool:
+    """Whether rules of Calico's choose sources or targets so, and with that sets of networks."""
+    rules = [*(policy.spec.get("ingress") or ()), *(policy.spec.get("egress") or ())]
+    ends = [rule.get(end) or {} for rule in rules for end in ("source", "destination")]
+    return policy.api in CALICO and any(BY_LABELS & end.keys() for end in ends)
+
+
+def _beside(policy: ForeignPolicy, sets: Sequence[Obj]) -> ForeignPolicy:
+    """A policy with the sets that its rules may choose, whose change is one of its own."""
+    nets = [
+        NetworkSet(
+            labels.of_network_set(one, {} if one["metadata"].get("namespace") else None),
+            tuple((one.get("spec") or {}).get("nets") or ()),
+        )
+        for one in sets
+    ]
+    version = "/".join([policy.version, *(str(one["metadata"].get("resourceVersion")) for one in sets)])
+    return replace(policy, sets=tuple(nets), version=version)
 
 
 def whose(run: Ownership, made: Callable[[str], bool]) -> Callable[[Obj], bool]:

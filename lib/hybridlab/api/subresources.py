@@ -139,10 +139,7 @@ class Subresources:
         """Return the Scale of an object."""
         resource = target.resource
         obj = self._operations.get(target._replace(subresource=""))
-        paths = resource.scale or {
-            "specReplicasPath": ".spec.replicas",
-            "statusReplicasPath": ".status.replicas",
-        }
+        paths = resource.scale or {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
         meta = obj["metadata"]
         scale: Obj = {
             "kind": "Scale",

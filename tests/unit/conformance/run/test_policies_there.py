@@ -136,6 +136,31 @@ def test_what_was_there_while_a_way_was_asked_is_excused_when_it_is_gone(monkeyp
     assert not told(115.0), "it went before the way was asked first"
 
 
+def test_sets_of_networks_are_read_where_rules_may_choose_them_and_a_change_of_theirs_is_one_of_the_policy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("conformance.run.policies_there.time.monotonic", lambda: now)
+    cluster = Cluster(V3)
+    plain = policy("plain", types=["Ingress"], ingress=[{"action": "Allow"}])
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [plain]
+    there = known(cluster)
+    there.look()
+    assert "GlobalNetworkSet" not in cluster.asked
+    private = {"action": "Deny", "source": {"selector": "name == 'private'"}}
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [
+        policy("wide", types=["Ingress"], ingress=[private, {"action": "Allow"}])
+    ]
+    assert excuse(there) == ""
+    found = policy("private", {"name": "private"}, nets=["192.168.0.0/16"])
+    cluster.lists[V3, "GlobalNetworkSet"] = [found]
+    assert excuse(there) == "GlobalNetworkPolicy wide may deny ingress of ns/server"
+    now = 110.0
+    assert excuse(there, otherwise=109.0) == "", "the way connected under it"
+    found["metadata"]["resourceVersion"] = "2"
+    assert excuse(there, otherwise=109.0) != "", "its networks changed"
+
+
 def test_what_lasts_was_there_before_the_way_was_asked_and_still_is(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr("conformance.run.policies_there.time.monotonic", lambda: now)
