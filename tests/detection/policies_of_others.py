@@ -62,6 +62,18 @@ def foreign_policy_denies_private_networks(api: Api) -> Iterator[None]:
     api("DELETE", f"{sets}/{name}")
 
 
+@contextmanager
+def dns_is_for_friends_alone(api: Api) -> Iterator[None]:
+    """A NetworkPolicy of the cluster's owner lets only namespaces with a label of its own ask the cluster's DNS."""
+    path, name = "/apis/networking.k8s.io/v1/namespaces/kube-system/networkpolicies", "dns-for-friends"
+    friends = {"namespaceSelector": {"matchLabels": {"dns.example/allowed": "yes"}}}
+    spec = {"podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}, "ingress": [{"from": [friends]}]}
+    body = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": name}, "spec": spec}
+    api("POST", path, body)
+    yield
+    api("DELETE", f"{path}/{name}")
+
+
 def foreign_policy_may_allow_ingress(api: Api) -> contextlib.AbstractContextManager[None]:
     """A GlobalNetworkPolicy of an earlier tier lets in everything to pods of accounts that nobody has."""
     allow = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "order": 1, "ingress": [{"action": "Allow"}]}
@@ -109,6 +121,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         foreign_policy_denies_ingress,
         foreign_policy_may_deny_ingress,
         foreign_policy_denies_private_networks,
+        dns_is_for_friends_alone,
         foreign_tier_allows,
         harmless_policies_of_others,
         default_deny_in_new_namespaces,

@@ -17,7 +17,8 @@ from conformance.model.explanation import Explanation
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.probe.clocks import unix
 
-DNS_PORT = 53
+RESOLVER = Target(host="", port=53, protocol="udp", path=Addressing.EXTERNAL)
+"""Whatever answers a pod's names: the cluster's DNS."""
 CLOSED = DENIED_VERDICTS | {Verdict.PROHIBITED, Verdict.REFUSED, Verdict.DNS_FAILED}
 """How a path ends that a policy closes, where a denial may be told to the sender as well."""
 
@@ -58,8 +59,7 @@ class Nobody:
 def way(attempt: Attempt) -> tuple[Workload, Target, str]:
     """Source, target and protocol of an attempt as policies see them."""
     over_udp = attempt.kind is Kind.UDP or (attempt.kind is Kind.DNS and not attempt.dns_over_tcp)
-    target = attempt.target or Target(host="", port=DNS_PORT, protocol="udp", path=Addressing.EXTERNAL)
-    return attempt.source, target, "UDP" if over_udp else "TCP"
+    return attempt.source, attempt.target or RESOLVER, "UDP" if over_udp else "TCP"
 
 
 def demand_open(others: Others, attempts: Sequence[Attempt], *, all_needed: bool) -> None:
@@ -80,9 +80,14 @@ def excused(
     source, target, protocol = way(attempt)
     seen_so: Literal["closed", "open"] = "closed" if want else "open"
     side, since = "both" if want else at, seen[0].at - unix(0.0)
-    return others.excuse(
-        source, target, seen_so, protocol=protocol, since=since, otherwise=otherwise, at=side, lasting=lasting
+    ways = [(target, protocol)]
+    if attempt.target and any(one.verdict is Verdict.DNS_FAILED for one in seen):
+        ways.append((RESOLVER, "UDP"))
+    told = (
+        others.excuse(source, each, seen_so, protocol=by, since=since, otherwise=otherwise, at=side, lasting=lasting)
+        for each, by in ways
     )
+    return next(filter(None, told), "")
 
 
 def decided(others: Others, text: str | Explanation, by: str, *, lasting: bool = True) -> EnvironmentBroken:

@@ -15,6 +15,7 @@ from conformance.kube.ownership import RUN_LABEL, WORKER_LABEL, Ownership, label
 from conformance.kube.refused import ApiRefused
 from conformance.model.decision import Side
 from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.pods.cluster_dns import ClusterDns
 from conformance.pods.roles import ECHO_PORT
 from conformance.policy import labels
 from conformance.policy.foreign import DEFAULT, Direction, End, ForeignPolicy, NetworkSet, Seen, Way
@@ -215,8 +216,10 @@ class PoliciesThere:
         ]
         if not foreign:
             return ""
-        ends = self._ends([source, *target.backends])
-        ways = [one for one in _ways(ends, source, target, protocol) if at in ("both", ENFORCED[one[1].direction])]
+        targets = [target] if target.host or target.backends else [target, *self._dns()]
+        ends = self._ends([source, *(pod for each in targets for pod in each.backends)])
+        ways = [one for each in targets for one in _ways(ends, source, each, protocol)]
+        ways = [one for one in ways if at in ("both", ENFORCED[one[1].direction])]
         return _told(foreign, ways, seen, surely=False)
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
@@ -257,6 +260,13 @@ class PoliciesThere:
                 host = self._looks[-1][1].hosts.get(pod.node) or {}
                 found[pod.uid] = End(namespace=f"node {pod.node}", pod={}, calico=host, of_namespace={})
         return found
+
+    def _dns(self) -> list[Target]:
+        """The cluster's DNS pods, as they are behind their Service; none where they are not found."""
+        try:
+            return [replace(pod, path=Addressing.CLUSTER_IP) for pod in ClusterDns(self.kube, "").pods()]
+        except SuiteError:
+            return []
 
     def _read(self, kind: str, name: str, space: str | None) -> Obj | None:
         try:

@@ -37,7 +37,7 @@ class Busy(Cluster):
         super().__init__(V3)
         self.now, self.there = now, there
 
-    def objects(self, api: str, kind: str) -> list[dict[str, Any]]:
+    def objects(self, api: str, kind: str, space: str = "", labels: str = "") -> list[dict[str, Any]]:
         version = self.there(self.now()) if kind == "GlobalNetworkPolicy" else ""
         found = policy("company-wide", types=["Ingress"], selector="who knows(", ingress=[{"action": self.action}])
         return [found | {"metadata": found["metadata"] | {"resourceVersion": version}}] if version else []
