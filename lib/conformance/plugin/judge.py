@@ -226,8 +226,8 @@ class Judge:
         except Exception as error:
             self._blame(item, error)
             self._inconclusive(item, error, f"{type(error).__name__}: {first_line(error)}")
-            exclusive = item.stash[PLANNED].exclusivity.exclusive
-            if isinstance(error, Wavered) and not (self.state.tries_at_once or exclusive or PUT_OFF in item.stash):
+            alone = item.stash[PLANNED].exclusivity.exclusive or item.stash[PLANNED].last
+            if isinstance(error, Wavered) and not (self.state.tries_at_once or alone or PUT_OFF in item.stash):
                 item.stash[PUT_OFF] = True
                 self.state.put_off.append(item)
             raise
