@@ -91,15 +91,24 @@ def test_where_failed_tests_are_tried_again_at_once_nothing_is_run_later(project
     assert run.verdict("CONN-1") == "INCONCLUSIVE"
 
 
-def test_a_test_that_has_a_node_to_itself_is_not_run_once_more(project: Project) -> None:
+def test_what_has_a_node_to_itself_or_decides_by_what_the_run_has_watched_is_not_run_once_more(
+    project: Project,
+) -> None:
     project.suite("""
 import pytest
+from conformance.marks import after_all_others
 
 @verifies("RST-3")
 def test_it(own_node, record):
     record.touched(["windows"])
     raise Wavered("RST-3  a policy of others came")
+
+@after_all_others()
+@verifies("POL-1", part="throughout the run")
+def test_watched(record):
+    record.touched(["windows"])
+    raise Wavered("POL-1  a policy of others came")
 """)
     run = project.run("-n", "0", "--allow-disruptive")
-    assert run.verdict("RST-3") == "INCONCLUSIVE", run.out
+    assert {test["verdict"] for test in run.report["tests"]} == {"INCONCLUSIVE"}, run.out
     assert "ONCE MORE" not in run.out
