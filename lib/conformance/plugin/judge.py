@@ -226,8 +226,8 @@ class Judge:
         except Exception as error:
             self._blame(item, error)
             self._inconclusive(item, error, f"{type(error).__name__}: {first_line(error)}")
-            alone = item.stash[PLANNED].exclusivity.exclusive or item.stash[PLANNED].last
-            if isinstance(error, Wavered) and not (self.state.tries_at_once or alone or PUT_OFF in item.stash):
+            may_wait = item.stash[PLANNED].exclusivity.kind == "shared" and PUT_OFF not in item.stash
+            if isinstance(error, Wavered) and may_wait and not self.state.tries_at_once:
                 item.stash[PUT_OFF] = True
                 self.state.put_off.append(item)
             raise
