@@ -64,16 +64,8 @@ class Reading:
         return self.kept(target) is not None
 
     def kept(self, target: Target) -> Obj | None:
-        """The same, None when there is none; ApiError where another name's object stands in its place."""
-        resource, namespace, name, _ = target
-        bucket = self.store.bucket(resource.storage)
-        for one in self.views.names(resource, name):
-            if (found := bucket.get((namespace, one))) is not None:
-                return found
-        misnamed = self.views.misnamed(resource, namespace, name)
-        if misnamed and bucket.get((namespace, misnamed[0])) is not None:
-            raise misnamed[1]
-        return None
+        """The same, None when there is none; ApiError where it has another name."""
+        return self.views.found(target, self.store.bucket(target.resource.storage).get)
 
     def select(
         self, resource: Resource, namespace: str | None, labels: str = "", fields: str = ""

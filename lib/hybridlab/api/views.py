@@ -7,11 +7,14 @@ one object: v3.29.0 to v3.29.3 call it by the longer name and find it by either,
 given (``libcalico-go/lib/names/policy.go``, ``clientv3/globalnetworkpolicy.go``).  From v3.32 on they are two.
 """
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from hybridlab.api.calico_server import release
 from hybridlab.api.contract import ApiError, Obj
+from hybridlab.api.requests import Target
 from hybridlab.api.resources import CRD_V1, V3, Resource
+from hybridlab.api.store import Key
 
 TIERED: Final = frozenset({"NetworkPolicy", "GlobalNetworkPolicy", "StagedNetworkPolicy", "StagedGlobalNetworkPolicy"})
 _EVENT_FIELDS: Final = (
@@ -50,21 +53,16 @@ class Views:
                     renamed.pop(key, None)
             return renamed
         if resource.group == CRD_V1:
-            meta = view["metadata"]
-            changed: dict[str, Any] = {}
-            if self.prefixed and resource.storage_kind in TIERED:
-                changed["name"] = self.shown_name(resource, meta["name"])
+            view["metadata"] = {**obj["metadata"], "name": self.shown_name(resource, obj["metadata"]["name"])}
             if resource.storage_kind == "BlockAffinity":
                 spec = view.get("spec") or {}
                 view["spec"] = {**spec, "deleted": "true" if spec.get("deleted") else "false"}
-            if changed:
-                view["metadata"] = {**meta, **changed}
         return view
 
     def stored(self, resource: Resource, obj: Obj) -> Obj:
         """Return an object sent to ``resource`` as it is kept; ``obj`` belongs to the caller."""
         if "name" in obj["metadata"]:
-            obj["metadata"]["name"] = self.names(resource, obj["metadata"]["name"])[0]
+            obj["metadata"]["name"] = self._names(resource, obj["metadata"]["name"])[0]
         if not resource.is_view:
             return obj
         obj["apiVersion"], obj["kind"] = resource.storage_version, resource.storage_kind
@@ -78,40 +76,35 @@ class Views:
 
     def shown_name(self, resource: Resource, name: str) -> str:
         """Return the name under which ``resource`` shows the stored object ``name``."""
-        return _with_tier(name) if self._tiered(resource) and resource.group == CRD_V1 else name
+        tiered = self.prefixed and resource.group == CRD_V1 and resource.storage_kind in TIERED
+        return f"default.{name}" if tiered and "." not in name else name
 
-    def names(self, resource: Resource, name: str) -> tuple[str, ...]:
-        """Names under which the object may be kept that ``resource`` calls ``name``; a new one by the first."""
-        if not self._tiered(resource):
-            return (name,)
-        if self._always:
-            return (_with_tier(name),)
-        return (name.removeprefix("default."), name) if resource.group == CRD_V1 else (name,)
+    def found(self, target: Target, kept: Callable[[Key], Obj | None]) -> Obj | None:
+        """The stored object that a resource calls so; ApiError where Calico's client finds one of another name.
 
-    def misnamed(self, resource: Resource, namespace: str, name: str) -> tuple[str, ApiError] | None:
-        """The other name of a policy, and what Calico's server says where it is kept under that one.
-
-        Its client finds the object behind both, sees that the name differs, and returns no error that means 404.
+        It is no 404: the client sees that the name of what it found is not the one that it was asked for.
         """
-        if not self._tiered(resource) or resource.group != V3 or (twin := other_name(name)) is None:
-            return None
-        local = resource.storage_kind == "NetworkPolicy"
-        called = f"NetworkPolicy({namespace}/{name})" if local else f"GlobalNetworkPolicy({name})"
-        return twin, ApiError(500, "", f"resource not found {called}")
+        resource, namespace, name, _ = target
+        obj = next(filter(None, (kept((namespace, one)) for one in self._names(resource, name))), None)
+        if obj is not None and resource.group == V3 and not self._always and obj["metadata"]["name"] != name:
+            local = resource.storage_kind == "NetworkPolicy"
+            called = f"NetworkPolicy({namespace}/{name})" if local else f"GlobalNetworkPolicy({name})"
+            raise ApiError(500, "", f"resource not found {called}")
+        return obj
 
-    def _tiered(self, resource: Resource) -> bool:
-        return self.prefixed and resource.storage_kind in TIERED and resource.group in {CRD_V1, V3}
+    def _names(self, resource: Resource, name: str) -> tuple[str, ...]:
+        """Names under which the object may be kept that ``resource`` calls ``name``; a new one by the first."""
+        if not self.prefixed or resource.storage_kind not in TIERED:
+            return (name,)
+        by_length = sorted({name, other_name(name)}, key=len)
+        if self._always:
+            return (by_length[-1],)
+        return tuple(by_length) if resource.group == CRD_V1 else (name, other_name(name))
 
 
-def other_name(name: str) -> str | None:
-    """What a policy of the default tier may be called as well; None: it is of another tier."""
-    if name.startswith("default."):
-        return name.removeprefix("default.")
-    return None if "." in name else f"default.{name}"
-
-
-def _with_tier(name: str) -> str:
-    return name if "." in name else f"default.{name}"
+def other_name(name: str) -> str:
+    """What a policy of the default tier may be called as well; of another tier the same."""
+    return name.removeprefix("default.") if "." in name else f"default.{name}"
 
 
 def _renamed(obj: Obj, names: dict[str, str]) -> Obj:

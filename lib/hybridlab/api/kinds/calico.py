@@ -62,8 +62,7 @@ class PolicyStrategy(CalicoStrategy):
             return
         if not (name.startswith(f"{tier}.") or (tier == "default" and "." not in name)):
             raise ApiError(500, "", f"Incorrectly formatted policy name {name}")
-        twin = other_name(name)
-        if twin and self._store.bucket(self._storage).get((namespace, twin)) is not None:
+        if self._store.bucket(self._storage).get((namespace, other_name(name))) is not None:
             raise already_exists(self._storage.partition(".")[0], GROUP, name)
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:

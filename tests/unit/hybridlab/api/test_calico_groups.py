@@ -131,7 +131,8 @@ def test_a_terminating_namespace_says_what_holds_it_up(run: Any) -> None:
     run(scenario)
 
 
-BOTH = pytest.mark.parametrize(("first", "second"), [("a", "default.a"), ("default.a", "a")])
+NAMES = [("a", "default.a"), ("default.a", "a")]
+BOTH = pytest.mark.parametrize(("first", "second"), NAMES)
 POLICIES = pytest.mark.parametrize(
     ("policies", "called"),
     [
@@ -142,12 +143,14 @@ POLICIES = pytest.mark.parametrize(
 )
 
 
-@BOTH
+@pytest.mark.parametrize("names", NAMES)
 @POLICIES
 @pytest.mark.parametrize("release", ["v3.29.4", "v3.31.7"])
 def test_a_policy_of_the_default_tier_is_found_by_the_name_that_it_was_given_alone(
-    run: Any, policies: str, called: str, first: str, second: str, release: str
+    run: Any, policies: str, called: str, names: tuple[str, str], release: str
 ) -> None:
+    first, second = names
+
     async def scenario(api: Any) -> None:
         body = {"metadata": {"name": first}, "spec": {"selector": "all()"}}
         made = await api.create(f"{V3}/{policies}", body)

@@ -1,4 +1,4 @@
-"""Wrong readings of who a peer is: second names of accounts, second terms of namespaces, what is told by negation alone.
+"""Wrong readings of who a peer is: second names of accounts, second terms of namespaces, negation alone.
 
 As those of :mod:`tests.worlds.forms`.
 """
