@@ -99,13 +99,7 @@ class LocalClient:
         self._operations.delete(self._target(resource, "delete", namespace, name), options)
 
     async def watch(
-        self,
-        resource: str,
-        namespace: str | None = None,
-        *,
-        since: str,
-        labels: str = "",
-        fields: str = "",
+        self, resource: str, namespace: str | None = None, *, since: str, labels: str = "", fields: str = ""
     ) -> AsyncIterator[Event]:
         """Yield events after ``since``; raises ApiError 410 when that is too old."""
         target = self._target(resource, "watch", namespace)

@@ -64,9 +64,7 @@ class Core:
             (
                 *KUBERNETES,
                 *calico_resources(
-                    v3=settings.calico_v3_api,
-                    crd_v1=settings.calico_crd_v1_api,
-                    operator=settings.calico_operator,
+                    v3=settings.calico_v3_api, crd_v1=settings.calico_crd_v1_api, operator=settings.calico_operator
                 ),
             )
         )

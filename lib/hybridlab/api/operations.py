@@ -253,12 +253,7 @@ class Operations(Reading):
         return self._update(target, merged, old, quiet), False
 
     def _update(
-        self,
-        target: Target,
-        obj: Obj,
-        old: Obj,
-        options: WriteOptions,
-        patched: Callable[[], str] | None = None,
+        self, target: Target, obj: Obj, old: Obj, options: WriteOptions, patched: Callable[[], str] | None = None
     ) -> Obj:
         """Put ``obj`` (private, in stored form) in the place of ``old``; ``patched`` shows the patch that made it."""
         resource, subresource = target.resource, target.subresource
