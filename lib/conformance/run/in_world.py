@@ -171,8 +171,8 @@ class InWorld(Session):
         if not before:
             seats.latencies.append(seen)
         opened, barrier = [one for one in asked if one.outcome.path.want], max(seen, 2 * seats.latency)
-        early = [one for one in opened if one.row and began + one.row[-(agree or OPEN)].at < barrier]
-        if early:
+        early = [one for one in opened if decides and one.row and began + one.row[-OPEN].at < barrier]
+        if early:  # before an edit they are controls
             self._rest(barrier)
             again = self._asked([one.cell for one in early], agree=agree)
             opened = [one for one in opened if one not in early] + again
@@ -265,7 +265,7 @@ class InWorld(Session):
         for pod, following in zip(there, [*there[1:], there[0]], strict=True):
             target = following.tcp(ECHO_PORT)
             attempt = self.attempt(pod, target)
-            ring.append(Path(attempt, True, self._between(pod, following)))
+            ring.append(Path(attempt, True, replace(self._between(pod, following), agree=1)))
         return {pod.node: (ring[number], ring[number - 1]) for number, pod in enumerate(there)}
 
     # --- saying ----------------------------------------------------------------------------------------------------
