@@ -139,7 +139,6 @@ class Vni:
         return found
 
     def _daemonset(self) -> Obj | None:
-        """The DaemonSet of calico-node on Windows."""
         return next(
             (one for space in NAMESPACES if (one := self._kube.find("apps/v1", "DaemonSet", WINDOWS, space))), None
         )

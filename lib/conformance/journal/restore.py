@@ -81,8 +81,6 @@ class _Restorer:
             return _told(entry, Outcome.FAILED, f"{entry.label}: {first}", "once that is mended: pytest --restore")
         return result
 
-    # --- a patch ------------------------------------------------------------------------------------------------------
-
     def _patched(self, entry: Entry) -> Restored:
         assert entry.target is not None
         target = self._within_reach(entry.target)
@@ -146,8 +144,6 @@ class _Restorer:
             return _told(entry, Outcome.UNCHANGED, entry.label)
         found = ", ".join(f"{field.label} is {_shown_before(field)} again" for field in ours)
         return _told(entry, Outcome.RESTORED, f"{target.label}: {found}")
-
-    # --- the others ---------------------------------------------------------------------------------------------------
 
     def _created(self, entry: Entry) -> Restored:
         assert entry.target is not None

@@ -74,7 +74,6 @@ class Lane:
 
     @property
     def waits(self) -> bool:
-        """Whether some attempts have not left yet."""
         with self._lock:
             under_way = list(self._under_way.values())
             if self._waiting or self._repairing:
@@ -88,8 +87,6 @@ class Lane:
             under_way, self._under_way = list(self._under_way.values()), {}
         for agent, batch in under_way:
             agent.cancel(batch)
-
-    # --- sending --------------------------------------------------------------------------------------------------
 
     def _send(self) -> bool:
         """Hand all that waits to the live agent; False when there is none."""
@@ -143,8 +140,6 @@ class Lane:
     def _done(self, batch: Batch) -> None:
         with self._lock:
             self._under_way.pop(id(batch), None)
-
-    # --- errors -------------------------------------------------------------------------------------------------
 
     def _broke(self, tries: Sequence[Try], error: ProbeBroken) -> None:
         hopeless = isinstance(error, AgentRefused) or (isinstance(error, ExecBroken) and not error.retryable)
