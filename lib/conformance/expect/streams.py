@@ -72,15 +72,13 @@ class StreamExpect:
 
     def not_recovered(self, state: StreamState) -> str:
         """What was to be expected of a stream that is lost without a new connection in time; empty: it is not."""
-        within, after = max(timings.stream_recover for timings in self._of_ends(state)), state.recovered_after
+        within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
+        after = state.recovered_after
         if state.lost and after is not None and after > within and not self._given:
             self._more(within, self.expect.clock.monotonic() - after)
         within += self._given
         late = after is None or after > within
         return f"a new connection within {within:g} s of the loss" if state.lost and late else ""
-
-    def _of_ends(self, state: StreamState) -> list[OsTimings]:
-        return [self.expect.timings.of(end.workload.os) for end in state.ends]
 
     def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
         """How streams stand once none hangs in the balance: a loss has recovered or had its time to, a stall lasts."""

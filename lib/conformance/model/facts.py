@@ -21,7 +21,6 @@ class Fact(Generic[T]):
 
     @property
     def known(self) -> bool:
-        """Whether it was read."""
         return self.value is not None
 
 

@@ -70,8 +70,6 @@ class Judge:
         self.catalog: Catalog = catalog()
         self.words = Words(self.catalog, self._subjects)
 
-    # --- selection ----------------------------------------------------------------------------------------------------
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Read the marks; make tags known to ``-k``; leave out what ``--claim`` and ``--smoke`` do not ask for."""
@@ -133,8 +131,6 @@ class Judge:
         self.state.interruption.exit_code = int(session.exitstatus)
         return result
 
-    # --- running ------------------------------------------------------------------------------------------------------
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """From here on attachments and requests are this test's."""
@@ -193,7 +189,6 @@ class Judge:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Turn what the body raises into a verdict."""
         __tracebackhide__ = True
         statement = item.stash[STATEMENT]
         statement.calling = True
@@ -276,8 +271,6 @@ class Judge:
                 (OUTCOME, json.dumps(to_plain(outcome))),
             ]
         return report
-
-    # --- outcomes -----------------------------------------------------------------------------------------------------
 
     def outcome(self, item: pytest.Item) -> TestOutcome:
         """What the test has said by now, in all its attempts; the last one of one that was put off tells of both."""

@@ -78,8 +78,6 @@ class DataplaneService:
         if self._fabric is not None:
             self._fabric.close()
 
-    # -- calls -----------------------------------------------------------------------------------------------
-
     async def add_node(self, spec: NodeSpec) -> None:
         if spec.name in self._nodes or spec.name == SCOPE:
             raise Refused(f"node {spec.name} exists already")
@@ -216,8 +214,6 @@ class DataplaneService:
         if node == SCOPE:
             return {"ruleset": await self._program(self._underlay().ruleset)}
         return await self._program(self._node(node).facts)
-
-    # -- parts -----------------------------------------------------------------------------------------------
 
     async def _program(self, work: Callable[[], T]) -> T:
         """Do it on the programming thread; a cancelled caller does not stop what has begun."""

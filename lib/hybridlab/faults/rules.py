@@ -34,7 +34,6 @@ class RuleFault(Fault):
         await asyncio.gather(*(self._dataplane.clear_fault_rules(scope, self._identity) for scope in self._rules))
 
     async def evidence(self) -> list[str]:
-        """The rules as the kernel has them."""
         scopes = list(self._rules)
         found = await asyncio.gather(*(self._dataplane.fault_rules(scope) for scope in scopes))
         return [

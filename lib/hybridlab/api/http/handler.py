@@ -135,7 +135,6 @@ class Handler:
         self._core.authorizer.check(user, about.verb, about.target)
         return await self._resource(request, about, user, note)
 
-    # ---- resources
     async def _resource(self, request: web.BaseRequest, about: Request, user: User, note: _Note) -> web.StreamResponse:
         target, verb = about.target, about.verb
         if target.subresource and target.subresource != "status":
@@ -254,7 +253,6 @@ class Handler:
         body.setdefault("metadata", {})
         return json_reply(self._core.reviews.answer(resource.kind, body, user, target.namespace), 201)
 
-    # ---- subresources
     async def _subresource(
         self, request: web.BaseRequest, about: Request, user: User, note: _Note
     ) -> web.StreamResponse:
