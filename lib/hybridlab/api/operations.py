@@ -83,7 +83,6 @@ class Operations(Reading):
         """Changes an object that is to be created, or raises what refuses it."""
         store.listeners.append(self._committed)
 
-    # ---- kinds
     def strategy(self, storage: str) -> Strategy:
         """Return what is particular to a stored kind."""
         found = self._strategies.get(storage)
@@ -102,7 +101,6 @@ class Operations(Reading):
         if resource.group == RIGHTS and options.user is not None and self._escalation is not None:
             self._escalation.check(options.user, resource, obj, old)
 
-    # ---- writing
     def create(self, target: Target, body: Any, options: WriteOptions, *, managed: list[Obj] | None = None) -> Obj:
         """Create an object from a private copy of it; ``managed``: its managedFields, when already known."""
         resource, namespace, _, _ = target

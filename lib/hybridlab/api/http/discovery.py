@@ -79,7 +79,6 @@ class Discovery:
                 return self._cached(f"/{group}/{version}", lambda: self._resources(group, version)), False
         return None
 
-    # ---- pieces
     def groups(self) -> dict[str, list[str]]:
         """Return the versions of each group, in the order of preference."""
         found: dict[str, list[str]] = {}
