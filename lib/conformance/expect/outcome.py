@@ -12,6 +12,7 @@ from conformance.expect.explain.nearest import Nearest
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
+from conformance.model.explanation import Explanation
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.verdicts.meaning import of_path
 
@@ -110,6 +111,14 @@ class Outcome:
                 return 5
             case _:
                 return 6
+
+    def explanation(self, claims: Sequence[str], do: str = "") -> Explanation:
+        """What was expected of it and seen."""
+        return message.explanation(claims, self.path.attempt, self.expected, self.seen, self.path.seconds, do=do)
+
+    def explained(self, claims: Sequence[str], by: str, do: str = "") -> Explanation:
+        """The same, with what explains it."""
+        return message.explained(self.explanation(claims, do), by=by)
 
     def reason(self, because: str) -> str:
         """One line: enough on its own.  Of an open path it says, too, where nobody told who answered."""

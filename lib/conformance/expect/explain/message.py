@@ -19,19 +19,6 @@ MARK = "<---- WRONG"
 CONTROL = "control failed: "
 
 
-def headline(
-    claims: Sequence[str],
-    attempt: Attempt,
-    expected: str,
-    seen: Sequence[Observation],
-    seconds: float,
-    *,
-    observed: str = "",
-) -> str:
-    """``POL-1  ns/client (windows, node w1) -> 10.0.0.9:80/tcp  expected TIMED_OUT, observed CONNECTED (3 tries)``."""
-    return explanation(claims, attempt, expected, seen, seconds, observed=observed).headline
-
-
 def explanation(
     claims: Sequence[str],
     attempt: Attempt,
@@ -40,11 +27,17 @@ def explanation(
     seconds: float,
     *,
     observed: str = "",
+    so: str = "",
+    do: str = "",
 ) -> Explanation:
-    """What was expected of one attempt and seen of it; ``observed``: where what is wrong is not the verdict."""
+    """What was expected of one attempt and seen of it; ``observed``: where what is wrong is not the verdict.
+
+    ``so``: what the first line ends with; ``do``: what to do, where that is all that there is to say below it.
+    """
     return Explanation(
         claims=tuple(claims), path=attempt.label, expected=expected, observed=observed or summary(seen),
-        tries=sum(observation.tries for observation in seen), seconds=seconds,
+        tries=sum(observation.tries for observation in seen), seconds=seconds, where=attempt.nodes, so=so,
+        lines={"do": do} if do else {},
     )  # fmt: skip
 
 
@@ -99,10 +92,10 @@ def connectivity(
 ) -> Explanation:
     """The whole message about one attempt; ``further`` lines are shown in order (policies, controls, what to do).
 
-    ``observed``: for the first line, where what is wrong is not the verdict.  ``so``: what the first line ends with.
+    Others as of :func:`explanation`.
     """
-    found = explanation(claims, attempt, expected, seen, seconds, observed=observed)
-    return replace(found, lines={"because": because, "observed": details(seen), **further}, so=so, where=attempt.nodes)
+    found = explanation(claims, attempt, expected, seen, seconds, observed=observed, so=so)
+    return replace(found, lines={"because": because, "observed": details(seen), **further})
 
 
 @overload
