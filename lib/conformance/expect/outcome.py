@@ -35,6 +35,8 @@ class Outcome:
     standing: Standing
     is_control: bool
     """Whether the path was to be open, or closed, for others' sake only."""
+    is_witness: bool = False
+    """Of such a one: whether it only shows that policies are in force, so that another claim speaks of what passes."""
     wavered: str = ""
     """What was seen of it earlier in the run, when it lost connections; it is asked once more now."""
 
@@ -77,7 +79,8 @@ class Outcome:
     @property
     def verdict(self) -> ClaimVerdict:
         """What it says about a claim that needs it to be so."""
-        wrong = isinstance(self.standing, Wrong) and (not self.is_control or self.passes_policy)
+        answers = not self.is_control or (self.passes_policy and not self.is_witness)
+        wrong = isinstance(self.standing, Wrong) and answers
         return of_path(held=self.held, wavered=bool(self.wavered), wrong=wrong)
 
     @property
@@ -97,7 +100,7 @@ class Outcome:
     def rank(self) -> int:
         """Rank of a failure; the lowest of several is told first."""
         match self.standing:
-            case Wrong() if not self.path.want:
+            case Wrong() if not self.path.want and not self.is_witness:
                 return 0
             case Wrong() if not self.is_control:
                 return 1
