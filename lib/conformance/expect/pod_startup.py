@@ -193,8 +193,8 @@ class PodStartup:
             expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
             text = Explanation(
                 claims=claims, path=f"kubelet of node {one.pod.node} -> {one.pod.label}",
-                where=f"the kubelet of {one.pod.node} to its own pod", expected="Ready by its readiness probe", observed="not Ready",
-                tries=len(settled.seen), seconds=settled.seconds,
+                where=f"the kubelet of {one.pod.node} to its own pod", expected="Ready by its readiness probe",
+                observed="not Ready", tries=len(settled.seen), seconds=settled.seconds,
                 lines={"because": because, "do": LOOK_FOR_HOST[one.pod.os].format(node=one.pod.node)},
             )  # fmt: skip
             told = f"{because}; {UNTOLD}: the kubelet does not say whom it found ready"
