@@ -79,7 +79,7 @@ def test_the_documented_waivers_accept_what_these_releases_break_and_show_it() -
     }.items():
         for result in rules(name, *accepted).values():
             assert {obstacle.claim for obstacle in result.obstacles} == claims
-            assert result.headline.endswith(f"qualifies nothing ({counted(len(claims), "claim", "claims")} waived)")
+            assert result.headline.endswith(f"qualifies nothing ({counted(len(claims), 'claim')} waived)")
 
 
 def test_what_a_release_does_not_break_leaves_its_waiver_unused() -> None:
