@@ -80,7 +80,9 @@ class GateResult:
         found = {each.claim: each.found for each in reversed(self.standing)}  # what is decided counts
         found |= {each.claim: "waived" for each in self.obstacles if each.claim not in found}
         told = Counter(
-            found[claim] for claim in dict.fromkeys(each.claim for each in self.obstacles) if claim not in WHOLE
+            found[claim]
+            for claim in dict.fromkeys(each.claim for each in (*self.standing, *self.obstacles))
+            if claim not in WHOLE
         )
         claims = [f"{number} {said.lower().replace('_', ' ')}" for said, number in told.items()]
         claims[:1] = [text.replace(" ", " claim " if text.startswith("1 ") else " claims ", 1) for text in claims[:1]]
