@@ -88,11 +88,9 @@ class Opens:
         try:
             yield
         except ControlBroken as failed:
-            text, so = message.of_control(failed.explanation or str(failed), when), "nothing shows that it took effect"
-            if isinstance(text, Explanation):
-                text = replace(text, lines=text.lines | {"so": f"without this control {so}"})
-            else:
-                text = f"{text}: without this control {so}"
+            text = message.of_control(failed.explanation or str(failed), when)
+            so = "without this control nothing shows that the change took effect"
+            text = replace(text, lines=text.lines | {"witness": so}) if isinstance(text, Explanation) else f"{text}: {so}"
             raise ControlBroken(text, control="witness", seen=failed.seen) from failed
 
 

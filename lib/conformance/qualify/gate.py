@@ -11,6 +11,7 @@ from typing import Literal
 
 from conformance.catalog import Catalog, NotApplicable, applicability
 from conformance.model.claim import ClaimResult
+from conformance.model.counted import counted
 from conformance.model.verdict import ClaimVerdict
 from conformance.qualify.sets import Demand, GateSet
 from conformance.qualify.stored import StoredClaim, StoredReport
@@ -75,18 +76,15 @@ class GateResult:
 
     @property
     def headline(self) -> str:
-        """``core on Windows 20348 (mode vxlan): not qualified (1 claim violated, 9 not selected, 1 waived)``."""
+        """``core on Windows 20348 (mode vxlan): not qualified (1 claim violated, 9 claims not selected)``."""
         words = f"{WOULD}; a lab qualifies nothing" if self.word == WOULD else self.word
         found = {each.claim: each.found for each in reversed(self.standing)}  # what is decided counts
-        found |= {each.claim: "waived" for each in self.obstacles if each.claim not in found}
-        told = Counter(
-            found[claim]
-            for claim in dict.fromkeys(each.claim for each in (*self.standing, *self.obstacles))
-            if claim not in WHOLE
-        )
-        claims = [f"{number} {said.lower().replace('_', ' ')}" for said, number in told.items()]
-        claims[:1] = [text.replace(" ", " claim " if text.startswith("1 ") else " claims ", 1) for text in claims[:1]]
-        counts = [f"{claim} {found[claim]}" for claim in WHOLE if claim in found] + claims
+        found = dict(reversed(found.items())) | {
+            each.claim: "waived" for each in self.obstacles if each.claim not in found
+        }
+        told = Counter(said for claim, said in found.items() if claim not in WHOLE)
+        counts = [f"{claim} {found[claim]}" for claim in WHOLE if claim in found]
+        counts += [f"{counted(number, 'claim')} {said.lower().replace('_', ' ')}" for said, number in told.items()]
         build = self.build if self.build == NO_BUILD else f"Windows {self.build}"
         return f"{self.name} on {build} (mode {self.mode}): {words}" + (f" ({', '.join(counts)})" if counts else "")
 

@@ -134,7 +134,7 @@ def test_a_waiver_for_another_build_does_not_help() -> None:
 def test_a_headline_counts_claims_by_what_was_found_of_them_the_worst_of_each() -> None:
     parts = [decided("SVC-2", {NEW: "VIOLATED"}, "server near"), undecided("SVC-2", "NOT_RUN", "server far")]
     found = gate(report([*parts, decided("DEMO-7", {NEW: "VIOLATED"})]), WAIVER)[0].headline
-    assert found == "two on Windows 20348 (mode vxlan): not qualified (1 claim violated, 1 waived)"
+    assert found == "two on Windows 20348 (mode vxlan): not qualified (1 claim violated, 1 claim waived)"
     cut = gate(report([undecided("DEMO-7", "NOT_RUN"), undecided("SVC-2", "NOT_RUN", "server near")],
                       run={"cut_short": "x"}))[0].headline  # fmt: skip
     assert cut.endswith("incomplete (the run cut short, 2 claims not run)")
