@@ -90,7 +90,7 @@ class Opens:
         except ControlBroken as failed:
             text = message.of_control(failed.explanation or str(failed), when)
             so = "without this control nothing shows that the change took effect"
-            text = replace(text, lines=text.lines | {"witness": so}) if isinstance(text, Explanation) else f"{text}: {so}"
+            text = replace(text, lines=text.lines | {"why": so}) if isinstance(text, Explanation) else f"{text}: {so}"
             raise ControlBroken(text, control="witness", seen=failed.seen) from failed
 
 
