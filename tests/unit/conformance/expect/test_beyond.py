@@ -99,7 +99,8 @@ def test_neither_total_loss_nor_unreachable_is_a_reply(printed: str) -> None:
     assert told(town.kept) == []
     with pytest.raises(
         Nonconformance,
-        match=r"XSVC-4: windows-1 to linux-1 \(ping\): expected a reply, observed none \(9 tries, 9.1 s\)\n  path +ns/windows .* -> 192.168.0.9 .*node",
+        match=r"XSVC-4: windows-1 to linux-1 \(ping\): expected a reply, observed none \(9 tries, 9.1 s\)\n"
+        r"  path +ns/windows .* -> 192.168.0.9 .*node",
     ):
         town.beyond().ping(PodPairs([(WINDOWS, SERVER)]), because="x")
 
@@ -122,7 +123,7 @@ def test_a_reply_of_another_address_is_none() -> None:
 def test_a_target_that_answers_no_ping_or_no_tcp_decides_nothing() -> None:
     with pytest.raises(
         ControlBroken,
-        match=r"XSVC-4: linux-1 to 198\.51\.100\.10 \(ping\): control failed: .* observed none .9 tries, 9.1 s.: .* answers no ping",
+        match=r"XSVC-4: linux-1 to 198\.51.* \(ping\): control failed: .* none .9 tries, 9.1 s.: .* answers no ping",
     ):
         Town({("linux", OUTSIDE): LINUX_LOST}).beyond().control([WINDOWS], LINUX, because="x")
     with pytest.raises(ControlBroken, match="beyond the cluster"):
