@@ -15,9 +15,8 @@ class Explanation:
     expected: str
     observed: str
     tries: int = 0
-    """0: it was read, not tried."""
     seconds: float = 0.0
-    """From the first try to the last."""
+    """From the first try to the last; 0, and no try: it was read."""
     lines: dict[str, str] = field(default_factory=dict)
     """Named lines in the order in which they are told: ``because``, ``observed`` (the newest answer's own words),
     ``policies``, ``Felix``, ``by node``, ``beside``, ``do`` and others."""
@@ -42,7 +41,7 @@ class Explanation:
 
         Where the cause is known it stands in the place of nodes; where neither is, the path does.
         """
-        tried = f" ({counted(self.tries, 'try', 'tries')}, {self.seconds:.1f} s)" if self.tries else ""
+        tried = f" ({counted(self.tries, 'try', 'tries')}, {self.seconds:.1f} s)" if self.tries or self.seconds else ""
         known = self.cause or self.where
         begins = f": {known}: {self.prefix}" if known else f"  {self.prefix}{self.path}  "
         share = f", {self.share}" if self.share and self.cause else ""
