@@ -198,7 +198,7 @@ def failure(
     if "do" not in near.lines or (removed and "policies there" not in near.lines):
         further["do"] = _advice(first, told, enforced_at, removed=removed)
     observed = message.summary(seen) + _led(first, seen, name_leads_to(first)) + near.observed
-    text = message.connectivity(
+    text = message.explanation(
         claims, told.attempt, expected=expected, because=because, seen=seen, seconds=seconds,
         further=further, observed=observed, so=so,
     )  # fmt: skip

@@ -242,7 +242,7 @@ class PodStartup:
                 "beside": f"{attempts[1].label} {message.summary(beside)}",
                 "do": LOOK_AT[attempts[0].target.backends[0].os] if attempts[0].target else "",
             }
-            told = message.connectivity(
+            told = message.explanation(
                 claims, attempts[0], expected="TIMED_OUT", because=because, seen=seen, seconds=watched.seconds,
                 further=further,
             )  # fmt: skip

@@ -50,8 +50,8 @@ class Polled:
     def message(
         self, index: int, expected: str, further: Mapping[str, str], *, observed: str = "", so: str = ""
     ) -> Explanation:
-        """The whole message about one of them; arguments as of ``explain.message.connectivity``."""
-        return message.connectivity(
+        """The whole message about one of them; arguments as of ``explain.message.explanation``."""
+        return message.explanation(
             self.claims, self.attempts[index], expected=expected, because=self.because, seen=self.seen(index),
             seconds=self.settled.seconds, further=further, observed=observed, so=so,
         )  # fmt: skip

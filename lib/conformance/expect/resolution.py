@@ -147,7 +147,7 @@ class _Question:
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
         within = f" within {self.slow(attempt):g} s" if is_slow else ""
         advice = {**_of_pods(otherwise), "do": _advice(last, self.wanted, self.exists)}
-        text = message.connectivity(
+        text = message.explanation(
             context.claims, attempt, expected=right_answer + self.over + within, because=self.because, seen=seen,
             seconds=seconds, further=cause.lines if cause else advice, observed=observed,
             so=f"{self.name} has an A record, which NXDOMAIN denies" if self.exists and _denied(last) else "",

@@ -183,7 +183,7 @@ class ServiceSource:
         addresses = Addresses(self.facts, self.nodes.source_vip)
         observed = message.tally([addresses.named(observation.seen_client, client) for observation in seen])
         return Nonconformance(
-            message.connectivity(
+            message.explanation(
                 self.expect.context.claims,
                 seen[-1].attempt,
                 expected=f"source {' or '.join(addresses.named(one, client) for one in wanted)}",

@@ -245,7 +245,7 @@ class Sizes:
 
     def _black_hole(self, carried: Carried, again: Polled, because: str) -> Nonconformance:
         seen = [*carried.seen, *again.seen(0)]
-        text = message.connectivity(
+        text = message.explanation(
             self.expect.context.claims,
             carried.above.attempt,
             expected=_refused(carried),

@@ -206,7 +206,7 @@ class Expect(Session):
             seen, allowed = wrong[0]
             others = [one[-1].attempt.label for one, _ in wrong[1:]]
             raise Nonconformance(
-                message.connectivity(
+                message.explanation(
                     self.context.claims,
                     seen[-1].attempt,
                     expected=f"source {' or '.join(allowed)}",

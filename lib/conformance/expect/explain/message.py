@@ -26,18 +26,22 @@ def explanation(
     seen: Sequence[Observation],
     seconds: float,
     *,
+    because: str = "",
+    further: Mapping[str, str] | None = None,
     observed: str = "",
     so: str = "",
     do: str = "",
 ) -> Explanation:
     """What was expected of one attempt and seen of it; ``observed``: where what is wrong is not the verdict.
 
-    ``so``: what the first line ends with; ``do``: what to do, where that is all that there is to say below it.
+    Lines below the first: why that is expected and what was seen last, where ``because`` is given; ``further`` ones in
+    order (policies, controls); what to do.  ``so``: what the first line ends with.
     """
+    lines = {"because": because, "observed": details(seen)} if because else {}
     return Explanation(
         claims=tuple(claims), path=attempt.label, expected=expected, observed=observed or summary(seen),
         tries=sum(observation.tries for observation in seen), seconds=seconds, where=attempt.nodes, so=so,
-        lines={"do": do} if do else {},
+        lines=lines | dict(further or {}) | ({"do": do} if do else {}),
     )  # fmt: skip
 
 
@@ -76,26 +80,6 @@ def details(seen: Sequence[Observation]) -> str:
     if last.answers:
         words.append(f"answers {', '.join(last.answers)}")
     return "; ".join(words)
-
-
-def connectivity(
-    claims: Sequence[str],
-    attempt: Attempt,
-    *,
-    expected: str,
-    because: str,
-    seen: Sequence[Observation],
-    seconds: float,
-    further: Mapping[str, str],
-    observed: str = "",
-    so: str = "",
-) -> Explanation:
-    """The whole message about one attempt; ``further`` lines are shown in order (policies, controls, what to do).
-
-    Others as of :func:`explanation`.
-    """
-    found = explanation(claims, attempt, expected, seen, seconds, observed=observed, so=so)
-    return replace(found, lines={"because": because, "observed": details(seen), **further})
 
 
 @overload

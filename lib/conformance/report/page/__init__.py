@@ -100,7 +100,7 @@ def render(
             attested=plain.get("attested") or {},
             images=plain.get("images") or [],
             failures=failures or {},
-            gates=summed_up.gates(plain.get("gates") or ()),
+            gates=summed_up.gates(plain),
             waived=plain.get("waived") or {},
             beside=summed_up.beside_gates(plain),
             BESIDE=BESIDE,

@@ -24,7 +24,7 @@ def down(nodes: Sequence[str]) -> Mapping[str, str]:
 
 
 def test_an_expectation_begins_with_it_and_has_the_path_below() -> None:
-    told = message.connectivity(
+    told = message.explanation(
         ["DEMO-5"], PATH, expected="CONNECTED", because="x", seen=[], seconds=1.0, further={"do": "see CONN-3"}
     )
     error = ProbeBroken(message.of_control(told, "before the change"))
