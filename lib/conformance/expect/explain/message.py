@@ -4,6 +4,7 @@ Builds an :class:`Explanation`, or text, from its arguments and nothing else; at
 an attachment.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -111,9 +112,9 @@ def explained(text: str | Explanation, by: str) -> str | Explanation:
 
 
 def _ids(text: str) -> tuple[str, str]:
-    """What a message begins with, up to two spaces in its first line, and the rest; empty: it begins without ids."""
-    ids, gap, _ = text.partition("\n")[0].partition("  ")
-    return (ids + gap, text[len(ids + gap) :]) if gap else ("", text)
+    """What a message begins with, up to what is said of it, and the rest; empty: it begins without ids."""
+    found = re.match(r"(?:(?:[A-Z]+-\d+(?:, )?)+|no claim)(?:  |: )", text)
+    return (found[0], text[found.end() :]) if found else ("", text)
 
 
 def table(rows: Sequence[tuple[str, str, str, bool]]) -> str:
