@@ -10,9 +10,9 @@
   const apply = () => {
     const asked = input.value.trim().toLowerCase();
     const verdict = choice.find((one) => one.checked).value;
-    const words = asked.split(/\s+/).filter(Boolean);
+    const words = asked.split(/\s+/);
     const filtered = Boolean(asked || verdict);
-    texts ??= claims.map((claim) => `${claim.dataset.word} ${claim.dataset.area} ${claim.textContent}`.toLowerCase());
+    texts ??= claims.map((claim) => `${claim.dataset.area} ${claim.textContent}`.toLowerCase());
     let count = 0;
     claims.forEach((claim, index) => {
       const fits = (!verdict || claim.dataset.word === verdict) && words.every((word) => texts[index].includes(word))
