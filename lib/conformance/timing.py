@@ -34,11 +34,9 @@ class SystemClock:
     """The machine's monotonic clock."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Let that many seconds pass."""
         time.sleep(seconds)
 
 

@@ -139,7 +139,6 @@ class Needs:
     """Something beyond the cluster, in words."""
 
     def plus(self, other: Needs) -> Needs:
-        """Both at once."""
         return Needs(**{one.name: max(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)})
 
 

@@ -231,9 +231,6 @@ def _isolation(node: Any, file: str) -> Isolation:
     return Isolation(IsolationKind(match["kind"]), match["os"])  # type: ignore[arg-type]
 
 
-# --- nodes ------------------------------------------------------------------------------------------------------------
-
-
 def _compose(path: Path) -> Any:
     try:
         return yaml.compose(path.read_text(encoding="utf-8"), Loader=_LOADER)

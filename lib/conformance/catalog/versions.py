@@ -44,7 +44,6 @@ class Version:
         return cls((tuple(numbers) + (0,) * _WIDTH)[:_WIDTH])
 
     def __str__(self) -> str:
-        """``3.31.2``, or ``newest``."""
         if self == NEWEST:
             return "newest"
         numbers = list(self.numbers)
@@ -68,7 +67,6 @@ class Range:
         _terms(self.text)
 
     def __contains__(self, version: Version) -> bool:
-        """Whether a version lies in it."""
         return all(compare(version.numbers, bound.numbers) for compare, bound in _terms(self.text))
 
     def __str__(self) -> str:

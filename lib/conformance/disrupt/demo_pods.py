@@ -26,12 +26,10 @@ class DemoPods:
     """A pod's uid to the name of its Deployment."""
 
     def seat_of(self, workload: Workload) -> str:
-        """The name by which Services select it."""
         return self.seats[workload.uid]
 
     @property
     def between(self) -> list[Pair]:
-        """From Linux to Windows, and back."""
         there = self.linux_clients.to(self.windows_servers)
         return [*there.tcp(PORT), *self.windows_clients.to(self.linux_servers).tcp(PORT)]
 
@@ -43,13 +41,11 @@ class DemoPods:
 
     @property
     def across(self) -> list[Pair]:
-        """From Windows to Windows across nodes."""
         pairs = self.windows_clients.to(self.windows_servers)
         return [(workload, goal.tcp(PORT)) for workload, goal in pairs if workload.node != goal.node]
 
     @property
     def linux_nodes(self) -> list[str]:
-        """The nodes of the Linux pods."""
         return sorted({linux_client.node for linux_client in (*self.linux_clients, *self.linux_servers)})
 
 

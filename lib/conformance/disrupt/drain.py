@@ -155,7 +155,6 @@ def _stays(pod: Obj) -> bool:
 
 
 def _volumes(pod: Obj) -> list[str]:
-    """Names of a pod's emptyDir volumes."""
     return [volume["name"] for volume in pod["spec"].get("volumes") or [] if "emptyDir" in volume]
 
 

@@ -95,7 +95,7 @@ class Felix:
         for restart in begun:
             self._gone(restart)
         change()
-        early = [restart.node for restart in begun if self._came_back(restart)]
+        early = [one.node for one in begun if any(_moved(one.pod, pod) and _runs(pod) for pod in self._pods(one.node))]
         back = [self._done(restart) for restart in begun]
         if early:
             raise ControlBroken(
@@ -231,10 +231,6 @@ class Felix:
             raise EnvironmentBroken(
                 f"pod {name} with Felix of node {begun.node} is still there {settled.seconds:.0f} s after its deletion"
             )
-
-    def _came_back(self, begun: _Begun) -> bool:
-        """Whether a new Felix may run there."""
-        return any(_moved(begun.pod, pod) and _runs(pod) for pod in self._pods(begun.node))
 
     def _successor(self, begun: _Begun) -> tuple[str, float, str]:
         """Wait until a new pod is ready: which, seconds since the old one's deletion, what else was seen."""

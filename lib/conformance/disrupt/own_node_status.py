@@ -72,7 +72,6 @@ class OwnNodeStatus:
         return filled
 
     def _asked(self, node: str) -> ObjectRef:
-        """The object that asks for a node's status."""
         body = {
             "apiVersion": "projectcalico.org/v3", "kind": "CalicoNodeStatus",
             "metadata": {"name": f"{self._journalled.changes.run.namespace}-{node}"},

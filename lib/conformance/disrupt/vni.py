@@ -130,7 +130,8 @@ class Vni:
                 "create it with Calico's own defaults",
             )
         found = self._daemonset()
-        if found is None or (self._facts.install.value != "operator" and not _variables(found)):
+        pods = found["spec"]["template"]["spec"] if found else {}
+        if found is None or (self._facts.install.value != "operator" and not _entries(pods)):
             raise MissingCapability(
                 f"nothing here carries a VNI to Windows nodes: no DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
                 "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
@@ -138,7 +139,6 @@ class Vni:
         return found
 
     def _daemonset(self) -> Obj | None:
-        """The DaemonSet of calico-node on Windows."""
         return next(
             (one for space in NAMESPACES if (one := self._kube.find("apps/v1", "DaemonSet", WINDOWS, space))), None
         )
@@ -186,10 +186,6 @@ def _windows_path(path: str) -> str:
 def _entries(spec: Obj, name: str = VARIABLE) -> list[dict[str, Any]]:
     containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
     return [entry for container in containers for entry in container.get("env") or [] if entry.get("name") == name]
-
-
-def _variables(daemonset: Obj) -> list[dict[str, Any]]:
-    return _entries(daemonset["spec"]["template"]["spec"])
 
 
 def _with_variable(daemonset: Obj, value: str) -> Obj:

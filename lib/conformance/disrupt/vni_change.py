@@ -49,8 +49,6 @@ class VniChange:
     changed: int | None = None
     """The VNI before, while something may have to be put back."""
 
-    # --- what tests say --------------------------------------------------------------------------------------------
-
     def prepare(self, *, because: str) -> None:
         """See that it can be done and put back, that Windows uses the configured VNI, and that all paths are open.
 
@@ -109,8 +107,6 @@ class VniChange:
         self.expect.matrix(open=self._paths, because=because)
         self._serve(because)
 
-    # --- putting back ----------------------------------------------------------------------------------------------
-
     def put_back(self) -> None:
         """Restore what was changed and see that all is as before.
 
@@ -127,8 +123,6 @@ class VniChange:
         because = f"VNI {before} is back on every node, as before the test"
         self.expect.controls(self._paths, because=because)
         self._serve(because)
-
-    # --- how -------------------------------------------------------------------------------------------------------
 
     @property
     def _demo_pods(self) -> DemoPods:

@@ -95,7 +95,8 @@ class Commands:
         Nonconformance where it gives others or knows no such name, ProbeBroken where the command says neither.
         """
         tally, wanted = Tally(self.context, "behaviour"), sorted(to)
-        words = _own_resolver(name)
+        told = "ForEach-Object { $_.IPAddressToString }"
+        words = ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | {told}"]
         ran = at_once([partial(self._run, client, words) for client in clients])
         for client, future in zip(clients, ran, strict=True):
             try:
@@ -194,10 +195,6 @@ class _Said:
             self._told, observed=f"exit code {self.ended.exit_code}", tries=1, seconds=self.ended.seconds, so=so,
             lines=self._told.lines | lines | ({"do": do} if do else {}),
         )  # fmt: skip
-
-
-def _own_resolver(name: str) -> list[str]:
-    return ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | ForEach-Object {{ $_.IPAddressToString }}"]
 
 
 def _web_request(target: Target) -> list[str]:

@@ -53,8 +53,6 @@ class BgpFacts:
         self._seen: dict[str, BgpHost] = {}
         """What each host said since the read that is under way began."""
 
-    # --- the service ----------------------------------------------------------------------------------------------
-
     def service(self, windows: str) -> dict[str, Fact[str]]:
         """Status of a Windows node's RemoteAccess, ``none`` without one; told with it, an error of its router's own."""
         seen = self._anew(windows)
@@ -64,8 +62,6 @@ class BgpFacts:
             status = f"Running, and Get-BgpRouter ends in an error: {silent}"
         source = f"Get-Service and Get-BgpRouter on node {windows}: {status or error}"
         return {f"service RemoteAccess of node {windows}": Fact(status, source)}
-
-    # --- sessions -------------------------------------------------------------------------------------------------
 
     def sessions(self, windows: str) -> dict[str, Fact[str]]:
         """State of a Windows node's session with every other node: ``Connected``, or what is wrong at which end.
@@ -125,8 +121,6 @@ class BgpFacts:
                 found[address] = found.get(address, False) or chosen is Selection.SELECTS
         return found
 
-    # --- what is announced ----------------------------------------------------------------------------------------
-
     def announced(self, windows: str) -> dict[str, Fact[str]]:
         """What a Windows node announces: ``its blocks``, or what is missing, another's or more."""
         seen, name = self._anew(windows), f"networks that node {windows} announces"
@@ -167,8 +161,6 @@ class BgpFacts:
             return {name: Fact(None, f"node {windows}: {why}")}
         return {name: Fact(own, f"Get-BgpCustomRoute on node {windows}, which learns {', '.join(witness) or 'none'}")}
 
-    # --- dead paths -----------------------------------------------------------------------------------------------
-
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         """What a node lacks for another one's pods: session, route, or the address that it announces, in this order."""
         nodes = {one.name: one for one in self._facts.nodes}
@@ -199,8 +191,6 @@ class BgpFacts:
         there = any(endpoint.name.endswith("_ep") for endpoint in self._hosts.hns_endpoints(windows))
         name = f"endpoint Calico_ep of node {windows}, the gateway of its pods"
         return {} if there else {name: Fact("none", f"Get-HnsEndpoint on node {windows}")}
-
-    # --- how ------------------------------------------------------------------------------------------------------
 
     def _anew(self, windows: str) -> BgpHost:
         """What a host says now; what others said before is forgotten."""

@@ -33,7 +33,6 @@ class CalicoReading:
                 self._blocks.setdefault(str(spec.get("node")), []).append(str(spec.get("cidr")))
 
     def version(self) -> Fact[str]:
-        """``v3.31.2``."""
         spec = (self._information or {}).get("spec") or {}
         if spec.get("calicoVersion"):
             where = f"ClusterInformation default .spec.calicoVersion ({self._information_at})"
@@ -181,7 +180,6 @@ class CalicoReading:
         return Fact(None, f"not known: {why}")
 
     def dual_stack(self) -> Fact[bool]:
-        """Whether pods get addresses of both IP versions."""
         cidrs = [str((pool.get("spec") or {}).get("cidr")) for pool in self._pools_in_use()]
         versions = {":" in cidr for cidr in cidrs}
         if not cidrs:

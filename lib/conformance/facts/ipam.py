@@ -202,5 +202,4 @@ def _name(pod: Obj, node: str) -> str:
 
 
 def _made(obj: Obj) -> datetime:
-    """When an object was created."""
     return datetime.fromisoformat(obj["metadata"]["creationTimestamp"])

@@ -48,12 +48,10 @@ class NotOnWindows:
         return found | {f"IPv6 of node {node}": Fact(told or NONE, f"its annotations {', '.join(OF_IPV6)}")}
 
     def _annotations(self) -> dict[str, dict[str, str]]:
-        """Of each node."""
         nodes = self._kube.objects("v1", "Node")
         return {obj["metadata"]["name"]: obj["metadata"].get("annotations") or {} for obj in nodes}
 
 
 def _six(pod: Obj) -> list[str]:
-    """A pod's addresses of IPv6."""
     addresses = [str(item.get("ip")) for item in (pod.get("status") or {}).get("podIPs") or []]
     return [address for address in addresses if ":" in address]

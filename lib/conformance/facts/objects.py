@@ -33,8 +33,6 @@ class CalicoObjects:
     def windows(self) -> tuple[NodeFacts, ...]:
         return self._facts.by_os("windows")
 
-    # --- nodes and pods -------------------------------------------------------------------------------------------
-
     def ready_nodes(self) -> dict[str, Fact[int]]:
         """How many nodes of each OS are ready."""
         return {
@@ -45,7 +43,6 @@ class CalicoObjects:
         }
 
     def kubernetes(self) -> dict[str, Fact[tuple[int, int]]]:
-        """Release of Kubernetes, ``(1, 34)``."""
         told = self._facts.kubernetes_version
         numbers = Version.parse(told.value).numbers if told.value else ()
         return {"Kubernetes": Fact((int(numbers[0]), int(numbers[1])) if numbers else None, told.source)}
@@ -85,8 +82,6 @@ class CalicoObjects:
             )
             for node in self._facts.by_os("windows")
         }
-
-    # --- networking -----------------------------------------------------------------------------------------------
 
     def pools(self, field: str) -> dict[str, Fact[str]]:
         """A field of every enabled IPv4 pool, such as ``ipipMode``."""
@@ -224,8 +219,6 @@ class CalicoObjects:
             return ""
         return other
 
-    # --- IPAM -----------------------------------------------------------------------------------------------------
-
     def strict_affinity(self) -> dict[str, Fact[bool]]:
         """IPAM's strictAffinity; false where there is no such object, which is Calico's default."""
         for api, kind in ((V3, "IPAMConfiguration"), (CRD, "IPAMConfig")):
@@ -243,7 +236,7 @@ class CalicoObjects:
     def blocks(self, *, of_all: bool = False) -> dict[str, Fact[list[str]]]:
         """The confirmed blocks of every Windows node, or ``of_all`` nodes."""
         affinities, api = self.listed("BlockAffinity")
-        names = [node.name for node in self._facts.nodes] if of_all else self._windows_names()
+        names = [node.name for node in (self._facts.nodes if of_all else self._facts.by_os("windows"))]
         found: dict[str, list[str]] = {name: [] for name in names}
         for affinity in affinities:
             spec = affinity["spec"]
@@ -266,8 +259,6 @@ class CalicoObjects:
                 found[f"address of pod {name} on node {node}"] = Fact(where, f"podCIDR {', '.join(cidrs) or 'none'}")
         return found
 
-    # --- any kind -----------------------------------------------------------------------------------------------
-
     def listed(self, kind: str) -> tuple[list[Obj], str]:
         """All objects of a kind, and the API that served them.  Raises MissingCapability."""
         for api in (V3, CRD):
@@ -286,8 +277,6 @@ class CalicoObjects:
         """Whether the cluster knows a kind of Calico's."""
         return any(self._kube.discovery.serves(api, kind) for api in (V3, CRD))
 
-    # --- how ------------------------------------------------------------------------------------------------------
-
     def _of_pools(self, field: str, value: Callable[[Obj], str]) -> dict[str, Fact[str]]:
         pools, api = self.listed("IPPool")
         return {
@@ -295,9 +284,6 @@ class CalicoObjects:
             for pool in pools
             if not pool["spec"].get("disabled") and ":" not in pool["spec"]["cidr"]
         }
-
-    def _windows_names(self) -> list[str]:
-        return [node.name for node in self._facts.by_os("windows")]
 
     def _find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
         try:

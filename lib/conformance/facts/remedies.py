@@ -26,7 +26,6 @@ class Remedies:
         self._operator = facts.install.value == "operator" or kube.discovery.serves(*INSTALLATION)
 
     def strict_affinity(self) -> str:
-        """Turn IPAM's strict affinity on."""
         patch = _json({"spec": {"strictAffinity": True}})
         if self._kube.discovery.serves(V3, "IPAMConfiguration"):
             return f"kubectl patch ipamconfigurations.projectcalico.org default --type=merge -p '{patch}'"
@@ -53,7 +52,6 @@ class Remedies:
         return f"use VXLAN throughout: {self.encapsulation()}; and {self.bgp_disabled()}"
 
     def bgp_disabled(self) -> str:
-        """Turn BGP off."""
         if self._operator:
             patch = _json({"spec": {"calicoNetwork": {"bgp": "Disabled"}}})
             return f"kubectl patch installation default --type=merge -p '{patch}'{self._kept}"

@@ -211,14 +211,12 @@ class VxlanFacts:
         return self._macs[node.name]
 
     def _annotations(self) -> dict[str, dict[str, str]]:
-        """Node to its annotations of now."""
         return {
             found["metadata"]["name"]: found["metadata"].get("annotations") or {}
             for found in self._kube.objects("v1", "Node")
         }
 
     def _windows(self) -> list[tuple[NodeFacts, dict[str, str]]]:
-        """Windows nodes with their annotations of now."""
         now = self._annotations()
         return [(node, now.get(node.name, {})) for node in self._facts.by_os("windows")]
 

@@ -111,7 +111,6 @@ class Journalled:
         return self._write(entry)
 
     def close(self, entry: Entry) -> None:
-        """Nothing of this entry is to be restored any more."""
         if not self.changes.dry_run:
             self.journal.mark(entry, "closed")
         self._keys = [key for key in self._keys if key != entry.key]

@@ -37,7 +37,6 @@ class Plainly:
         return self._changes.patch(target, patch, why, foreign=True)
 
     def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
-        """Delete a pod that its controller makes anew."""
         self._changes.delete(target, why, foreign=True)
 
     def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Any:

@@ -88,8 +88,6 @@ class RunLock:
         self._stop = threading.Event()
         self._keeper: threading.Thread | None = None
 
-    # --- the process that holds it --------------------------------------------------------------------------------
-
     def acquire(self, *, patient: bool = True) -> None:
         """Take it, and renew it from now on.  Raises ClusterUnusable: who has it, since when; or no right to it.
 
@@ -147,8 +145,6 @@ class RunLock:
         except SuiteError as error:
             self._tell(f"the run lock could not be given back: {str(error).splitlines()[0]}")
 
-    # --- every process of the run ---------------------------------------------------------------------------------
-
     def check(self) -> Obj:
         """The lease, read anew, while it is this run's.
 
@@ -160,8 +156,6 @@ class RunLock:
         if _holding(found) != self.run.run:
             raise LockLost(f"{_who(found)} has taken the run lock ({RUN_LOCK.label}) from this run, {self.run.run}")
         return found
-
-    # --- how ------------------------------------------------------------------------------------------------------
 
     def _attempt(self) -> str | None:
         """Take it if it may be taken: None; else who has it."""

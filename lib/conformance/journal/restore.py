@@ -81,8 +81,6 @@ class _Restorer:
             return _told(entry, Outcome.FAILED, f"{entry.label}: {first}", "once that is mended: pytest --restore")
         return result
 
-    # --- a patch ------------------------------------------------------------------------------------------------------
-
     def _patched(self, entry: Entry) -> Restored:
         assert entry.target is not None
         target = self._within_reach(entry.target)
@@ -135,8 +133,8 @@ class _Restorer:
             return _told(entry, Outcome.FAILED, f"{target.label}: after putting it back {found}", "pytest --restore")
         if foreign:
             found = "; ".join(
-                f"{field.label} was {_shown_before(field)}, was set to {_shown_ours(field)} by this suite and is now "
-                f"{_shown(field, now)}"
+                f"{field.label} was {_shown_before(field)}, was set to {_short(field, field.ours)} by this suite "
+                f"and is now {_shown(field, now)}"
                 for field in foreign
             )
             return _told(
@@ -146,8 +144,6 @@ class _Restorer:
             return _told(entry, Outcome.UNCHANGED, entry.label)
         found = ", ".join(f"{field.label} is {_shown_before(field)} again" for field in ours)
         return _told(entry, Outcome.RESTORED, f"{target.label}: {found}")
-
-    # --- the others ---------------------------------------------------------------------------------------------------
 
     def _created(self, entry: Entry) -> Restored:
         assert entry.target is not None
@@ -197,10 +193,6 @@ def _shown(field: Field, obj: Obj | None) -> str:
 
 def _shown_before(field: Field) -> str:
     return _short(field, field.before)
-
-
-def _shown_ours(field: Field) -> str:
-    return _short(field, field.ours)
 
 
 def _short(field: Field, content: Any) -> str:

@@ -37,8 +37,6 @@ class Journal:
         self._newest = 0
         self._mine: dict[str, Entry] = {}
 
-    # --- writing ------------------------------------------------------------------------------------------------------
-
     def key(self) -> str:
         """A new entry's: nanoseconds and worker, so that entries of all workers sort by time."""
         with self._lock:
@@ -91,8 +89,6 @@ class Journal:
             if not refusal.already_exists:
                 raise
             self._changes.patch(self.ref, {"data": data}, "the journal of this run", foreign=True)
-
-    # --- reading ------------------------------------------------------------------------------------------------------
 
     def entries(self) -> list[Entry]:
         """All entries in the order of their writing.  Raises EnvironmentBroken for what cannot be read."""

@@ -189,7 +189,6 @@ def _demand_usable_proxy(configuration: Any, where: str) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """One kubeconfig file as a mapping."""
     try:
         text = path.read_text()
     except FileNotFoundError:

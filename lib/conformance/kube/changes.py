@@ -123,13 +123,10 @@ class Changes:
             "metadata": {**body["metadata"], "resourceVersion": version}
         })  # fmt: skip
 
-    # --- what most callers need -----------------------------------------------------------------------------------
-
     def create(self, obj: Obj, why: str, *, namespace: str | None = None, foreign: bool = False) -> Obj | None:
         return self.make(self._change("create", obj, why, namespace, foreign))
 
     def apply(self, obj: Obj, why: str, *, namespace: str | None = None, foreign: bool = False) -> Obj | None:
-        """Create or update an object by server-side apply."""
         return self.make(self._change("apply", obj, why, namespace, foreign))
 
     def _change(self, verb: Any, obj: Obj, why: str, namespace: str | None, foreign: bool) -> Change:
@@ -165,11 +162,11 @@ class Changes:
             return ""
         path = self.kube.path(self.kube.resource(target.api_version, target.kind), target.namespace, target.name)
         try:
-            self.kube.request("POST", f"{path}/eviction", query={"dryRun": "All"}, body=_eviction(target))
+            self.kube.request("POST", f"{path}/eviction", query={"dryRun": "All"}, body=_eviction(target), repeat=True)
         except ApiRefused as refusal:
             if refusal.not_found:
                 return ""
-            if refusal.code in (429, 500):  # 500: more than one budget selects the pod
+            if refusal.code == 429 or "PodDisruptionBudget" in refusal.message:  # 500: more than one selects the pod
                 return refusal.explained
             raise
         return ""
@@ -199,6 +196,5 @@ class Changes:
 
 
 def _eviction(target: ObjectRef) -> Obj:
-    """What is posted to evict a pod."""
     meta = {"name": target.name, "namespace": target.namespace}
     return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}

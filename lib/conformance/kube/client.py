@@ -107,8 +107,6 @@ class Kube:
     def _authorization(self) -> str:
         return self.access.configuration.get_api_key_with_prefix("BearerToken", alias="authorization") or ""
 
-    # --- requests -------------------------------------------------------------------------------------------------
-
     def headers(self) -> dict[str, str]:
         """Credentials (refreshed where the kubeconfig says how) and User-Agent, as every request carries them."""
         headers = {"User-Agent": user_agent(self.test), "Accept": "application/json"}
@@ -214,10 +212,7 @@ class Kube:
         return answer
 
     def read(self, path: str, **query: str) -> Any:
-        """GET, as JSON."""
         return json.loads(self.request("GET", path, query=query or None))
-
-    # --- objects --------------------------------------------------------------------------------------------------
 
     def path(self, resource: Resource, namespace: str | None = None, name: str | None = None, sub: str = "") -> str:
         """URL path of a collection or an object."""
@@ -346,8 +341,6 @@ class Kube:
         query |= {"limitBytes": str(head)} if head is not None else {}
         path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/log"
         return self.request("GET", path, query=query).decode(errors="replace")
-
-    # --- first contact --------------------------------------------------------------------------------------------
 
     def version(self) -> Obj:
         """``/version``, as first contact.  Raises ClusterUnusable with one line that says what is wrong and where."""

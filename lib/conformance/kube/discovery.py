@@ -21,7 +21,6 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """``v1``, ``apps/v1`` ..."""
         return self.prefix.removeprefix("/apis/").removeprefix("/api/")
 
 
@@ -41,7 +40,6 @@ class Discovery:
             self._kinds.clear()
 
     def group_versions(self) -> tuple[str, ...]:
-        """All served group-versions, ``v1`` first."""
         with self._lock:
             if self._versions is None:
                 groups = self._read("/apis").get("groups") or []

@@ -78,7 +78,6 @@ class Ownership:
         return self.worker != WATCH and (f"{name}".startswith(watch) or (prefix and watch.startswith(f"{name}")))
 
     def owns(self, obj: dict[str, Any]) -> bool:
-        """Whether an object carries this run's labels."""
         labels = labels_of(obj)
         return bool(labels.get(RUN_LABEL) == self.run and labels.get(MANAGED_BY[0]) == MANAGED_BY[1])
 
@@ -104,5 +103,4 @@ class Shared(Ownership):
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels of everything that is made in this name."""
         return {MANAGED_BY[0]: MANAGED_BY[1]}

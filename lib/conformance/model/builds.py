@@ -25,5 +25,4 @@ class BuildUnderCalico:
     calico: str | None
 
     def __str__(self) -> str:
-        """``20348.2762 under Calico v3.31.2``."""
         return f"{'.'.join(map(str, self.build))} under Calico {self.calico or 'of an unknown version'}"

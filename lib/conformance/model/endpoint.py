@@ -97,7 +97,6 @@ class Target:
 
     @property
     def label(self) -> str:
-        """How messages name it: ``10.244.2.9:8080/tcp``."""
         where = f"{self.host}:{self.port}/{self.protocol}"
         return f"{where} ({self.name})" if self.name else where
 

@@ -21,7 +21,6 @@ class Fact(Generic[T]):
 
     @property
     def known(self) -> bool:
-        """Whether it was read."""
         return self.value is not None
 
 
@@ -48,6 +47,7 @@ class NodeFacts:
     container_runtime: str
     windows_build: tuple[int, int] | None = None
     """Build and UBR, ``(20348, 2762)``; None on Linux."""
+    uid: str = ""
     boot: str = ""
     """Its boot id; empty: not told."""
     felix_restarts: int | None = None

@@ -190,5 +190,4 @@ class LinuxFacts:
         return tuple(address for address, _, length in (route.partition("/") for route in own) if length == "32")
 
     def link(self, name: str) -> Link | None:
-        """The device of that name."""
         return next((link for link in self.links if link.name == name), None)

@@ -93,7 +93,6 @@ class StreamState:
 
     @property
     def ends(self) -> tuple[StreamEnd, StreamEnd]:
-        """Client and server."""
         return self.client, self.server
 
     @property

@@ -85,10 +85,7 @@ class Controller:
         self._over = False
         """Whether it was told that no test begins any more."""
 
-    # --- begin --------------------------------------------------------------------------------------------------------
-
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
-        """Which cluster, why, and its facts."""
         if passive(config) or not self.run.connection:
             return []
         return header.lines(self.run, whole=config.option.verbose > 0 or config.option.plan)
@@ -167,8 +164,6 @@ class Controller:
         """A worker that died may have left the cluster changed, under the other workers' tests."""
         if error:
             self.left += self.state.restoration.put_back(node.gateway.id)
-
-    # --- hear ---------------------------------------------------------------------------------------------------------
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """A test begins, here or in a worker."""
@@ -249,8 +244,6 @@ class Controller:
             kind, letter, _ = status
             return kind, letter, (f"{verdict} {FLAKY}", {"red": True})
         return status
-
-    # --- end ----------------------------------------------------------------------------------------------------------
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, object, object]:

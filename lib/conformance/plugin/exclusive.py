@@ -110,7 +110,6 @@ class Exclusive:
         return [future for ask in self.state.background for future in ask()]
 
     def _note(self, test: str, exclusivity: Exclusivity, hold: HeldLocks, ended: float) -> None:
-        """Record a turn that has ended."""
         times = {"asked": hold.asked, "began": hold.began, "ended": ended, "released": hold.released}
         self._write(".jsonl", {**self._turn(test, exclusivity), **times})
 

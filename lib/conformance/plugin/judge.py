@@ -49,7 +49,7 @@ STATEMENT = pytest.StashKey[Statement]()
 EARLIER = pytest.StashKey[list[TestOutcome]]()
 """What earlier attempts at a test said."""
 PUT_OFF = pytest.StashKey[bool]()
-"""Whether it is run once more at the end, since a path wavered that was open before; False: it was, or it is that."""
+"""Whether it is run once more at the end, since what it saw may have passed; False: it was, or it is that."""
 WAITS = "run once more later"
 """What pytest is told of such a test at first, in the place of passed or failed."""
 SECONDS = pytest.StashKey[float]()
@@ -69,8 +69,6 @@ class Judge:
         self.state, self.run, self.demands = state, state.run, demands
         self.catalog: Catalog = catalog()
         self.words = Words(self.catalog, self._subjects)
-
-    # --- selection ----------------------------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -133,8 +131,6 @@ class Judge:
         self.state.interruption.exit_code = int(session.exitstatus)
         return result
 
-    # --- running ------------------------------------------------------------------------------------------------------
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """From here on attachments and requests are this test's."""
@@ -193,7 +189,6 @@ class Judge:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Turn what the body raises into a verdict."""
         __tracebackhide__ = True
         statement = item.stash[STATEMENT]
         statement.calling = True
@@ -226,7 +221,8 @@ class Judge:
         except Exception as error:
             self._blame(item, error)
             self._inconclusive(item, error, f"{type(error).__name__}: {first_line(error)}")
-            if isinstance(error, Wavered) and not self.state.tries_at_once:
+            may_wait = item.stash[PLANNED].exclusivity.kind == "shared" and PUT_OFF not in item.stash
+            if isinstance(error, Wavered) and may_wait and not self.state.tries_at_once:
                 item.stash[PUT_OFF] = True
                 self.state.put_off.append(item)
             raise
@@ -275,8 +271,6 @@ class Judge:
                 (OUTCOME, json.dumps(to_plain(outcome))),
             ]
         return report
-
-    # --- outcomes -----------------------------------------------------------------------------------------------------
 
     def outcome(self, item: pytest.Item) -> TestOutcome:
         """What the test has said by now, in all its attempts; the last one of one that was put off tells of both."""

@@ -45,11 +45,8 @@ class Rehearsal:
         with self.state.run.uncaptured():
             print(text, flush=True)
 
-    # --- hooks --------------------------------------------------------------------------------------------------------
-
     @pytest.hookimpl
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Say whose changes follow."""
         self._say(f"\n{nodeid}")
 
     @pytest.hookimpl(tryfirst=True)

@@ -173,7 +173,6 @@ class Words:
             config.option.keyword = self._expression
 
     def select(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Leave out what the expression does not select."""
         if not self._expression:
             return
         kept: list[pytest.Item] = []

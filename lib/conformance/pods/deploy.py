@@ -132,7 +132,6 @@ class Pods:
         )  # fmt: skip
 
     def start(self, wish: Wish) -> None:
-        """Create one and wait for nothing."""
         made = self._object(wish)
         self.prepare(self._home(wish), privileged=ROLES[wish.role].host_network)
         self._create((wish, made))

@@ -63,7 +63,6 @@ class Group(tuple[Workload, ...]):
     __slots__ = ()
 
     def __add__(self, other: Iterable[Workload]) -> Group:  # type: ignore[override]
-        """Both groups' pods."""
         return Group((*self, *other))
 
     def to(self, others: Iterable[Workload]) -> PodPairs:
@@ -89,7 +88,6 @@ class Group(tuple[Workload, ...]):
         return Group(found.values())
 
     def one_per_os(self) -> Group:
-        """The first pod of each operating system."""
         found: dict[str, Workload] = {}
         for workload in self:
             found.setdefault(workload.os, workload)
@@ -111,16 +109,13 @@ class Group(tuple[Workload, ...]):
         return Group(there[name] for name in nodes)
 
     def tcp(self, port: int) -> list[Target]:
-        """That TCP port of each pod's own address."""
         return [workload.tcp(port) for workload in self]
 
     def udp(self, port: int) -> list[Target]:
-        """That UDP port of each pod's own address."""
         return [workload.udp(port) for workload in self]
 
     @property
     def first(self) -> Workload:
-        """One of them, where one is enough."""
         return self[0]
 
     def _some(self, pairs: Iterable[PodPair], servers: tuple[Workload, ...], where: str) -> PodPairs:

@@ -54,7 +54,6 @@ class NewPods:
         return self._there
 
     def remove(self) -> None:
-        """Delete those that were made."""
         for new_pod in self._there:
             new_pod.remove()
 
@@ -165,7 +164,6 @@ def _end(pod: Obj) -> Obj | None:
 
 
 def _state(pod: Obj) -> Obj:
-    """The state of the first action's container."""
     return _status(pod, _FIRST).get("state") or {}
 
 

@@ -65,7 +65,6 @@ class PoolClients:
         return Wish(role=ROLE, node=node, name=f"{ROLE}-of-pool-{number}", annotations=asked)
 
     def remove(self) -> None:
-        """Delete those that were made."""
         for name in self._made:
             target = ObjectRef(api_version="apps/v1", kind="Deployment", name=name, namespace=self._deployer.namespace)
             self._deployer.changes.delete(target, "its test is over")

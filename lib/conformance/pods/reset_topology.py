@@ -30,12 +30,10 @@ class Way:
         return self.guest.role
 
     def to(self, others: Group) -> list[Pair]:
-        """Pairs of the guest and other pods."""
         return Group([self.guest]).to(others).tcp(ECHO_PORT)
 
     @property
     def targets(self) -> list[Target]:
-        """The targets of those pairs."""
         return [target for _, target in self.pairs]
 
 

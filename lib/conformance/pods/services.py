@@ -62,7 +62,6 @@ class Service:
 
     @property
     def by_address_udp(self) -> Target:
-        """Its ClusterIP, for datagrams."""
         return dataclasses.replace(self.by_address, protocol="udp")
 
     @property
@@ -72,7 +71,6 @@ class Service:
 
     @property
     def by_other_port(self) -> Target:
-        """The other port of its ClusterIP."""
         return dataclasses.replace(self.by_address, port=OTHER_PORT, backend_port=NAMED_PORT)
 
     @property
@@ -85,7 +83,6 @@ class Service:
         return self._at_node(there, self.node_port)
 
     def on_udp(self, there: Workload) -> Target:
-        """Its NodePort for datagrams there."""
         return dataclasses.replace(self._at_node(there, self.node_port_udp), protocol="udp")
 
     def _at_node(self, there: Workload, port: int | None) -> Target:
@@ -131,7 +128,6 @@ class Services:
         return self.cluster_ip(backend).by_address
 
     def by_address_udp(self, backend: Workload) -> Target:
-        """The same, for datagrams."""
         return self.cluster_ip(backend).by_address_udp
 
     def by_other_port(self, backend: Workload) -> Target:
@@ -163,7 +159,6 @@ class Services:
         return [(backend, self.by_address(backend)) for backend in backends]
 
     def to_themselves_udp(self, backends: Group) -> list[Pair]:
-        """The same, for datagrams."""
         return [(backend, self.by_address_udp(backend)) for backend in backends]
 
     def node_ports_elsewhere(self, pairs: PodPairs) -> list[tuple[Target, Target]]:
@@ -185,7 +180,6 @@ class Services:
         return [self.by_node_port(backend) for backend in backends]
 
     def node_ports_udp(self, backends: Sequence[Workload]) -> list[Target]:
-        """The same, for datagrams."""
         return [self.node_port(backend).on_udp(backend) for backend in backends]
 
     def _over(self, backend: Workload, kind: str) -> Service:
@@ -225,7 +219,6 @@ class Services:
 
 
 def _node_port(spec: Obj, protocol: str) -> int | None:
-    """The first NodePort for a protocol."""
     ports = (port.get("nodePort") for port in spec["ports"] if port.get("protocol", "TCP") == protocol)
     return next(ports, None)
 

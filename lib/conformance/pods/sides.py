@@ -90,7 +90,6 @@ class Sides:
 
     @property
     def _ways(self) -> PodPairs:
-        """From strangers to servers."""
         ways, away = self.strangers.to(self.servers), self._away
         there = {server.node for server in self.servers} if self.own_node else set()
         return PodPairs(way for way in ways if way[0] not in away or way[0].node not in there - {way[1].node})
@@ -107,11 +106,9 @@ class Sides:
 
     @property
     def by_os(self) -> tuple[Group, Group]:
-        """The Linux servers, and the Windows servers."""
         return self.at("linux"), self.at("windows")
 
     def at(self, os: OS) -> Group:
-        """The servers of an operating system."""
         return Group(server for server in self.servers if server.os == os)
 
     def on(self, nodes: Sequence[str], os: OS) -> Sides:

@@ -85,7 +85,6 @@ class WebServer:
         return answer
 
     def _ready(self, node: NodeFacts, because: str) -> list[Workload]:
-        """Both replicas of a server."""
         pods, patience = self._pods, self._pods.settings.timings.windows
         labels = f"{tailor.SEAT}={self._name(node)}"
         try:

@@ -80,8 +80,6 @@ class WorkerPods:
         """The worker's second namespace."""
         return f"{self._pods.namespace}-{ELSEWHERE}"
 
-    # --- what tests say -------------------------------------------------------------------------------------------
-
     def clients(self, os: OS) -> Group:
         """The demo's clients of an OS, one on each covered node."""
         return self._group(f"{os}-client")
@@ -203,8 +201,6 @@ class WorkerPods:
     def close(self) -> None:
         """Wait for what is still being deployed, and start nothing more."""
         self._threads.shutdown(wait=True)
-
-    # --- how ------------------------------------------------------------------------------------------------------
 
     def _group(self, role: str) -> Group:
         """The pods of a role that are there and have a network; the others make their own node inconclusive.

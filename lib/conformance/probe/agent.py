@@ -132,7 +132,6 @@ class Agent:
         return True
 
     def holds_back(self, batch: Batch) -> bool:
-        """Whether some of a batch was not sent yet."""
         with self._lock:
             return any(part.batch is batch for part in self._waiting)
 
@@ -184,7 +183,6 @@ class Agent:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
         return not self._over
 
     @property
@@ -198,8 +196,6 @@ class Agent:
             self._over = self._over or "closed by the suite"
         self._stream.send(b'{"type":"quit"}')
         self._stream.close()
-
-    # --- from any thread ------------------------------------------------------------------------------------------
 
     def _send_waiting(self) -> None:
         """Send what waits, in order, as far as there is room for it."""
@@ -241,8 +237,6 @@ class Agent:
         rest = self._stream.unfinished[:80].decode(errors="backslashreplace") if hasattr(self, "_stream") else ""
         cut = f"; its last line was cut short: {rest!r}" if rest else ""
         return f"agent {self.program.name} in {self.workload.label} broke: {self._over}{cut}{noise}"
-
-    # --- from the stream's thread ---------------------------------------------------------------------------------
 
     def _line(self, line: bytes) -> None:
         self._heard = time.monotonic()

@@ -144,8 +144,6 @@ class Agents:
         list(self.pool.map(_end, agents))
         self.pool.shutdown()
 
-    # --- starting -------------------------------------------------------------------------------------------------
-
     def _start(
         self, source: Workload, program: protocol.Program, within: float, waited: Callable[[float], object]
     ) -> Agent:
@@ -206,15 +204,12 @@ class Agents:
         return slot
 
     def _held(self, bound: _Bound) -> int:
-        """Live agents of ours under a bound."""
         with self._lock:
             return sum(bound.node in ("", agent.workload.node) for agent, _ in self._agents.values())
 
     def _have_our_share(self, bound: _Bound) -> bool:
         """Whether others do not hold what is ours: if they do, they give way, and ours need not end."""
         return self._held(bound) >= min(bound.share, bound.count)
-
-    # --- ending ---------------------------------------------------------------------------------------------------
 
     def _make_room(self, at_rest: float = 0.0, node: str = "") -> bool:
         """End the agent that was not asked for longest, if one is idle, for so many seconds; whether one was.

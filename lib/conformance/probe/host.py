@@ -110,8 +110,6 @@ class Hosts:
         self._run, self._windows, self._linux = run, windows, linux
         self._timings, self._clock, self._once, self._pods = timings, clock, once, pods
 
-    # --- Windows ---------------------------------------------------------------------------------------------------
-
     def hns_networks(self, node: str) -> list[HnsNetwork]:
         """HNS networks of a Windows node.  Raises ProbeBroken, MissingCapability (HostProcess pods are refused)."""
         documents = self._documents(node, "Get-HnsNetwork", hns.NETWORK_MEMBERS)
@@ -234,8 +232,6 @@ class Hosts:
             raise ProbeBroken(_failed(node, "pktmon", done), transport=done.output)
         return done.stdout.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").strip()
 
-    # --- Linux -----------------------------------------------------------------------------------------------------
-
     def linux(self, node: str) -> LinuxFacts:
         """Links, routes, forwarding entries and neighbours of a Linux node.  Raises ProbeBroken."""
 
@@ -260,8 +256,6 @@ class Hosts:
         if done.exit_code:
             raise ProbeBroken(_failed(node, "capture.py", done), transport=done.output)
         return capture.parse(node, done.stdout)
-
-    # --- how -------------------------------------------------------------------------------------------------------
 
     def _documents(self, node: str, cmdlet: str, members: Sequence[str]) -> list[dict[str, Any]]:
         """What an HNS cmdlet lists.  Where it fails and a command beside it answers, HNS is to blame and no probe."""

@@ -74,7 +74,6 @@ class Lane:
 
     @property
     def waits(self) -> bool:
-        """Whether some attempts have not left yet."""
         with self._lock:
             under_way = list(self._under_way.values())
             if self._waiting or self._repairing:
@@ -88,8 +87,6 @@ class Lane:
             under_way, self._under_way = list(self._under_way.values()), {}
         for agent, batch in under_way:
             agent.cancel(batch)
-
-    # --- sending --------------------------------------------------------------------------------------------------
 
     def _send(self) -> bool:
         """Hand all that waits to the live agent; False when there is none."""
@@ -144,8 +141,6 @@ class Lane:
         with self._lock:
             self._under_way.pop(id(batch), None)
 
-    # --- errors -------------------------------------------------------------------------------------------------
-
     def _broke(self, tries: Sequence[Try], error: ProbeBroken) -> None:
         hopeless = isinstance(error, AgentRefused) or (isinstance(error, ExecBroken) and not error.retryable)
         for attempt in tries:
@@ -197,7 +192,7 @@ class Lane:
                 self._give_up(
                     attempt, lack or EnvironmentBroken(f"{happened}, while it was probing ({attempt.history[-1]})")
                 )
-            elif attempt.hopeless or self._remaining(attempt) <= pause:
+            elif attempt.hopeless or attempt.begun + self._budget - time.monotonic() <= pause:
                 elapsed = time.monotonic() - attempt.begun
                 times = f"{counted(attempt.tries, 'try', 'tries')} in {elapsed:.0f} s"
                 transport = "\n".join(dict.fromkeys(attempt.history))
@@ -238,6 +233,3 @@ class Lane:
                 return  # cancelled meanwhile
             self._waiting.remove(attempt)
         self._hear([(attempt.ticket, None, error)])
-
-    def _remaining(self, attempt: Try) -> float:
-        return max(0.0, attempt.begun + self._budget - time.monotonic())

@@ -51,7 +51,6 @@ class Prober:
 
     @property
     def settings(self) -> Settings:
-        """The run's."""
         return self.agents.settings
 
     @property

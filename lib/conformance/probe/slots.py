@@ -31,7 +31,6 @@ class Slot:
     _owner: Slots = field(repr=False)
 
     def release(self) -> None:
-        """Give it back; idempotent."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             given_back_at = time.monotonic()  # before another can take it

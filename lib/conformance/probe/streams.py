@@ -79,8 +79,6 @@ class Streams:
         """Open nothing more; agents end with their prober."""
         self._pool.shutdown()
 
-    # --- one stream -----------------------------------------------------------------------------------------------
-
     def _open(self, client: Workload, server: Workload) -> Stream:
         patience = [self._timings.of(workload.os) for workload in (client, server)]
         overhead, effect = (

@@ -41,7 +41,6 @@ class Warmth:
 
     @property
     def line(self) -> str:
-        """For the progress of the run."""
         if not self.cold:
             return f"all pods have a network after {self.seconds:.1f} s"
         names = ", ".join(

@@ -39,7 +39,6 @@ class StoredClaim:
 
     @property
     def word(self) -> str:
-        """The verdict, or ``not selected``."""
         return str(self.verdict) if self.verdict else "not selected"
 
 

@@ -38,9 +38,9 @@ def counts(claims: Sequence[Claim]) -> dict[str, int]:
 
 
 def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
-    """What several claims fail of to those claims, the worst first; a cause of one claim alone is in none."""
+    """What several claims fail of to those claims, what is open first, then the worst; that of one claim is in none."""
     found: dict[str, list[Claim]] = {}
-    for claim, cause in sorted(_fallen(plain), key=lambda one: FALLEN.index(one[0]["verdict"])):
+    for claim, cause in sorted(_fallen(plain), key=lambda one: (not one[0].get("opens"), WORDS.index(word(one[0])))):
         found.setdefault(cause, []).append(claim)
     return {cause: claims for cause, claims in found.items() if len(claims) > 1}
 

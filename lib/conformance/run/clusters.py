@@ -47,13 +47,11 @@ class Clusters:
         """Whether something was put back before the run began, so that facts have changed."""
 
     def begin(self, choice: Choice, settings: Settings, run: RunDirectory) -> None:
-        """Start a lab, if the run has its own."""
         self._run = run
         if choice.own_lab:
             self._lab = LabProcess(run.path / "lab", choice.profile, settings.timings.run)
 
     def open(self, choice: Choice, settings: Settings, run: RunDirectory) -> Connection:
-        """Wait for the lab, or read the kubeconfig.  Raises UsageProblem or ClusterUnusable."""
         from conformance.journal import liveness
 
         self._process = liveness.sign(run.alive)
@@ -76,7 +74,6 @@ class Clusters:
         return replace(connection, label=label)
 
     def inspect(self, connection: Connection, settings: Settings) -> Inspection:
-        """Facts, preflight, room for workers.  Raises ClusterUnusable with all reasons."""
         from conformance.facts.consent import not_opted_in
         from conformance.facts.detect import detect
         from conformance.facts.installed import installed
@@ -130,7 +127,6 @@ class Clusters:
         return before_a_run(door, facts, settings, process=self._process, named_by=named, tell=tell)
 
     def unrestored(self, connection: Connection, settings: Settings, facts: Facts) -> list[str]:
-        """What runs that died have not put back, and what to do about it; one line each."""
         if connection.how == "lab":
             return []
         from conformance.undo.dead_runs import left_by_dead
@@ -156,7 +152,6 @@ class Clusters:
         tell: Callable[[str], None],
         progress: Callable[[str], None],
     ) -> RunLock:
-        """The Lease that keeps two runs apart."""
         from conformance.journal import liveness
         from conformance.journal.lease import LockTimings, RunLock
 
@@ -166,7 +161,6 @@ class Clusters:
         return RunLock(door, owner, timings, tell=tell, progress=progress, life=liveness.of_maker)
 
     def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
-        """Remove what processes of the run have left on the cluster."""
         from conformance.journal import Journal
         from conformance.undo.cleanup import clean_up
 
@@ -179,23 +173,19 @@ class Clusters:
         return told
 
     def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> PutBack:
-        """Put back what processes of the run have changed and did not live to put back."""
         from conformance.undo.dead_runs import of_a_worker
 
         return of_a_worker(self._connected(connection, settings), facts, settings, worker, process=self._process)
 
     def enter(self, test: str) -> None:
-        """Requests are a test's from here on, and say so to the server's audit log."""
         if self._door is not None:
             self._door.test = test
 
     def interrupt(self, seconds: float) -> None:
-        """Only clearing up may ask the cluster, for so many seconds."""
         if self._door is not None:
             self._door.interrupt(seconds)
 
     def close(self) -> None:
-        """Give connections back, end the lab."""
         if self._door is not None:
             self._door.close()
             self._door = None

@@ -134,7 +134,6 @@ class RunDirectory:
         return True
 
     def give_back(self, name: str) -> None:
-        """Another process may take it."""
         (self.watches / name).unlink(missing_ok=True)
 
     def write(self, folder: Path, worker: str, content: Any) -> None:

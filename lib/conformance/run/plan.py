@@ -117,7 +117,6 @@ def _too_wide(changing: Sequence[Isolation], facts: Facts, settings: Settings) -
 
 
 def _whole(changing: Sequence[Isolation]) -> bool:
-    """Whether the whole cluster is changed."""
     return any(isolation.kind is IsolationKind.DISRUPTIVE for isolation in changing)
 
 

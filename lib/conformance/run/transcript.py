@@ -64,7 +64,6 @@ class OneTest:
             self._lines += [_attempt(observation) for observation in seen]
 
     def text(self) -> str:
-        """All of it so far."""
         with self._lock:
             return "\n".join(self._lines)
 

@@ -159,8 +159,6 @@ class Recovery:
             done = f"{target.label} is removed: nothing is in it"
             self._do(lambda: changes.delete(target, "nothing is in it", foreign=True), done, result)
 
-    # --- how ----------------------------------------------------------------------------------------------------------
-
     def _is_silent(self, run: str, at_least: float) -> bool:
         """Whether a run has no run lock, or does not renew it for as long as it lasts, by the clock of this machine.
 

@@ -66,7 +66,6 @@ class Authenticator:
         return user
 
     def audiences(self, token: str, wanted: Sequence[str]) -> list[str]:
-        """Return those of ``wanted`` that a token is for."""
         return [audience for audience in wanted if audience in self._audiences.get(token, (AUDIENCE,))]
 
     def user_of(self, token: str) -> User | None:

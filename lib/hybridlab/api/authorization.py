@@ -100,7 +100,6 @@ class Authorizer:
         return None
 
     def rules(self, user: User, namespace: str) -> list[Obj]:
-        """Return every rule that holds for a user in a namespace."""
         if MASTERS in user.groups:
             return [
                 {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},

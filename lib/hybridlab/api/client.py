@@ -44,13 +44,11 @@ class LocalClient:
         return WriteOptions(field_manager=self._manager, tracked=False, user=self._user)
 
     async def get(self, resource: str, name: str, namespace: str | None = None) -> Obj:
-        """Return an object (shared: copy before changing)."""
         return self._operations.get(self._target(resource, "get", namespace, name))
 
     async def list(
         self, resource: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
     ) -> tuple[list[Obj], str]:
-        """Return objects and the resourceVersion of the list."""
         target = self._target(resource, "list", namespace)
         return self._operations.select(target.resource, target.namespace or None, labels, fields)
 
@@ -99,15 +97,8 @@ class LocalClient:
         self._operations.delete(self._target(resource, "delete", namespace, name), options)
 
     async def watch(
-        self,
-        resource: str,
-        namespace: str | None = None,
-        *,
-        since: str,
-        labels: str = "",
-        fields: str = "",
+        self, resource: str, namespace: str | None = None, *, since: str, labels: str = "", fields: str = ""
     ) -> AsyncIterator[Event]:
-        """Yield events after ``since``; raises ApiError 410 when that is too old."""
         target = self._target(resource, "watch", namespace)
         test = self._operations.test(target.resource, labels, fields)
         position = self._operations.position(target.resource, since)

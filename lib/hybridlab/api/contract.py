@@ -9,21 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from hybridlab.api.quantities import quantity
-
-__all__ = [
-    "ApiError",
-    "ChannelWriter",
-    "Client",
-    "Event",
-    "ExecOutcome",
-    "Input",
-    "NodeAgent",
-    "Obj",
-    "StreamCut",
-    "Streams",
-    "quantity",
-]
+from hybridlab.api.quantities import quantity as quantity  # noqa: PLC0414 - it is offered here
 
 Obj = dict[str, Any]
 """A Kubernetes object.  What a client hands out is shared: copy before changing it."""
@@ -60,7 +46,6 @@ class Client(Protocol):
         self, resource: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
     ) -> tuple[list[Obj], str]:
         """Objects (namespace None: all namespaces) and the resourceVersion of the list."""
-        ...
 
     async def create(self, resource: str, obj: Obj, namespace: str | None = None) -> Obj: ...
 
@@ -88,16 +73,9 @@ class Client(Protocol):
     ) -> None: ...
 
     def watch(
-        self,
-        resource: str,
-        namespace: str | None = None,
-        *,
-        since: str,
-        labels: str = "",
-        fields: str = "",
+        self, resource: str, namespace: str | None = None, *, since: str, labels: str = "", fields: str = ""
     ) -> AsyncIterator[Event]:
         """Events after ``since``; ends never by itself; raises ApiError 410 when ``since`` is too old."""
-        ...
 
 
 class ChannelWriter(Protocol):
@@ -111,7 +89,6 @@ class Input(Protocol):
 
     async def read(self, size: int = -1, /) -> bytes:
         """At most ``size`` bytes; empty at its end."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +124,6 @@ class NodeAgent(Protocol):
 
         Raises StreamCut when the node's connection breaks.
         """
-        ...
 
     def logs(
         self,

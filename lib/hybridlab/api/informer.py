@@ -44,7 +44,6 @@ class Informer:
         self._task: asyncio.Task[None] | None = None
         self._changed: set[asyncio.Future[None]] = set()
 
-    # ---- what is there
     def get(self, name: str, namespace: str = "") -> Obj | None:
         """Return a cached object, or None."""
         return self._objects.get((namespace, name))
@@ -81,12 +80,8 @@ class Informer:
             finally:
                 self._changed.discard(waiter)
 
-    # ---- what happens
     def on(
-        self,
-        added: Handler | None = None,
-        updated: UpdateHandler | None = None,
-        deleted: Handler | None = None,
+        self, added: Handler | None = None, updated: UpdateHandler | None = None, deleted: Handler | None = None
     ) -> None:
         """Call ``added(new)``, ``updated(old, new)``, ``deleted(last)``; what is cached already is added at once."""
         self._handlers.append((added, updated, deleted))
@@ -98,7 +93,6 @@ class Informer:
         """Call ``handler(object)`` for every change of an object, its deletion too."""
         self.on(handler, lambda old, new: handler(new), handler)
 
-    # ---- running
     async def start(self) -> None:
         """Run in the background until :meth:`stop`."""
         if self._task is None:

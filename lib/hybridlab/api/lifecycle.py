@@ -85,7 +85,6 @@ class Lifecycle:
         self._terminating: set[str] = set()
         store.listeners.append(self._on_change)
 
-    # ---- deleting one object
     def delete(self, storage: str, key: Key, options: DeleteOptions) -> tuple[Obj, bool]:
         """Delete an object; return its last state and whether it is gone already."""
         bucket = self._store.bucket(storage)
@@ -188,7 +187,6 @@ class Lifecycle:
         self._store.remove(storage, (meta.get("namespace", ""), meta["name"]))
         return True
 
-    # ---- what follows
     def adopt_check(self, storage: str, obj: Obj) -> None:
         """Queue the deletion of a new object whose owners are all gone already."""
         owners = obj["metadata"].get("ownerReferences")

@@ -53,7 +53,6 @@ class Conflicts:
         return ApiError(409, "Conflict", message, {"causes": causes})
 
 
-# ---- fields of an object
 def _item_step(item: Any, rule: ListRule) -> str:
     if rule.is_set:
         return "v:" + orjson.dumps(item).decode()
@@ -124,7 +123,6 @@ def duplicate_keys(value: Obj, shape: Shape | None, at: str = "") -> Iterator[st
                     yield from duplicate_keys(entry, inner, here)
 
 
-# ---- sets of fields
 def encode(paths: Iterable[Path]) -> Obj:
     """Write a set of paths as ``fieldsV1``."""
     root: Obj = {}
@@ -231,7 +229,6 @@ def track_update(shape: Shape | None, obj: Obj, old: Obj | None, manager: str, s
     obj["metadata"]["managedFields"] = entries
 
 
-# ---- apply
 def apply(
     shape: Shape | None, live: Obj, wanted: Obj, manager: str, *, force: bool, subresource: str
 ) -> tuple[Obj, list[Obj]] | Conflicts:

@@ -53,7 +53,6 @@ class _Server(web.Server):
         return _Cut() if self._interference.away() else super().__call__()
 
     def cut(self) -> None:
-        """Cut every connection there is."""
         for connection in self.connections:
             if connection.transport is not None:
                 connection.transport.abort()

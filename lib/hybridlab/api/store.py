@@ -133,7 +133,6 @@ class Store:
         return found
 
     def buckets(self) -> Iterator[tuple[str, Bucket]]:
-        """Return every bucket with its key."""
         return iter(list(self._buckets.items()))
 
     def put(self, storage: str, obj: Obj) -> Obj:

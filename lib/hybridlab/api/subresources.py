@@ -22,7 +22,6 @@ class Subresources:
     def __init__(self, operations: Operations) -> None:
         self._operations = operations
 
-    # ---- binding
     def bind(self, namespace: str, name: str, body: Obj, options: WriteOptions) -> Obj:
         """Assign a pod to a node and note that it is scheduled."""
         node = (body.get("target") or {}).get("name", "")
@@ -56,7 +55,6 @@ class Subresources:
             self._operations.store.put("pods", bound)
         return _SUCCESS
 
-    # ---- eviction
     def evict(self, namespace: str, name: str, body: Obj, options: WriteOptions) -> Obj:
         """Delete a pod unless a PodDisruptionBudget forbids it."""
         pods = self._operations.catalogue.named("pods")
@@ -134,15 +132,10 @@ class Subresources:
         changed = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
         self._operations.store.put(BUDGETS, {**budget, "metadata": dict(budget["metadata"]), "status": changed})
 
-    # ---- scale
     def scale(self, target: Target) -> Obj:
-        """Return the Scale of an object."""
         resource = target.resource
         obj = self._operations.get(target._replace(subresource=""))
-        paths = resource.scale or {
-            "specReplicasPath": ".spec.replicas",
-            "statusReplicasPath": ".status.replicas",
-        }
+        paths = resource.scale or {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
         meta = obj["metadata"]
         scale: Obj = {
             "kind": "Scale",

@@ -46,15 +46,12 @@ class Installed(Protocol):
 
     def calico_objects(self, resources: CalicoResources) -> list[tuple[str, Obj]]:
         """Return (resource, object) of Calico's own configuration."""
-        ...
 
     def operator_objects(self) -> list[tuple[str, Obj]]:
         """Return (resource, object) of what the operator writes; a status that one has is its subresource."""
-        ...
 
     def windows_status(self, *, strict_affinity: bool) -> Obj | None:
         """Return the TigeraStatus of Calico on Windows; None where nobody reports it."""
-        ...
 
 
 class Calico:
@@ -238,8 +235,6 @@ class Calico:
         """Returns when the API's IPAM objects say what IPAM does."""
         await self._writer.saved()
 
-    # -- start
-
     async def _write_objects(self) -> None:
         release = Release(self._profile.calico.version)
         await asyncio.gather(*(self._operator.create(DEFINITIONS, obj) for obj in policy_definitions(release)))
@@ -264,8 +259,6 @@ class Calico:
     async def _annotate(self, node: Machine, claimed: dict[str, str]) -> None:
         annotations = {IPV4_ADDRESS: f"{node.address}/{node.prefix_length}", **claimed}
         await self._client.patch("nodes", node.name, {"metadata": {"annotations": annotations}})
-
-    # -- following what IPAM and the operator depend on
 
     async def _follow_configuration(self) -> None:
         names = {plural: self._resources.name(plural) for plural in ("ippools", "ipamconfigurations")}
@@ -331,8 +324,6 @@ class Calico:
         except ApiError as error:
             if error.code != 404:
                 raise
-
-    # -- logs and callbacks
 
     async def _endpoint_up(self, node: str, uid: str) -> None:
         """Linux pods start with their policy in place; on Windows nothing waits for it."""

@@ -40,15 +40,15 @@ class FelixFaults:
 
     node: str
     log: LevelLog
-    frozen: set[str] = field(default_factory=set)
+    frozen: dict[str, bool] = field(default_factory=dict)
     """Endpoints that were programmed once are not programmed again."""
-    eager: set[str] = field(default_factory=set)
+    eager: dict[str, bool] = field(default_factory=dict)
     """Windows: lists are given anew with every update of their endpoint."""
-    storms: set[str] = field(default_factory=set)
+    storms: dict[str, bool] = field(default_factory=dict)
     """Linux: programming an endpoint again ends its connections."""
-    dead: set[str] = field(default_factory=set)
+    dead: dict[str, bool] = field(default_factory=dict)
     """It does not start."""
-    forgetful: set[str] = field(default_factory=set)
+    forgetful: dict[str, bool] = field(default_factory=dict)
     """What changed while it was down is news to it only when it changes again."""
     misreadings: dict[str, Misreading] = field(default_factory=dict)
     """How it misreads policy."""
@@ -64,23 +64,16 @@ class FelixFaults:
     """What it makes of its node's routes."""
     tunnels: dict[str, Callable[[Tunnel], Tunnel]] = field(default_factory=dict)
     """What it makes of its node's tunnel."""
-    hostless: set[str] = field(default_factory=set)
+    hostless: dict[str, bool] = field(default_factory=dict)
     """Windows: lists have no entry that lets the node itself in."""
     on_reprogrammed: dict[str, Callable[[tuple[str, ...]], Awaitable[None]]] = field(default_factory=dict)
     """Told the endpoints whose ACL list Felix replaced by another of its own."""
     on_programmed: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     """Told that Felix has programmed endpoints, for the first time or again."""
     delays: dict[str, float] = field(default_factory=dict)
-    """Seconds that policy is late; the longest one counts.  Set with :meth:`set_delay`."""
+    """Seconds that policy is late; the longest one counts."""
     delay_changed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def set_delay(self, fault: str, seconds: float) -> None:
-        """Apply policy this much later; what waits is applied at once when it goes back to 0."""
-        if seconds:
-            self.delays[fault] = seconds
-        else:
-            self.delays.pop(fault, None)
-        self.delay_changed.set()
+    """Set when one came or went: what waits is applied at once when none is left."""
 
     @property
     def delay(self) -> float:

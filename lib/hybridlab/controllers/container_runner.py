@@ -42,7 +42,6 @@ class BackOff:
         return now
 
     def reset(self) -> None:
-        """Begin again."""
         self._next = 0.0
 
 
@@ -85,7 +84,6 @@ class ContainerRunner:
             init=self._init,
         )
 
-    # ---- the container's life
     async def run(self, policy: str) -> None:
         """Run until the restart policy (``Always``, ``OnFailure``, ``Never``) lets it end, or :meth:`stop`."""
         while not self._stopping.is_set():
@@ -147,7 +145,6 @@ class ContainerRunner:
         self._changed()
         await self._pause(delay)
 
-    # ---- image
     async def _pull(self) -> bool:
         """Whether the image is there; after a failure returns only when it is time to try again."""
         reference, policy = self.state.spec["image"], self.state.spec.get("imagePullPolicy", "IfNotPresent")
@@ -204,7 +201,6 @@ class ContainerRunner:
             self._changed()
         await self._pause(delay)
 
-    # ---- one run
     def _spec(self) -> ContainerSpec:
         facts, container = self._facts(), self.state.spec
         pod, machine = facts.pod, self._context.machine
@@ -229,7 +225,6 @@ class ContainerRunner:
         )
 
     async def _once(self, spec: ContainerSpec) -> Ended:
-        """Start the container and wait for its end."""
         context, state = self._context, self.state
         exited: asyncio.Future[ContainerExit] = asyncio.get_running_loop().create_future()
         context.exits[spec.id] = exited

@@ -52,7 +52,6 @@ class ContainerState:
 
     @property
     def name(self) -> str:
-        """The container's name in the pod."""
         return str(self.spec["name"])
 
     @property

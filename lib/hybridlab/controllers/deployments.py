@@ -73,7 +73,6 @@ class Deployments(Controller):
         await self._clean_up(found, new, old)
         await self._write_status(found, new, old)
 
-    # ---- sets
     @staticmethod
     def _new_set(owner: Obj, sets: list[Obj]) -> Obj | None:
         wanted = owner["spec"]["template"]
@@ -90,10 +89,7 @@ class Deployments(Controller):
         name = template_hash(spec["template"])
         template_meta = spec["template"].get("metadata") or {}
         labels = {**(template_meta.get("labels") or {}), HASH: name}
-        selector = {
-            **spec["selector"],
-            "matchLabels": {**(spec["selector"].get("matchLabels") or {}), HASH: name},
-        }
+        selector = {**spec["selector"], "matchLabels": {**(spec["selector"].get("matchLabels") or {}), HASH: name}}
         replicas = self._room(owner, old) if spec["strategy"]["type"] == "RollingUpdate" else 0
         if spec["strategy"]["type"] == "Recreate" and not any(_count(each, "replicas") for each in old):
             replicas = spec["replicas"] if not any(each["spec"]["replicas"] for each in old) else 0
@@ -189,7 +185,6 @@ class Deployments(Controller):
         message = f"Scaled {direction} replica set {target['metadata']['name']} from {before} to {after}"
         self._recorder.record(owner, "ScalingReplicaSet", message, component=COMPONENT)
 
-    # ---- strategies
     async def _resize(self, owner: Obj, new: Obj | None, old: list[Obj]) -> tuple[Obj | None, list[Obj]]:
         """Follow a changed number of replicas while nothing is rolled out: the set that has the pods takes them."""
         sets = [each for each in (new, *old) if each]
@@ -260,7 +255,6 @@ class Deployments(Controller):
             await self._client.delete(SETS, meta["name"], meta["namespace"], uid=meta["uid"])
             self._sets.doom(each)
 
-    # ---- status
     async def _write_status(self, owner: Obj, new: Obj | None, old: list[Obj]) -> None:
         sets = [each for each in (new, *old) if each]
         before = owner.get("status") or {}

@@ -52,7 +52,6 @@ class Dns:
             self._written = zone
 
     def zone(self) -> Zone:
-        """The whole zone as the API has it now."""
         a: dict[str, list[str]] = defaultdict(list)
         srv: dict[str, list[tuple[int, str]]] = defaultdict(list)
         ptr: dict[str, str] = {}

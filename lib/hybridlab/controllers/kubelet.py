@@ -30,7 +30,6 @@ class Kubelet:
         self._tasks: set[asyncio.Task[None]] = set()
         self._execs: set[asyncio.Task[ExecOutcome]] = set()
 
-    # ---- pods
     def on_pod(self, pod: Obj | None, before: Obj | None) -> None:
         """A pod of this node is new, changed or gone."""
         found = pod or before
@@ -156,7 +155,6 @@ class Kubelet:
         state = self._state(pod, container)
         return dict(state.environment) if state else {}
 
-    # ---- exec
     async def exec(self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams) -> ExecOutcome:
         """Run a command in a running container.
 
@@ -210,10 +208,7 @@ class Kubelet:
             spec = ExecSpec(container=state.id, argv=argv, tty=streams.tty)
             try:
                 result = await self.context.runtime.exec(
-                    spec,
-                    stdin=pipes[2].far if stdin is not None else None,
-                    stdout=pipes[0].far,
-                    stderr=pipes[1].far,
+                    spec, stdin=pipes[2].far if stdin is not None else None, stdout=pipes[0].far, stderr=pipes[1].far
                 )
             except RuntimeRefused as error:
                 return ExecOutcome(exit_code=None, start_error=str(error))
@@ -230,7 +225,6 @@ class Kubelet:
                 pipe.close()
         return ExecOutcome(exit_code=result.exit_code, start_error=result.start_error)
 
-    # ---- logs
     async def logs(
         self,
         pod: Obj,
@@ -268,7 +262,6 @@ class Kubelet:
                 return
 
     def _log_of(self, pod: Obj, container: str, *, previous: bool) -> str:
-        """The id of the container run whose log is wanted."""
         state, name = self._state(pod, container), pod["metadata"]["name"]
         if state is None:
             raise ApiError(400, "BadRequest", f'container "{container}" in pod "{name}" is not available')

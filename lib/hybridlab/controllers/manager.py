@@ -103,10 +103,7 @@ class ControlPlane:
         self._operator: Operator | None = None
         if system_workloads and workloads.operator:
             self._operator = Operator(
-                client("system:serviceaccount:tigera-operator:tigera-operator"),
-                self.caches,
-                profile,
-                workloads,
+                client("system:serviceaccount:tigera-operator:tigera-operator"), self.caches, profile, workloads
             )
         self.kubelets: dict[str, Kubelet] = {}
         for machine in self.machines:
@@ -151,7 +148,6 @@ class ControlPlane:
         )
         return Kubelet(context, lambda: nodes.get("", machine.name))
 
-    # ---- life
     async def register(self) -> None:
         """Make the machines in the data plane, the system's namespaces and the Node objects."""
         await asyncio.gather(
@@ -210,7 +206,6 @@ class ControlPlane:
 
             await cache.informer.wait_for(complete)
 
-    # ---- for others
     def node_agent(self, name: str) -> NodeAgent | None:
         """The kubelet of a node, for exec and logs; None when there is no such node."""
         return self.kubelets.get(name)
@@ -236,7 +231,6 @@ class ControlPlane:
             except Exception:  # a listener's mistake is not the kubelet's
                 logger.exception("a listener failed on container %s on %s", container, node)
 
-    # ---- events
     def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:
         found = pod or before
         kubelet = self.kubelets.get(found["spec"].get("nodeName") or "") if found else None

@@ -58,7 +58,6 @@ class PodWorker:
         self._writer: asyncio.Task[None] | None = None
         self._wired = False
 
-    # ---- told from outside
     def start(self) -> None:
         self._main = asyncio.create_task(self._run(), name=f"pod {self._name}")
 
@@ -110,7 +109,6 @@ class PodWorker:
         """What the pod's environment and volumes are made from."""
         return PodFields(pod=self.pod, addresses=self.state.addresses, host_address=self.state.host_address)
 
-    # ---- life
     async def _run(self) -> None:
         self._writer = asyncio.create_task(self._write_status(), name=f"status of {self._name}")
         try:
@@ -170,12 +168,7 @@ class PodWorker:
 
     def _runner(self, state: ContainerState, *, init: bool = False) -> ContainerRunner:
         runner = ContainerRunner(
-            self._context,
-            state,
-            facts=self.facts,
-            volumes=lambda: self._volumes,
-            changed=self._changed,
-            init=init,
+            self._context, state, facts=self.facts, volumes=lambda: self._volumes, changed=self._changed, init=init
         )
         self.runners[state.name] = runner
         return runner
@@ -185,7 +178,6 @@ class PodWorker:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    # ---- sandbox
     async def _sandbox(self) -> None:
         back_off = BackOff(self._context.settings.sandbox_retry, self._context.settings.back_off_last)
         back_off.wait()
@@ -247,7 +239,6 @@ class PodWorker:
         else:
             await self._context.network.detach(uid)
 
-    # ---- volumes
     async def _mount(self) -> None:
         context = self._context
         while True:
@@ -288,7 +279,6 @@ class PodWorker:
                 except RuntimeRefused as error:
                     logger.debug("files of %s in %s not updated: %s", name, self._name, error)
 
-    # ---- end
     async def _stop_containers(self) -> None:
         grace = self._grace if self._grace is not None else 0.0
         await asyncio.gather(*(runner.stop(grace) for runner in self.runners.values()))
@@ -322,7 +312,6 @@ class PodWorker:
             if error.code not in {404, 409}:
                 raise
 
-    # ---- status
     def _changed(self) -> None:
         self._dirty.set()
         self._clean.clear()

@@ -45,7 +45,6 @@ class Prober:
             self._after_startup()
 
     def stop(self) -> None:
-        """End all probing."""
         for task in self._tasks:
             task.cancel()
 

@@ -20,16 +20,12 @@ class Workloads(Protocol):
 
     def namespaces(self) -> list[str]:
         """Return the namespaces that exist before anything else."""
-        ...
 
     def objects(self) -> list[tuple[str, Obj]]:
         """Return (resource, object) in the order in which they are created."""
-        ...
 
     def node_labels(self, machine: Machine) -> Mapping[str, str]:
         """Return what whoever set the machine up labels its Node with."""
-        ...
 
     def rendered(self, installation: Mapping[str, Any], felix: Mapping[str, Any]) -> list[tuple[str, Obj]]:
         """Return what the operator lays by the specs of Installation and FelixConfiguration ``default``."""
-        ...

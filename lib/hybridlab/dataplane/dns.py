@@ -29,7 +29,6 @@ class SocketSource(Protocol):
 
     def socket(self, family: int = ..., kind: int = ..., proto: int = ...) -> socket.socket:
         """Non-blocking."""
-        ...
 
 
 class Resolver:
@@ -41,7 +40,6 @@ class Resolver:
         self._late: tuple[tuple[ipaddress.IPv4Network, float], ...] = ()
 
     def set_zone(self, zone: Zone) -> None:
-        """Answer from this zone from now on."""
         inner: set[str] = set()
         for name in (*zone.a, *zone.srv):
             labels = name.split(".")

@@ -136,11 +136,9 @@ class Fabric:
         self.route.flush()
 
     def ruleset(self) -> str:
-        """The nft rules of the underlay as text."""
         return self._nft.list_ruleset()
 
     def close(self) -> None:
-        """Let go; the kernel takes the rest away."""
         self._nft.close()
         self.route.close()
         os.close(self.netns)

@@ -140,15 +140,12 @@ class Node:
 
     @property
     def mac(self) -> str:
-        """The MAC address of its ``eth0``."""
         return _node_mac(self.spec.address)
 
     def new_index(self) -> int:
         """An interface index that no device of this node has or had."""
         self._next_index += 1
         return self._next_index
-
-    # -- tunnel and routes -----------------------------------------------------------------------------------
 
     def set_tunnel(self, spec: Tunnel | None) -> None:
         """Replace the tunnel; its routes, neighbours and forwarding entries go with the old one."""
@@ -278,8 +275,6 @@ class Node:
             commands.append(f"add rule ip outgoing sources {rule}")
         self._nft.run("\n".join(commands))
 
-    # -- pods' host ends -------------------------------------------------------------------------------------
-
     def add_pod_route(self, index: int, address: str, mac: str) -> None:
         """Lead an address to a pod's host-side interface."""
         if address in self._departed:
@@ -310,15 +305,12 @@ class Node:
             if any(end.source in departed or end.destination in departed for end in ends):
                 self._conntrack.delete(connection)
 
-    # -- policy ----------------------------------------------------------------------------------------------
-
     def add_endpoint(self, endpoint: str, interface: str, address: str, mac: str, *, open_at_first: bool) -> None:
         """The pod's host-side interface exists; a program that came before it takes effect now."""
         self._ends[endpoint] = (address, interface, mac)
         self.policy.add_interface(endpoint, interface, open_at_first=open_at_first)
 
     def remove_endpoint(self, endpoint: str) -> None:
-        """The pod is gone, and its policy with it."""
         self._ends.pop(endpoint, None)
         self.policy.remove_interface(endpoint)
 
@@ -329,12 +321,8 @@ class Node:
             self._resets = self._resets or Resets(self.netns, both=self.spec.os == "linux" or self.spec.reset == "both")
             self._resets.request([ResetTarget(*self._ends[e], self.policy.generation(e)) for e in ended])
 
-    # -- services --------------------------------------------------------------------------------------------
-
     def set_services(self, table: ServiceTable) -> None:
         self.services.set(table)
-
-    # -- truth -----------------------------------------------------------------------------------------------
 
     def facts(self) -> dict[str, Any]:
         """What the kernel has now, read back."""
@@ -353,7 +341,6 @@ class Node:
         }
 
     def close(self) -> None:
-        """Let go; the kernel takes the rest away."""
         if self._resets is not None:
             self._resets.close()
         self._nft.close()

@@ -47,7 +47,6 @@ class Outside:
         self._route.flush()
 
     def close(self) -> None:
-        """Let go; the kernel takes the rest away."""
         self._route.close()
         os.close(self.netns)
 

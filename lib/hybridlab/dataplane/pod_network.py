@@ -33,8 +33,6 @@ class PodNetwork(Protocol):
 
     async def attach(self, pod: Mapping[str, Any], node: str) -> PodAttachment:
         """Wire the pod on the node.  Raises :class:`SandboxError`; idempotent per pod uid."""
-        ...
 
     async def detach(self, pod_uid: str) -> None:
         """Take the pod's address and interface back; nothing when there are none."""
-        ...

@@ -78,8 +78,6 @@ class DataplaneService:
         if self._fabric is not None:
             self._fabric.close()
 
-    # -- calls -----------------------------------------------------------------------------------------------
-
     async def add_node(self, spec: NodeSpec) -> None:
         if spec.name in self._nodes or spec.name == SCOPE:
             raise Refused(f"node {spec.name} exists already")
@@ -217,8 +215,6 @@ class DataplaneService:
             return {"ruleset": await self._program(self._underlay().ruleset)}
         return await self._program(self._node(node).facts)
 
-    # -- parts -----------------------------------------------------------------------------------------------
-
     async def _program(self, work: Callable[[], T]) -> T:
         """Do it on the programming thread; a cancelled caller does not stop what has begun."""
         future = asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -230,13 +226,7 @@ class DataplaneService:
     def _register(self, sandbox_id: str, netns: int, *, node: str, name: str, address: str) -> None:
         self._sandboxes.add(
             Sandbox(
-                id=sandbox_id,
-                netns=os.dup(netns),
-                node=node,
-                name=name,
-                namespace="",
-                hostname=name,
-                address=address,
+                id=sandbox_id, netns=os.dup(netns), node=node, name=name, namespace="", hostname=name, address=address
             )
         )
 

@@ -55,7 +55,6 @@ class Table:
         self._sets.update({n: SetContent(declaration, frozenset()) for n, declaration in sets.items()})
 
     def has_set(self, name: str) -> bool:
-        """The set exists in the kernel."""
         return name in self._sets
 
     def run(self, command: str) -> str:

@@ -33,7 +33,6 @@ class DenialWearsOff(RuleFault):
         await super().inject()
 
     async def heal(self) -> None:
-        """Denials last again."""
         for felix in self._felixes.values():
             felix.faults.on_programmed.pop(self._identity, None)
         for task in self._wearing.values():

@@ -1,12 +1,13 @@
 """DNS answers that are wrong, late or missing, and search lists of pods that are wrong."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import get_args
 
 from hybridlab.calico.cni import SearchList
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types, count, seconds
+from hybridlab.faults.model import NODE_OR_ALL, Entries, Fault, Parameter, Switch, Types, count, seconds
 from hybridlab.faults.rules import RuleFault
 from hybridlab.faults.zone_gate import ANOTHER, ANSWERS, WrongAnswer
 
@@ -17,63 +18,30 @@ TYPES = Types()
     "dns-wrong", "dns", Parameter("name", "only this full name (default: every name)", ""),
     Parameter("answer", " or ".join(ANSWERS), ANOTHER, tuple(ANSWERS)),
 )  # fmt: skip
-class DnsWrong(Fault):
+def dns_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Names resolve to 203.0.113.9, where nothing is, alone or beside what is right, or lie in another record."""
-
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._gate, self._identity = lab.zone_gate, identity
-        self._wrong = WrongAnswer(parameters["name"].rstrip(".").lower(), parameters["answer"])
-
-    async def inject(self) -> None:
-        await self._gate.answer_wrongly(self._identity, self._wrong)
-
-    async def heal(self) -> None:
-        await self._gate.answer_wrongly(self._identity, None)
-
-    async def evidence(self) -> list[str]:
-        """Names that resolvers were told wrongly."""
-        return [f"{host} is answered {ANSWERS[self._wrong.answer]}" for host in self._gate.wrong(self._identity)]
+    gate, answer = lab.zone_gate, parameters["answer"]
+    wrong = WrongAnswer(parameters["name"].rstrip(".").lower(), answer)
+    on, off = partial(gate.answer_wrongly, identity, wrong), partial(gate.answer_wrongly, identity, None)
+    return Switch(on, off, lambda: [f"{host} is answered {ANSWERS[answer]}" for host in gate.wrong(identity)])
 
 
 @TYPES.fault("dns-stale", "dns")
-class DnsStale(Fault):
+def dns_stale(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Names keep the addresses that they were answered with first."""
-
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._gate, self._identity = lab.zone_gate, identity
-
-    async def inject(self) -> None:
-        await self._gate.keep(self._identity, stale=True)
-
-    async def heal(self) -> None:
-        await self._gate.keep(self._identity, stale=False)
-
-    async def evidence(self) -> list[str]:
-        """That names stay as they are."""
-        return ["names keep the addresses that they had first"] if self._gate.keeps(self._identity) else []
+    gate, told = lab.zone_gate, ["names keep the addresses that they had first"]
+    on, off = partial(gate.keep, identity, stale=True), partial(gate.keep, identity, stale=False)
+    return Switch(on, off, lambda: told if gate.keeps(identity) else [])
 
 
 @TYPES.fault("dns-slow", "dns", NODE_OR_ALL, Parameter("seconds", "how much later"))
-class DnsSlow(Fault):
+def dns_slow(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The cluster's DNS answers the questions of a node's pods late."""
-
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._gate, self._identity = lab.zone_gate, identity
-        late = seconds("seconds", parameters["seconds"])
-        self._late = tuple(
-            (network, late)
-            for node in lab.nodes(parameters["node"])
-            for network in (*lab.blocks(node), f"{lab.address(node)}/32")
-        )
-
-    async def inject(self) -> None:
-        await self._gate.delay(self._identity, self._late)
-
-    async def heal(self) -> None:
-        await self._gate.delay(self._identity, ())
-
-    async def evidence(self) -> list[str]:
-        return [f"{network} is answered {late:g} s late" for network, late in self._gate.late(self._identity)]
+    gate, late = lab.zone_gate, seconds("seconds", parameters["seconds"])
+    networks = [net for node in lab.nodes(parameters["node"]) for net in (*lab.blocks(node), f"{lab.address(node)}/32")]
+    on = partial(gate.delay, identity, tuple((network, late) for network in networks))
+    told = "{} is answered {:g} s late"
+    return Switch(on, partial(gate.delay, identity, ()), lambda: [told.format(*entry) for entry in gate.late(identity)])
 
 
 SELECTOR = "k8s-app=kube-dns"
@@ -116,26 +84,13 @@ WORDS: Mapping[SearchList, str] = {
     NODE_OR_ALL,
     Parameter("list", f"{', '.join(SEARCH_LISTS[:-1])} or {SEARCH_LISTS[-1]}", choices=SEARCH_LISTS),
 )
-class SearchListWrong(Fault):
+def search_list_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """New pods search other domains for short names than those of their namespace and the cluster."""
-
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._wrong, self._identity = lab.calico.pod_network.wrong_searches, identity
-        self._list = next(name for name in SEARCH_LISTS if name == parameters["list"])
-        self._nodes = frozenset(lab.nodes(parameters["node"]))
-        alone = [node for node in sorted(self._nodes) if lab.calico.nodes[node].os == "windows"]
-        if self._list == "own-only" and alone:
-            raise BadFault(f"pods of Windows node {alone[0]} search the domain of their own namespace alone anyway")
-
-    async def inject(self) -> None:
-        self._wrong[self._identity] = self._list, self._nodes
-
-    async def heal(self) -> None:
-        """Give new pods what they should have."""
-        self._wrong.pop(self._identity, None)
-
-    async def evidence(self) -> list[str]:
-        """The nodes whose new pods search wrongly."""
-        if self._identity not in self._wrong:
-            return []
-        return [f"new pods of {node} {WORDS[self._list]}" for node in sorted(self._nodes)]
+    wrong = next(name for name in SEARCH_LISTS if name == parameters["list"])
+    nodes = sorted(lab.nodes(parameters["node"]))
+    alone = [node for node in nodes if lab.calico.nodes[node].os == "windows"]
+    if wrong == "own-only" and alone:
+        raise BadFault(f"pods of Windows node {alone[0]} search the domain of their own namespace alone anyway")
+    there = lab.calico.pod_network.wrong_searches
+    tables = {f"new pods of {node} {WORDS[wrong]}": there for node in nodes}
+    return Entries(identity, (wrong, frozenset(nodes)), tables)

@@ -2,13 +2,17 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
 
 from hybridlab.api.contract import ApiError, Obj
+from hybridlab.calico.felix import Felix
+from hybridlab.calico.felix_faults import FelixFaults
 from hybridlab.calico.ipam_objects import block_name
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE_OR_ALL, WINDOWS, Fault, Parameter, Types, seconds
+from hybridlab.faults.model import NODE_OR_ALL, WINDOWS, Entries, Fault, Parameter, Types, seconds
 from hybridlab.policy.misreadings import MISREADINGS
 from hybridlab.runtime.contract import RuntimeRefused
 from hybridlab.windows.reserved import RESERVED_HANDLE, reserved_ordinals
@@ -16,30 +20,31 @@ from hybridlab.windows.reserved import RESERVED_HANDLE, reserved_ordinals
 TYPES = Types()
 
 
+def of_felix(
+    lab: LabParts, nodes: Iterable[str], identity: str, says: str, where: Callable[[FelixFaults], dict[str, Any]], *,
+    value: Any = True, put: Callable[[Felix], None] = lambda _: None, taken: Callable[[Felix], None] = lambda _: None,
+) -> Fault:  # fmt: skip
+    """An entry in the state of some nodes' Felixes, and what each does once it was put there, and once it is gone."""
+    felixes = {node: lab.calico.felixes[node] for node in nodes}
+    tables = {f"Felix of {node} {says}": where(felix.faults) for node, felix in felixes.items()}
+
+    def all_do(act: Callable[[Felix], None]) -> None:
+        for felix in felixes.values():
+            act(felix)
+
+    return Entries(identity, value, tables, partial(all_do, put), partial(all_do, taken))
+
+
 @TYPES.fault("policy-late", "policy", NODE_OR_ALL, Parameter("seconds", "how much later"))
-class PolicyLate(Fault):
+def policy_late(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Policy changes take effect later."""
+    late = seconds("seconds", parameters["seconds"])
 
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._identity, self._seconds = identity, seconds("seconds", parameters["seconds"])
-        self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
+    def changed(felix: Felix) -> None:
+        felix.faults.delay_changed.set()
 
-    async def inject(self) -> None:
-        for felix in self._felixes.values():
-            felix.faults.set_delay(self._identity, self._seconds)
-
-    async def heal(self) -> None:
-        """What still waits is applied at once."""
-        for felix in self._felixes.values():
-            felix.faults.set_delay(self._identity, 0)
-
-    async def evidence(self) -> list[str]:
-        """The delays that this fault has put in place."""
-        return [
-            f"Felix of {node} applies policy {felix.faults.delays[self._identity]:g} s late"
-            for node, felix in self._felixes.items()
-            if self._identity in felix.faults.delays
-        ]
+    says, nodes = f"applies policy {late:g} s late", lab.nodes(parameters["node"])
+    return of_felix(lab, nodes, identity, says, lambda faults: faults.delays, value=late, put=changed, taken=changed)
 
 
 @TYPES.fault("reserved-not-reserved", "ipam", WINDOWS)
@@ -85,29 +90,11 @@ class ReservedNotReserved(Fault):
     NODE_OR_ALL,
     Parameter("as", f"{', '.join(MISREADINGS[:-1])} or {MISREADINGS[-1]}", choices=MISREADINGS),
 )
-class PolicyMisread(Fault):
+def policy_misread(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Felix misreads one thing in every policy of its node."""
-
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._identity, self._way = identity, parameters["as"]
-        self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
-
-    async def inject(self) -> None:
-        for felix in self._felixes.values():
-            felix.faults.misreadings[self._identity] = self._way
-            felix.start_over()
-
-    async def heal(self) -> None:
-        for felix in self._felixes.values():
-            if felix.faults.misreadings.pop(self._identity, None):
-                felix.start_over()
-
-    async def evidence(self) -> list[str]:
-        return [
-            f"Felix of {node} reads policy as if it said {felix.faults.misreadings[self._identity]}"
-            for node, felix in self._felixes.items()
-            if self._identity in felix.faults.misreadings
-        ]
+    way, nodes, anew = parameters["as"], lab.nodes(parameters["node"]), Felix.start_over
+    says = f"reads policy as if it said {way}"
+    return of_felix(lab, nodes, identity, says, lambda faults: faults.misreadings, value=way, put=anew, taken=anew)
 
 
 CONTAINERS = {"calico-node": "calico-node", "calico-node-windows": "felix"}
@@ -128,7 +115,7 @@ class FelixCrashLoops(Fault):
     async def inject(self) -> None:
         """From now on none of them gets beyond its start."""
         for felix in self._felixes.values():
-            felix.faults.dead.add(self._identity)
+            felix.faults.dead[self._identity] = True
         self._killing = asyncio.create_task(self._kill(), name=f"fault {self._identity}")
 
     async def heal(self) -> None:
@@ -138,7 +125,7 @@ class FelixCrashLoops(Fault):
             await asyncio.gather(self._killing, return_exceptions=True)
             self._killing = None
         for felix in self._felixes.values():
-            felix.faults.dead.discard(self._identity)
+            felix.faults.dead.pop(self._identity, None)
             felix.start_if_asked()
 
     async def evidence(self) -> list[str]:
@@ -149,7 +136,6 @@ class FelixCrashLoops(Fault):
         ]
 
     async def _kill(self) -> None:
-        """Kill what runs, for ever."""
         while True:
             pods, _ = await self._lab.client.list("pods", labels=f"k8s-app in ({', '.join(CONTAINERS)})")
             for pod in pods:

@@ -11,34 +11,12 @@ from hybridlab.windows.host import HNS_FAILURES
 TYPES = Types()
 
 
-class HnsHabit(Fault):
-    """HNS of some Windows nodes behaves otherwise than documented for as long as the fault is there."""
-
-    def __init__(
-        self,
-        lab: LabParts,
-        identity: str,
-        parameters: Mapping[str, str],
-        habit: Callable[[HnsFaults], set[str]],
-        words: str,
-    ) -> None:
-        self._identity, self._words = identity, words
-        nodes = lab.nodes_of("windows", parameters["node"])
-        self._switches = {node: habit(lab.calico.windows[node].hns.faults) for node in nodes}
-
-    async def inject(self) -> None:
-        """From now on; what HNS has stays as it is."""
-        for switch in self._switches.values():
-            switch.add(self._identity)
-
-    async def heal(self) -> None:
-        """No longer; what HNS has stays as it is."""
-        for switch in self._switches.values():
-            switch.discard(self._identity)
-
-    async def evidence(self) -> list[str]:
-        """The nodes that behave so because of this fault."""
-        return [f"HNS of {node} {self._words}" for node, switch in self._switches.items() if self._identity in switch]
+def hns_habit(
+    lab: LabParts, identity: str, given: str, habit: Callable[[HnsFaults], dict[str, bool]], words: str
+) -> Fault:
+    """HNS of some Windows nodes behaves otherwise than documented; what it has when that begins or ends stays."""
+    hns = {node: lab.calico.windows[node].hns for node in lab.nodes_of("windows", given)}
+    return Entries(identity, True, {f"HNS of {node} {words}": habit(one.faults) for node, one in hns.items()})
 
 
 @TYPES.fault("services-lost-with-network", "hns", WINDOWS_OR_ALL)
@@ -46,7 +24,7 @@ def services_lost_with_network(lab: LabParts, identity: str, parameters: Mapping
     """Services of a Windows node stay dead once its HNS network is removed, until its kube-proxy's pod is made
     anew."""
     words = "has no Services once its network is removed, until kube-proxy starts again"
-    return HnsHabit(lab, identity, parameters, lambda faults: faults.loses_services, words)
+    return hns_habit(lab, identity, parameters["node"], lambda faults: faults.loses_services, words)
 
 
 @TYPES.fault("hns-fails", "hns", WINDOWS_OR_ALL, Parameter("answer", "error, silent or garbled", "error"))

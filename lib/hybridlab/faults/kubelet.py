@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE, NODE_OR_ALL, Fault, Parameter, Types, count
+from hybridlab.faults.model import NODE, NODE_OR_ALL, Fault, Parameter, Switch, Types, count
 from hybridlab.faults.rules import FABRIC, RuleFault
 from hybridlab.runtime.stalls import Stall
 
@@ -20,23 +21,11 @@ WORDS: Mapping[Stall, str] = {
 }
 
 
-class KubeletStuck(Fault):
+def _stuck(lab: LabParts, identity: str, given: str, what: Stall) -> Fault:
     """Kubelets of some nodes get stuck with one thing; their nodes stay Ready."""
-
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str], what: Stall) -> None:
-        self._faults, self._identity, self._what = lab.kubelets, identity, what
-        self._nodes = frozenset(lab.nodes(parameters["node"]))
-
-    async def inject(self) -> None:
-        self._faults.stall(self._identity, self._what, self._nodes)
-
-    async def heal(self) -> None:
-        """No longer; what stalled goes on."""
-        self._faults.heal(self._identity)
-
-    async def evidence(self) -> list[str]:
-        """The kubelets that are stuck because of this fault."""
-        return [f"the kubelet of {node} {WORDS[self._what]}" for node in sorted(self._faults.nodes(self._identity))]
+    kubelets, nodes = lab.kubelets, frozenset(lab.nodes(given))
+    on, off = partial(kubelets.stall, identity, what, nodes), partial(kubelets.heal, identity)
+    return Switch(on, off, lambda: [f"the kubelet of {one} {WORDS[what]}" for one in sorted(kubelets.nodes(identity))])
 
 
 @TYPES.fault(
@@ -49,7 +38,7 @@ class NodeDead(Fault):
         node = parameters["node"]
         self._client, self._node = lab.client, node
         self._after = parameters["after"] and count("after", parameters["after"])
-        self._kubelet = KubeletStuck(lab, identity, {"node": lab.node(node)}, "dead")
+        self._kubelet = _stuck(lab, identity, lab.node(node), "dead")
         rules = [f"ip {end} {lab.address(node)} drop" for end in ("saddr", "daddr")]
         self._network = RuleFault(lab.dataplane, identity, {FABRIC: [("f_fwd", rule) for rule in rules]})
         self._dying: asyncio.Task[None] | None = None
@@ -96,16 +85,16 @@ class NodeDead(Fault):
 @TYPES.fault("kubelet-idle", "pods", NODE_OR_ALL)
 def kubelet_idle(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A Ready node's kubelet takes no note of pods that are new there."""
-    return KubeletStuck(lab, identity, parameters, "pods")
+    return _stuck(lab, identity, parameters["node"], "pods")
 
 
 @TYPES.fault("image-pull-stalls", "pods", NODE_OR_ALL)
 def image_pull_stalls(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Pulls of images that a node does not have begin and do not end."""
-    return KubeletStuck(lab, identity, parameters, "pulls")
+    return _stuck(lab, identity, parameters["node"], "pulls")
 
 
 @TYPES.fault("kubelet-probes-fail", "pods", NODE_OR_ALL)
 def kubelet_probes_fail(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """What a kubelet sends to its pods' addresses to probe them gets no answer."""
-    return KubeletStuck(lab, identity, parameters, "probes")
+    return _stuck(lab, identity, parameters["node"], "probes")

@@ -1,5 +1,6 @@
 """What a fault is: something deliberately wrong that can be put in place, read back, and taken away again."""
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -52,36 +53,49 @@ class Fault(ABC):
 
 
 class Switch(Fault):
-    """A fault that one call puts in place, and another takes away."""
+    """A fault that one call, or coroutine, puts in place, and another takes away."""
 
-    def __init__(self, on: Callable[[], object], off: Callable[[], object], told: Callable[[], str]) -> None:
+    def __init__(self, on: Callable[[], object], off: Callable[[], object], told: Callable[[], list[str]]) -> None:
         """``told``: what is wrong now; empty: nothing."""
         self._on, self._off, self._told = on, off, told
 
     async def inject(self) -> None:
-        self._on()
+        await _done(self._on)
 
     async def heal(self) -> None:
-        self._off()
+        await _done(self._off)
 
     async def evidence(self) -> list[str]:
-        return [text] if (text := self._told()) else []
+        return self._told()
+
+
+async def _done(call: Callable[[], object]) -> None:
+    if inspect.isawaitable(made := call()):
+        await made
 
 
 class Entries(Fault):
     """An entry of its own in tables of the lab's parts, for as long as the fault is there."""
 
-    def __init__(self, identity: str, value: Any, tables: Mapping[str, dict[str, Any]]) -> None:
-        """``tables``: by what is wrong where the entry is."""
-        self._identity, self._value, self._tables = identity, value, tables
+    def __init__(
+        self,
+        identity: str,
+        value: Any,
+        tables: Mapping[str, dict[str, Any]],
+        put: Callable[[], object] = lambda: None,
+        taken: Callable[[], object] = lambda: None,
+    ) -> None:
+        """``tables``: by what is wrong where the entry is; what is called once it was ``put``, and once it is gone."""
+        self._identity, self._value, self._tables, self._put, self._taken = identity, value, tables, put, taken
 
     async def inject(self) -> None:
         for table in self._tables.values():
             table[self._identity] = self._value
+        await _done(self._put)
 
     async def heal(self) -> None:
-        for table in self._tables.values():
-            table.pop(self._identity, None)
+        if [table.pop(self._identity) for table in self._tables.values() if self._identity in table]:
+            await _done(self._taken)
 
     async def evidence(self) -> list[str]:
         return [told for told, table in self._tables.items() if self._identity in table]

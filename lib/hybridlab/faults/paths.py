@@ -93,7 +93,6 @@ class PathSlow(Fault):
         await self._lab.dataplane.set_latency(self._node, self._seconds)
 
     async def heal(self) -> None:
-        """As fast as the machine again."""
         await self._lab.dataplane.set_latency(self._node, 0)
 
     async def evidence(self) -> list[str]:

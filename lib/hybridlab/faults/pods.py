@@ -50,7 +50,6 @@ class PodRestarts(Fault):
         self._killed = ""
 
     async def evidence(self) -> list[str]:
-        """The run of the container that was killed."""
         return [f"{self._killed} of pod {self._namespace}/{self._name} was killed"] if self._killed else []
 
 

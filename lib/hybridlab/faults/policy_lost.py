@@ -111,7 +111,6 @@ class PolicyLost(Fault):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def inject(self) -> None:
-        """Wait for the event."""
         for node, felix in self._felixes.items():
             felix.faults.applying[self._identity] = self._applying
             felix.faults.on_life[self._identity] = partial(self._lives, node)
@@ -127,7 +126,6 @@ class PolicyLost(Fault):
             self._follows = True
 
     async def heal(self) -> None:
-        """All policy is there again."""
         if self._informer is not None:
             informer, self._informer = self._informer, None
             await informer.stop()
@@ -140,15 +138,12 @@ class PolicyLost(Fault):
         await asyncio.gather(*(opened.heal() for opened in self._open.values()))
 
     async def evidence(self) -> list[str]:
-        """Where policy is lost after that event."""
         waits = [
             f"pods of {node} lose policy: {self._event}"
             for node, felix in self._felixes.items()
             if self._identity in felix.faults.applying
         ]
         return waits + [line for opened in self._open.values() for line in await opened.evidence()]
-
-    # -- what Felix asks
 
     def _applying(self, uid: str, keys: Keys) -> Keys:
         if self._event == "policy-removed":
@@ -216,8 +211,6 @@ class PolicyLost(Fault):
         seen.update(members)
         return tuple(sorted({*members, *(member for member in seen if member.partition(",")[0] in self._left)}))
 
-    # -- what happens
-
     def _lives(self, node: str, starts: bool) -> None:
         if self._event == "felix-down":
             self._do(self._open[node].heal() if starts else self._open[node].inject())
@@ -233,7 +226,6 @@ class PolicyLost(Fault):
         task.add_done_callback(self._tasks.discard)
 
     def _changed(self, old: Obj | None, new: Obj | None) -> None:
-        """An object came, changed or went."""
         match self._event:
             case "service-made" | "service-changed" | "service-gone":
                 self._backends_changed(_addresses(old), _addresses(new))

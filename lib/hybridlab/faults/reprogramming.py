@@ -1,11 +1,11 @@
 """Faults around the reprogramming of endpoints: what it ends, what comes after it, and that it does not happen."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from hybridlab.calico.felix import Felix
-from hybridlab.faults.felix import PolicyLate
+from hybridlab.faults.felix import of_felix, policy_late
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import LINUX_OR_ALL, NODE_OR_ALL, WINDOWS_OR_ALL, Fault, Parameter, Types, seconds
 from hybridlab.faults.rules import RuleFault
@@ -26,12 +26,10 @@ class NoResetRecovery(Fault):
         """By node: addresses that are cut off, with what ends that."""
 
     async def inject(self) -> None:
-        """Wait for reprogrammings."""
         for node, felix in self._felixes.items():
             felix.faults.on_reprogrammed[self._identity] = partial(self._cut_off, node)
 
     async def heal(self) -> None:
-        """Let new connections through again."""
         for felix in self._felixes.values():
             felix.faults.on_reprogrammed.pop(self._identity, None)
         for cut in self._cut.values():
@@ -43,7 +41,6 @@ class NoResetRecovery(Fault):
         await asyncio.gather(*(dataplane.clear_fault_rules(node, self._identity) for node in self._felixes))
 
     async def evidence(self) -> list[str]:
-        """Where it waits, and the rules as the kernel has them."""
         waits = [
             f"what Felix of {node} reprograms has no new connections"
             for node, felix in self._felixes.items()
@@ -82,78 +79,39 @@ class NoResetRecovery(Fault):
             await self._lab.dataplane.clear_fault_rules(node, self._identity)
 
 
-class FelixFault(Fault):
-    """Something in the state of one or more Felixes."""
-
-    def __init__(
-        self,
-        felixes: Mapping[str, Felix],
-        identity: str,
-        says: str,
-        where: Callable[[Felix], set[str]],
-        end: Callable[[Felix], None] | None = None,
-    ) -> None:
-        self._felixes, self._identity, self._says, self._where, self._end = felixes, identity, says, where, end
-
-    async def inject(self) -> None:
-        for felix in self._felixes.values():
-            self._where(felix).add(self._identity)
-
-    async def heal(self) -> None:
-        """End, and do what was not done meanwhile."""
-        for felix in self._felixes.values():
-            if self._identity in self._where(felix):
-                self._where(felix).discard(self._identity)
-                if self._end is not None:
-                    self._end(felix)
-
-    async def evidence(self) -> list[str]:
-        """Felix instances on which this fault is active."""
-        return [
-            f"Felix of {node} {self._says}"
-            for node, felix in self._felixes.items()
-            if self._identity in self._where(felix)
-        ]
-
-
 @TYPES.fault("rst-storm-linux", "policy", LINUX_OR_ALL)
 def rst_storm_linux(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Programming a Linux pod's policy again resets its established connections."""
-    felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("linux", parameters["node"])}
-    return FelixFault(felixes, identity, "resets what it programs again", lambda felix: felix.faults.storms)
+    nodes = lab.nodes_of("linux", parameters["node"])
+    return of_felix(lab, nodes, identity, "resets what it programs again", lambda faults: faults.storms)
 
 
 @TYPES.fault("acl-not-replaced", "policy", WINDOWS_OR_ALL)
 def acl_not_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Windows pods that were programmed once keep their ACL list, whatever policy says."""
-    felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])}
-    says = "leaves the lists of its endpoints as they are"
-    return FelixFault(felixes, identity, says, lambda felix: felix.faults.frozen, Felix.start_over)
+    says, nodes = "leaves the lists of its endpoints as they are", lab.nodes_of("windows", parameters["node"])
+    return of_felix(lab, nodes, identity, says, lambda faults: faults.frozen, taken=Felix.start_over)
 
 
 @TYPES.fault("acl-always-replaced", "policy", WINDOWS_OR_ALL)
 def acl_always_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Windows pods get their ACL list anew with every update, a label's change included."""
-    felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])}
-    says = "gives lists anew with every update"
-    return FelixFault(felixes, identity, says, lambda felix: felix.faults.eager)
+    nodes = lab.nodes_of("windows", parameters["node"])
+    return of_felix(lab, nodes, identity, "gives lists anew with every update", lambda faults: faults.eager)
 
 
 @TYPES.fault("felix-never-restarts", "policy", WINDOWS_OR_ALL)
 def felix_never_restarts(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A calico-node-windows pod that was killed comes back without its Felix."""
-    felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])}
-    return FelixFault(
-        felixes, identity, "does not start any more", lambda felix: felix.faults.dead, Felix.start_if_asked
-    )
+    says, nodes = "does not start any more", lab.nodes_of("windows", parameters["node"])
+    return of_felix(lab, nodes, identity, says, lambda faults: faults.dead, taken=Felix.start_if_asked)
 
 
 @TYPES.fault("felix-keeps-old-rules", "policy", NODE_OR_ALL)
 def felix_keeps_old_rules(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A Felix that starts again leaves programmed pods as they are, whatever changed while it was down."""
-    felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
-    says = "reads no policy for programmed endpoints when it starts"
-    return FelixFault(felixes, identity, says, lambda felix: felix.faults.forgetful, Felix.start_over)
+    says, nodes = "reads no policy for programmed endpoints when it starts", lab.nodes(parameters["node"])
+    return of_felix(lab, nodes, identity, says, lambda faults: faults.forgetful, taken=Felix.start_over)
 
 
 class Several(Fault):
@@ -174,7 +132,6 @@ class Several(Fault):
         return [line for part in self._parts for line in await part.evidence()]
 
     async def verified(self) -> bool:
-        """All are in effect everywhere."""
         return all([await part.verified() for part in self._parts])
 
 
@@ -186,19 +143,11 @@ class PolicyHitsNode(Several):
         nodes = lab.nodes(parameters["node"])
         pods = f'oifname "{lab.calico.plane.pod_prefix}*"'
         rules = [("f_host", "ct state established,related accept"), ("f_host", f"{pods} jump to-wl")]
-        windows = {node: lab.calico.felixes[node] for node in nodes if lab.calico.nodes[node].os == "windows"}
-        lists = FelixFault(
-            windows, identity, "lets no node into its pods", lambda felix: felix.faults.hostless, Felix.start_over
-        )
-        self._windows = windows
+        windows = [node for node in nodes if lab.calico.nodes[node].os == "windows"]
+        says, anew = "lets no node into its pods", Felix.start_over  # for running pods too
+        lists = of_felix(lab, windows, identity, says, lambda faults: faults.hostless, put=anew, taken=anew)
         held = RuleFault(lab.dataplane, identity, dict.fromkeys(nodes, rules))
         super().__init__(held, *([lists] if windows else []))
-
-    async def inject(self) -> None:
-        """For running pods too."""
-        await super().inject()
-        for felix in self._windows.values():
-            felix.start_over()
 
 
 @TYPES.fault("open-before-policy", "policy", NODE_OR_ALL, Parameter("seconds", "how much later"))
@@ -208,5 +157,5 @@ class OpenBeforePolicy(Several):
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         nodes = lab.nodes(parameters["node"])
         rules = {node: [("f_new", "accept")] for node in nodes}
-        late = [PolicyLate(lab, identity, {"node": node, "seconds": parameters["seconds"]}) for node in nodes]
+        late = [policy_late(lab, identity, {"node": node, "seconds": parameters["seconds"]}) for node in nodes]
         super().__init__(RuleFault(lab.dataplane, identity, rules), *late)

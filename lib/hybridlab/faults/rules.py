@@ -34,7 +34,6 @@ class RuleFault(Fault):
         await asyncio.gather(*(self._dataplane.clear_fault_rules(scope, self._identity) for scope in self._rules))
 
     async def evidence(self) -> list[str]:
-        """The rules as the kernel has them."""
         scopes = list(self._rules)
         found = await asyncio.gather(*(self._dataplane.fault_rules(scope) for scope in scopes))
         return [
@@ -81,10 +80,7 @@ def answers_under_policy(lab: LabParts, identity: str, parameters: Mapping[str, 
     return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes(parameters["node"]), rules))
 
 
-REFUSALS = {
-    "rst": "meta l4proto tcp reject with tcp reset",
-    "icmp": "reject with icmp type admin-prohibited",
-}
+REFUSALS = {"rst": "meta l4proto tcp reject with tcp reset", "icmp": "reject with icmp type admin-prohibited"}
 
 
 @TYPES.fault(

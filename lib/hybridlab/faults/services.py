@@ -11,7 +11,7 @@ from ipaddress import IPv4Network
 from hybridlab.dataplane.services import TRANSLATED
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE_OR_ALL, WINDOWS_OR_ALL, Fault, FaultType, Parameter, Types
+from hybridlab.faults.model import NODE_OR_ALL, WINDOWS_OR_ALL, Fault, FaultType, Parameter, Switch, Types
 from hybridlab.faults.rules import RuleFault
 from hybridlab.faults.service_gate import Way
 from hybridlab.windows.reserved import source_vip
@@ -95,30 +95,20 @@ WORDS: dict[Way, str] = {
 }
 
 
-class ServicesWrong(Fault):
+def _bent(lab: LabParts, identity: str, parameters: Mapping[str, str], way: Way) -> Fault:
     """A node's kube-proxy has other backends of Services than there are, or none of their NodePorts."""
-
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str], way: Way) -> None:
-        if lab.service_gate is None:
-            raise BadFault("this lab has no kube-proxies")
-        self._gate, self._identity, self._way = lab.service_gate, identity, way
-        self._nodes = lab.nodes(parameters["node"])
-
-    async def inject(self) -> None:
-        await self._gate.bend(self._identity, self._way, self._nodes)
-
-    async def heal(self) -> None:
-        await self._gate.straighten(self._identity)
-
-    async def evidence(self) -> list[str]:
-        bent = self._gate.bent(self._identity)
-        return [f"kube-proxy of {node}: {WORDS[bent[0]]}" for node in sorted(bent[1])] if bent else []
+    gate, nodes = lab.service_gate, lab.nodes(parameters["node"])
+    if gate is None:
+        raise BadFault("this lab has no kube-proxies")
+    told = [f"kube-proxy of {node}: {WORDS[way]}" for node in sorted(nodes)]
+    on, off = partial(gate.bend, identity, way, nodes), partial(gate.straighten, identity)
+    return Switch(on, off, lambda: told if gate.bent(identity) else [])
 
 
 def _wrong(name: str, way: Way, description: str) -> FaultType:
     return FaultType(
         name=name, layer="services", scope=NODE_OR_ALL.scope, description=description, parameters=(NODE_OR_ALL,),
-        make=partial(ServicesWrong, way=way),
+        make=partial(_bent, way=way),
     )  # fmt: skip
 
 

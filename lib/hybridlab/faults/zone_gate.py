@@ -37,7 +37,6 @@ class WrongAnswer:
     """One of ``ANSWERS``."""
 
     def meets(self, host: str) -> bool:
-        """Whether this name is answered wrongly."""
         return self.name in {"", host}
 
 
@@ -84,7 +83,6 @@ class ZoneGate:
         return tuple(entry for entry in self._late.get(fault, ()) if entry in served)
 
     def keeps(self, fault: str) -> bool:
-        """Whether they do, on behalf of a fault."""
         return fault in self._stale
 
     def wrong(self, fault: str) -> list[str]:

@@ -138,7 +138,6 @@ class Nft:
             self._lib.nft_ctx_output_set_flags(self._context, 0)
 
     def close(self) -> None:
-        """Free the context and its socket."""
         if self._context:
             self._lib.nft_ctx_free(self._context)
             self._context = None

@@ -31,16 +31,9 @@ class Caller(typing.Protocol):
 
     async def call(self, method: str, params: object = None) -> Any:
         """Raises CallFailed."""
-        ...
 
 
-def client(
-    contract: TypeForm[T],
-    channel: Caller,
-    error: Callable[[str], Exception],
-    *,
-    by_hand: object = None,
-) -> T:
+def client(contract: TypeForm[T], channel: Caller, error: Callable[[str], Exception], *, by_hand: object = None) -> T:
     """An object with the Protocol's methods, each of which is a call of the other side.
 
     What the other side refuses is raised as ``error``, with the call's name before its words.  Members of the Protocol
@@ -92,12 +85,10 @@ class _Call:
 
     @property
     def method(self) -> str:
-        """Its name on the channel."""
         return self.function.__qualname__
 
     @cached_property
     def signature(self) -> inspect.Signature:
-        """Without ``self``."""
         whole = inspect.signature(self.function)
         return whole.replace(parameters=list(whole.parameters.values())[1:])
 

@@ -143,8 +143,6 @@ class RouteSocket:
         header = struct.pack("IHHII", 16 + len(body), kind, NLM_F_REQUEST | NLM_F_ACK | flags, self._sequence, 0)
         self._queue.append((self._sequence, what, tolerated, header + body))
 
-    # -- links -----------------------------------------------------------------------------------------------
-
     def add_veth(
         self,
         name: str,
@@ -230,8 +228,6 @@ class RouteSocket:
         body = _link_header(0) + attribute(_IFLA_IFNAME, _name(name))
         self._add(RTM_DELLINK, body, 0, f"delete link {name}", tolerated=tolerated)
 
-    # -- addresses -------------------------------------------------------------------------------------------
-
     def add_address(self, index: int, address: str, prefix_length: int) -> None:
         """Add an IPv4 address, or find it there already."""
         body = _address(index, address, prefix_length)
@@ -240,8 +236,6 @@ class RouteSocket:
     def delete_address(self, index: int, address: str, prefix_length: int) -> None:
         body = _address(index, address, prefix_length)
         self._add(RTM_DELADDR, body, 0, f"delete address {address}/{prefix_length}")
-
-    # -- neighbours ------------------------------------------------------------------------------------------
 
     def set_neighbour(self, index: int, address: str, mac: str) -> None:
         """A permanent ARP entry, new or in place of the old one."""
@@ -274,8 +268,6 @@ class RouteSocket:
         body = _forwarding(index, mac, destination, identifier)
         what = f"delete forwarding entry {mac} to {destination}"
         self._add(RTM_DELNEIGH, body, 0, what, tolerated=tolerated)
-
-    # -- routes ----------------------------------------------------------------------------------------------
 
     def set_route(
         self,

@@ -109,8 +109,6 @@ class Channel:
         self._closed: asyncio.Future[str] = self._loop.create_future()
         self._loop.add_reader(self._sock, self._readable)
 
-    # -- calling ---------------------------------------------------------------------------------------------
-
     async def call(self, method: str, params: object = None, *, fds: Sequence[int] = ()) -> Any:
         """Call the other side and return its result; descriptors in the answer are closed.
 
@@ -143,8 +141,6 @@ class Channel:
         """Send an event; silently nothing when the other side is gone (nobody is left to be told)."""
         if not self._closed.done():
             self._send(orjson.dumps({"event": event, "params": params}))
-
-    # -- answering -------------------------------------------------------------------------------------------
 
     def register(self, method: str, handler: CallHandler) -> None:
         """Offer a method to the other side; a second registration of the same name is a defect."""
@@ -180,15 +176,12 @@ class Channel:
         if not self._closed.done():
             self._send(orjson.dumps({"id": number, "error": {"kind": type(error).__name__, "message": words}}))
 
-    # -- life ------------------------------------------------------------------------------------------------
-
     async def wait_closed(self) -> str:
         """Return, once either side has closed, why."""
         return await asyncio.shield(self._closed)
 
     @property
     def closed(self) -> bool:
-        """Nothing can be sent any more."""
         return self._closed.done()
 
     def close(self, reason: str = "closed here") -> None:
@@ -209,8 +202,6 @@ class Channel:
                 future.set_exception(ChannelClosed(f"{self.peer} is gone: {reason}"))
         for task in list(self._running.values()):
             task.cancel()
-
-    # -- bytes -----------------------------------------------------------------------------------------------
 
     def _send(self, line: bytes, fds: Sequence[int] = ()) -> None:
         if self._closed.done():

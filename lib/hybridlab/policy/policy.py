@@ -193,7 +193,6 @@ def of_ipv4(nets: Iterable[str]) -> tuple[str, ...]:
 
 
 def _policy_selector(spec: Spec, namespace: str) -> str:
-    """What a policy selects, on endpoint labels."""
     selector = _given(spec, "selector")
     accounts = spec.get("serviceAccountSelector") or ""
     if namespace:

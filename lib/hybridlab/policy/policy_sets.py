@@ -103,7 +103,6 @@ class PolicySets:
         self._ids: dict[tuple[PolicyKey, Direction], tuple[Policy, tuple[str, ...]]] = {}
 
     def rules(self, policy: Policy, direction: Direction) -> list[HnsRule | LeftOut]:
-        """The rules of one direction, and what was left out, in order."""
         found: list[HnsRule | LeftOut] = []
         for number, (rule, rule_id) in enumerate(
             zip(policy.rules(direction), self._rule_ids(policy, direction), strict=True)

@@ -90,8 +90,6 @@ class Graph:
         self.version = 0
         """Goes up when a policy or tier changes; programs rendered before are out of date then."""
 
-    # -- what a Felix asks
-
     def subscribe(self, node: str, subscriber: Subscriber) -> None:
         """Tell ``subscriber`` what is due on ``node`` from now on."""
         self._subscribers[node] = subscriber
@@ -100,15 +98,12 @@ class Graph:
         self._subscribers.pop(node, None)
 
     def endpoints_on(self, node: str) -> tuple[str, ...]:
-        """Uids of a node's endpoints."""
         return tuple(self._by_node.get(node, ()))
 
     def is_on(self, uid: str, node: str) -> bool:
-        """Whether the endpoint is there, on that node."""
         return uid in self._by_node.get(node, ())
 
     def keys_for(self, uid: str) -> frozenset[PolicyKey]:
-        """Which policies apply to an endpoint."""
         return frozenset(self._applying.get(uid, ()))
 
     def tiers_for(self, keys: Iterable[PolicyKey]) -> tuple[TierPolicies, ...]:
@@ -130,11 +125,9 @@ class Graph:
         )
 
     def pod(self, uid: str) -> PodFacts:
-        """What is known of an endpoint's pod."""
         return self._pods[uid]
 
     def policies_with(self, set_name: str) -> frozenset[PolicyKey]:
-        """The policies whose rules name a set."""
         return frozenset(self._users.get(set_name, ()))
 
     def sets_of(self, key: PolicyKey) -> frozenset[str]:
@@ -150,7 +143,6 @@ class Graph:
         return self._endpoints[uid].labels
 
     def has_set(self, name: str) -> bool:
-        """Whether a policy names a set; for faults."""
         return name in self._sets
 
     def members(self, name: str) -> tuple[str, ...]:
@@ -167,8 +159,6 @@ class Graph:
             if endpoint.address and any(ip_set.key.selector.matches(labels) for labels in as_if):
                 found.add(endpoint.address)
         return tuple(sorted(found))
-
-    # -- what it is told
 
     def set_pod(self, pod: PodFacts) -> None:
         """A pod with a network of its own is there, or has changed."""
@@ -198,7 +188,6 @@ class Graph:
         self._endpoint_due(pod.node, uid)
 
     def set_namespace(self, name: str, labels: Labels | None) -> None:
-        """A namespace's labels; None: it is gone."""
         if self._namespaces.get(name) == labels:
             return
         if labels is None:
@@ -212,7 +201,6 @@ class Graph:
                 self._spread(network_set, self._network_set_labels(network_set))
 
     def set_service_account(self, namespace: str, name: str, labels: Labels | None) -> None:
-        """A service account's labels; None: it is gone."""
         if self._accounts.get((namespace, name), {}) == (labels or {}):
             return
         self._accounts[namespace, name] = labels or {}
@@ -232,7 +220,6 @@ class Graph:
         self._policies_due(key for key, policy in self._policies.items() if policy.tier == name)
 
     def set_policy(self, policy: Policy) -> None:
-        """A policy is there, or has changed."""
         key = policy.key
         old = self._policies.get(key)
         if old == policy:
@@ -266,7 +253,6 @@ class Graph:
         self._release_sets(key, self._sets_of.pop(key))
 
     def set_network_set(self, identity: str, network_set: NetworkSet | None) -> None:
-        """A network set; None: it is gone."""
         if network_set is None:
             self._network_sets.pop(identity, None)
             for name, ip_set in self._sets.items():
@@ -288,8 +274,6 @@ class Graph:
             name = ServiceSet(*service, with_ports=with_ports).name
             if name in self._sets and self._sets[name].contribute(identity, members):
                 self._set_due(name)
-
-    # -- parts
 
     def _refresh(self, pod: PodFacts) -> None:
         """Recompute an endpoint's labels and everything that hangs on them."""

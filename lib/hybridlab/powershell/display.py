@@ -39,7 +39,6 @@ class Display:
             await self._line(line)
 
     async def finish(self) -> None:
-        """End the list that is open."""
         if self._kind:
             await self._blank()
         self._kind = ""

@@ -55,8 +55,6 @@ class Evaluation(ABC):
                 return await self._member(node)
         return unwrap(await self.collect(node))
 
-    # -- variables -------------------------------------------------------------------------------------------
-
     def variable(self, node: s.Variable) -> object:
         """A variable's value; of the environment an unset one is null, Windows' names are without case."""
         if node.environment:
@@ -66,7 +64,6 @@ class Evaluation(ABC):
         return self.variables[node.name]
 
     async def assign(self, node: s.Assignment) -> None:
-        """``=`` and ``+=``."""
         value = await self.value(node.value)
         if node.operator == "+=":
             value = operators.add(await self.value(node.target), value)
@@ -108,8 +105,6 @@ class Evaluation(ABC):
                 return self.output_of(node.inner, value)
         raise NotEmulated("null as output of this expression")
 
-    # -- operators -------------------------------------------------------------------------------------------
-
     async def _binary(self, node: s.Binary) -> object:
         left, operator = await self.value(node.left), node.operator
         if operator in ("and", "or"):
@@ -130,8 +125,6 @@ class Evaluation(ABC):
             self.variables["matches"] = groups
 
         return operators.compare(operator, left, right, remember, sensitive=sensitive)
-
-    # -- members ---------------------------------------------------------------------------------------------
 
     async def _member(self, node: s.Member) -> object:
         owner, name = await self.value(node.target), node.name

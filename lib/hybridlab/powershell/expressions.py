@@ -33,8 +33,6 @@ class Expressions(Scanner):
     def script_block(self) -> s.ScriptBlock:
         """``{...}``."""
 
-    # -- operators -------------------------------------------------------------------------------------------
-
     def expression(self) -> Node:
         node = self._named(_LOGICAL, self._comparison)
         mark = self.at
@@ -110,8 +108,6 @@ class Expressions(Scanner):
         if self.here and self.here in "!-+,":
             raise NotEmulated(f"the operator {self.text[self.at :].split()[0]} before an operand")
         return self.postfix(self.primary())
-
-    # -- primaries -------------------------------------------------------------------------------------------
 
     def postfix(self, node: Node) -> Node:
         """Indexes and members after an operand."""

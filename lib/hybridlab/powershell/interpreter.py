@@ -47,8 +47,6 @@ class Interpreter(Evaluation):
         if process.host is not None:
             self.variables["executioncontext"] = execution_context()
 
-    # -- the run ---------------------------------------------------------------------------------------------
-
     async def run(self, script: s.Block) -> None:
         """The script itself.  Raises Exit, Fault (an error that ends the script) and NotEmulated."""
         try:
@@ -61,7 +59,6 @@ class Interpreter(Evaluation):
         await self.process.stdout.write(text.encode("utf-8", "replace"))
 
     async def report(self, fault: Fault) -> None:
-        """Print an error."""
         lines = render(fault, self.script)
         await self.process.stderr.write("".join(f"{line}\r\n" for line in lines).encode())
 
@@ -94,7 +91,6 @@ class Interpreter(Evaluation):
             await self.report(fault)
 
     async def collect(self, node: Node) -> list[object]:
-        """All that a statement puts out."""
         values: list[object] = []
 
         async def keep(value: object) -> None:
@@ -118,8 +114,6 @@ class Interpreter(Evaluation):
         finally:
             del self.variables["_"]
             self.variables |= outside
-
-    # -- statements ------------------------------------------------------------------------------------------
 
     async def statement(self, node: Node, emit: Emit) -> None:
         match node:

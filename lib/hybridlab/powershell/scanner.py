@@ -22,18 +22,15 @@ class Scanner:
             raise NotEmulated("typographic quotes and dashes")
 
     def peek(self, text: str) -> bool:
-        """Whether ``text`` stands here."""
         return self.text.startswith(text, self.at)
 
     def take(self, text: str) -> bool:
-        """Skip ``text`` if it stands here."""
         if self.peek(text):
             self.at += len(text)
             return True
         return False
 
     def expect(self, text: str) -> None:
-        """Skip ``text``, which must stand here."""
         if not self.take(text):
             raise self.unexpected()
 

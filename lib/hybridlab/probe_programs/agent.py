@@ -90,7 +90,6 @@ class Lines:
             await self.process.stdout.write(line)
 
     def up_ms(self) -> float:
-        """Milliseconds since it started."""
         return round((time.monotonic() - self.begin) * 1000, 3)
 
     def changed(self) -> None:
@@ -177,14 +176,12 @@ class Agent(Lines):
         return {"open_limit": self.open_limit}
 
     def open(self) -> int:
-        """Attempts under way or waiting."""
         return sum(batch.left for batch in self.batches.values())
 
     def under_way(self) -> bool:
         return bool(self.batches)
 
     def named(self, message: Mapping[str, Any]) -> Any:
-        """A batch's name."""
         name = message.get("batch")
         return name if isinstance(name, str) and BATCH.fullmatch(name) else None
 
@@ -198,7 +195,6 @@ class Agent(Lines):
                     task.cancel()
 
     async def job(self, kind: Any, batch: Any, message: Mapping[str, Any]) -> None:
-        """Begin or cancel a batch.  Raises ValueError."""
         if kind not in ("batch", "cancel"):
             raise ValueError("type must be batch, cancel, ping or quit")
         if batch is None:

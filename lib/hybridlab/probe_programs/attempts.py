@@ -173,8 +173,6 @@ class Attempt:
         async with self.patience():
             return await asyncio.get_running_loop().sock_recv(sock, 65536)
 
-    # --- names --------------------------------------------------------------------------------------------------------
-
     async def resolve(self, query: str, record: str, *, tcp: bool, server: tuple[str, int] | None) -> list[str]:
         """Answers of a query; ends the attempt when there are none."""
         servers = [server] if server else [(nameserver, 53) for nameserver in self.net.nameservers]
@@ -291,9 +289,6 @@ def payload(size: int) -> bytes:
 def winsock(error: OSError) -> tuple[str, str]:
     """Verdict and detail of a failed socket call."""
     return WINSOCK.get(error.errno or 0, ("BROKEN", str(error)))
-
-
-# --- kinds ------------------------------------------------------------------------------------------------------------
 
 
 async def _tcp(attempt: Attempt) -> None:

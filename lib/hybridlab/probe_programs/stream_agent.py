@@ -41,7 +41,6 @@ class StreamAgent(Lines):
             await asyncio.gather(*(end.close() for end in self.ends))
 
     def open(self) -> int:
-        """Open ends of streams."""
         return sum(end.open for end in self.ends)
 
     def named(self, message: Mapping[str, Any]) -> Any:
@@ -50,7 +49,6 @@ class StreamAgent(Lines):
         return name if isinstance(name, str | int) and not isinstance(name, bool) else None
 
     async def job(self, kind: Any, batch: Any, message: Mapping[str, Any]) -> None:
-        """Carry out one line.  Raises ValueError."""
         if batch is None:
             raise ValueError("batch must be a text or a whole number")
         match kind:

@@ -119,7 +119,6 @@ class End:
         """It has heard its first heartbeat, or is over: called at least once."""
 
     def take(self, lines: Lines) -> None:
-        """Its connection is there."""
         self.lines = lines
         self.local, self.remote = place(lines.sock.getsockname()), place(lines.sock.getpeername())
 
@@ -148,7 +147,6 @@ class End:
             self.ended(over)
 
     def ended(self, over: Over) -> None:
-        """It is over, or never began."""
         self.open, self.verdict, self.detail = False, over.verdict, over.detail
         self.note("ended", f"{over.verdict} {over.detail}")
         self.decide()

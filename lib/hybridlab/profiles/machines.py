@@ -37,7 +37,6 @@ class Machine:
 
     @property
     def subnet(self) -> ipaddress.IPv4Network:
-        """What it reaches without a router."""
         return ipaddress.IPv4Interface(f"{self.address}/{self.prefix_length}").network
 
     @property

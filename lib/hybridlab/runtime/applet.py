@@ -22,14 +22,12 @@ class Net(Protocol):
 
     def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
         """Non-blocking, close-on-exec."""
-        ...
 
     async def resolve(self, name: str, *, timeout: float = 5.0) -> list[str]:  # noqa: ASYNC109 - a resolver's own limit
         """A records by this pod's resolver settings, over the pod's own sockets.
 
         Raises ``applets.dns.NameNotFound`` or ``applets.dns.ResolverSilent`` (defined with the resolver).
         """
-        ...
 
 
 class Output(Protocol):
@@ -43,7 +41,6 @@ class Files(Protocol):
 
     def read(self, path: str) -> bytes:
         """Raises FileNotFoundError."""
-        ...
 
     def write(self, path: str, data: bytes) -> None: ...
 
@@ -61,7 +58,6 @@ class Host(Protocol):
 
     async def ask(self, question: str, arguments: Mapping[str, object]) -> object:
         """What the machine says, JSON.  Raises :class:`HostProblem`."""
-        ...
 
 
 @dataclass

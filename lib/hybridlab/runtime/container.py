@@ -113,11 +113,8 @@ class Container:
         return self._memory
 
     def update_files(self, files: dict[str, str]) -> None:
-        """Replace mounted files (path to base64)."""
         for path, content in files.items():
             self.files.write(path, base64.b64decode(content))
-
-    # -- main command ----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Start the main command; a command that cannot start ends the container at once."""
@@ -198,8 +195,6 @@ class Container:
             await asyncio.wait({self._hosting})
             if self._hosting.exception() is None:
                 await self._hosting.result().close()
-
-    # -- commands --------------------------------------------------------------------------------------------
 
     async def exec(self, argv: tuple[str, ...], streams: Streams, *, tty: bool = False) -> ExecResult:
         """Run a command to its end.  Cancellation kills it, and so does the end of the container."""
@@ -339,8 +334,6 @@ class Container:
     async def _not_emulated(self, argv: tuple[str, ...], err: Output) -> int:
         await err.write(f"not emulated: {argv[0]} in image {self._found.reference}\n".encode())
         return 1
-
-    # -- programs --------------------------------------------------------------------------------------------
 
     async def _program_host(self, main: MainCommand | None = None) -> ProgramHost:
         """Built once; building goes on when the command that needed it is cancelled, and is then there for the next."""

@@ -27,25 +27,20 @@ class Containers(Protocol):
 
     async def start(self, spec: ContainerSpec) -> None:
         """Start the main process; returns once it runs.  Its end arrives at ``on_exit``."""
-        ...
 
     async def stop(self, container: str, *, grace: float) -> None:
         """End the main process (TERM, then KILL after ``grace`` seconds) and everything it opened; idempotent."""
-        ...
 
     async def remove(self, container: str) -> None:
         """Forget a stopped container and its logs."""
-        ...
 
     async def update_files(self, container: str, files: dict[str, str]) -> None:
         """Replace the content of mounted files (path to base64), as a kubelet syncs a ConfigMap."""
-        ...
 
     async def probe(self, spec: ProbeSpec) -> ProbeResult: ...
 
     async def append_log(self, container: str, line: str) -> None:
         """Add a line to a container's log (system workloads whose program runs outside labd: Felix, kube-proxy)."""
-        ...
 
 
 class ContainerStreams(Protocol):
@@ -56,11 +51,9 @@ class ContainerStreams(Protocol):
 
         Returns when it ended.  Cancellation kills the command.
         """
-        ...
 
     def logs(self, container: str, *, follow: bool) -> AsyncIterator[tuple[float, bytes]]:
         """(wall-clock seconds, line with newline) from the start; with ``follow`` until the container ends."""
-        ...
 
 
 class ContainerNews(Protocol):
@@ -68,11 +61,9 @@ class ContainerNews(Protocol):
 
     def image(self, reference: str) -> ImageFacts:
         """Looked up in the image table; ``known=False`` when the registry has no such image."""
-        ...
 
     def on_exit(self, callback: Callable[[ContainerExit], None]) -> None:
         """Call ``callback`` for every container that ends from now on."""
-        ...
 
 
 class Runtime(Containers, ContainerStreams, ContainerNews, Protocol):

@@ -44,7 +44,6 @@ class MemoryFiles:
         return self._own, key
 
     def read(self, path: str) -> bytes:
-        """Raises FileNotFoundError."""
         volume, key = self._place(path)
         if key not in volume:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)

@@ -37,7 +37,6 @@ class LogBuffer:
         self._wake()
 
     def close(self) -> None:
-        """The container ended: followers finish."""
         self._closed = True
         self._wake()
 

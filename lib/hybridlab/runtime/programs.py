@@ -92,7 +92,6 @@ class ProgramHosts:
         rootfs.offer(name for image in images.table() for name in image.programs)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run ``work`` in the thread."""
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, thread_name_prefix="containers", initializer=self._prepare_thread)
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
@@ -147,7 +146,6 @@ class ProgramHosts:
         return {"LD_LIBRARY_PATH": path} if path else {}
 
     def forget_pod(self, pod: str) -> None:
-        """The pod is gone: its volumes are removed."""
         names = self._volumes.pop(pod, None)
         if names and self._executor is not None:
             self._executor.submit(self._builder.drop_volumes, names)

@@ -143,8 +143,6 @@ class Builder:
         for flag, fd in self._home.items():
             namespaces.setns(fd, flag)
 
-    # -- template --------------------------------------------------------------------------------------------
-
     def _enter_template(self) -> None:
         if self._template < 0:
             self._build_template()
@@ -226,8 +224,6 @@ class Builder:
                 os.link(source, f"{directory}/{name}")
             self._images.add(layout.image)
         return directory
-
-    # -- one container ---------------------------------------------------------------------------------------
 
     def build(self, layout: Layout) -> BuiltRoot:
         """Build and enter a new file system.  The thread stays in its mount, UTS and (for children) pid namespace.
@@ -384,7 +380,6 @@ class RootFiles:
         return fd
 
     def read(self, path: str) -> bytes:
-        """Raises FileNotFoundError and other OSErrors."""
         with open(self._open(path, os.O_RDONLY), "rb") as file:  # noqa: PTH123 - a descriptor
             return file.read()
 

@@ -141,9 +141,7 @@ class _SandboxNet:
         self.searches: Sequence[str] = sandbox.searches
 
     def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
-        """Non-blocking, close-on-exec."""
         return self._sandbox.socket(family, kind, proto)
 
     async def resolve(self, name: str, *, timeout: float = 5.0) -> list[str]:  # noqa: ASYNC109 - the contract's name
-        """A records, with this pod's search list; raises ``dns.NameNotFound`` or ``dns.ResolverSilent``."""
         return await dns.resolve(self, name, limit=timeout)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 class HnsFaults:
     """What is deliberately wrong with a node's HNS, by the ids of the faults that want it."""
 
-    follows_delivered: set[str] = field(default_factory=set)
+    follows_delivered: dict[str, bool] = field(default_factory=dict)
     """A VSID that is delivered while the network is there becomes its own."""
-    remembers_vsid: set[str] = field(default_factory=set)
+    remembers_vsid: dict[str, bool] = field(default_factory=dict)
     """A network that is made anew gets the VSID that the removed one had."""
-    loses_services: set[str] = field(default_factory=set)
+    loses_services: dict[str, bool] = field(default_factory=dict)
     """Services do not come back with a network that is made anew, until kube-proxy starts again."""
     fails: dict[str, str] = field(default_factory=dict)
     """It cannot be asked: ``error``, ``silent`` or ``garbled``, by the fault that wants it."""

@@ -85,11 +85,8 @@ class Hns:
         """Call ``listener`` whenever a network came, went or got another VSID."""
         self._listeners.append(listener)
 
-    # -- networks
-
     @property
     def networks(self) -> tuple[HnsNetwork, ...]:
-        """All networks, the oldest first."""
         return tuple(self._networks.values())
 
     @property
@@ -152,11 +149,8 @@ class Hns:
         for listener in self._listeners:
             listener()
 
-    # -- endpoints
-
     @property
     def endpoints(self) -> tuple[HnsEndpoint, ...]:
-        """All endpoints, the oldest first."""
         return tuple(one for one in self._endpoints.values() if one.name != HOST_ENDPOINT or not self.faults.bare)
 
     @property
@@ -175,7 +169,6 @@ class Hns:
         return any(endpoint.pod == pod for endpoint in self._endpoints.values())
 
     def detach(self, pod: str) -> None:
-        """Remove a pod's endpoint; nothing when it has none."""
         for endpoint in self.endpoints:
             if endpoint.pod == pod:
                 del self._endpoints[endpoint.id]

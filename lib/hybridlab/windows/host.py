@@ -112,8 +112,6 @@ class WindowsHost:
                 raise HostRefused("unknown", f"not emulated: {question} of a Windows host")
         return None
 
-    # -- HNS
-
     def _hns_fails(self) -> None:
         if how := self._state.hns.faults.failing:
             raise HostRefused(f"hns-{how}", f"HNS failed with error : {HNS_FAILURES[how]}")
@@ -144,8 +142,6 @@ class WindowsHost:
         if identity not in {network.id for network in self._state.hns.networks}:
             raise HostRefused("hns-error", f"HNS failed with error : The network was not found. ({identity})")
         await self._act(self._state.remove_network(identity))
-
-    # -- services and processes
 
     def _services(self) -> dict[str, str]:
         services = dict.fromkeys(ALWAYS_RUNNING, RUNNING)

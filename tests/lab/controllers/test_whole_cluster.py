@@ -111,7 +111,7 @@ def test_deleting_a_calico_node_windows_pod_restarts_that_nodes_felix() -> None:
 def test_a_calico_node_windows_pod_without_its_felix_is_not_ready() -> None:
     async def scenario(lab: WholeLab) -> None:
         before, _ = await lab.client.list("pods", "calico-system", labels="k8s-app=calico-node-windows")
-        lab.calico.felixes[before[0]["spec"]["nodeName"]].faults.dead.add("a test")
+        lab.calico.felixes[before[0]["spec"]["nodeName"]].faults.dead["a test"] = True
         await lab.client.delete("pods", before[0]["metadata"]["name"], "calico-system")
 
         async def unready() -> list[str]:

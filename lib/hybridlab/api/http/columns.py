@@ -68,7 +68,6 @@ _TEMPLATE = (
 )
 
 
-# ---- nodes
 def _node_status(node: Obj) -> str:
     ready = next((item for item in _at(node, "status.conditions", []) if item["type"] == "Ready"), None)
     status = "Unknown" if ready is None else "Ready" if ready["status"] == "True" else "NotReady"
@@ -94,7 +93,6 @@ def _node_info(field: str) -> Callable[[Obj], str]:
     return lambda node: _at(node, f"status.nodeInfo.{field}", "") or "<unknown>"
 
 
-# ---- services
 def _service_external(service: Obj) -> str:
     kind = _at(service, "spec.type", "ClusterIP")
     given = ",".join(_at(service, "spec.externalIPs", []))
@@ -115,7 +113,6 @@ def _service_ports(service: Obj) -> str:
     return ",".join(parts) or NONE
 
 
-# ---- endpoints
 def _endpoints(endpoints: Obj) -> str:
     found = []
     for subset in endpoints.get("subsets") or ():
@@ -144,7 +141,6 @@ def _slice_endpoints(item: Obj) -> str:
     return _listed([address for endpoint in item.get("endpoints") or () for address in endpoint["addresses"]])
 
 
-# ---- events
 def _event_last_seen(event: Obj) -> str:
     series = _at(event, "series.lastObservedTime")
     first = event.get("firstTimestamp") or event.get("eventTime")
@@ -166,7 +162,6 @@ def _event_message(event: Obj) -> str:
     return str(event.get("message") or event.get("note") or "").strip()
 
 
-# ---- others
 def _subjects(kind: str) -> Callable[[Obj], str]:
     def value(binding: Obj) -> str:
         found = [item for item in binding.get("subjects") or () if item["kind"] == kind]
@@ -302,20 +297,10 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
         Column("Data", lambda obj: len(obj.get("data") or ()) + len(obj.get("binaryData") or ())),
         AGE,
     ),
-    "secrets": (
-        NAME,
-        Column("Type", _path("type", "")),
-        Column("Data", lambda obj: len(obj.get("data") or ())),
-        AGE,
-    ),
+    "secrets": (NAME, Column("Type", _path("type", "")), Column("Data", lambda obj: len(obj.get("data") or ())), AGE),
     "serviceaccounts": (NAME, Column("Secrets", lambda obj: len(obj.get("secrets") or ())), AGE),
     "customresourcedefinitions.apiextensions.k8s.io": (NAME, CREATED),
-    "apiservices.apiregistration.k8s.io": (
-        NAME,
-        Column("Service", _service_of),
-        Column("Available", _available),
-        AGE,
-    ),
+    "apiservices.apiregistration.k8s.io": (NAME, Column("Service", _service_of), Column("Available", _available), AGE),
     "leases.coordination.k8s.io": (NAME, Column("Holder", _path("spec.holderIdentity", "")), AGE),
     "poddisruptionbudgets.policy": (
         NAME,

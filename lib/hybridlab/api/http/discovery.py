@@ -79,7 +79,6 @@ class Discovery:
                 return self._cached(f"/{group}/{version}", lambda: self._resources(group, version)), False
         return None
 
-    # ---- pieces
     def groups(self) -> dict[str, list[str]]:
         """Return the versions of each group, in the order of preference."""
         found: dict[str, list[str]] = {}
@@ -162,12 +161,7 @@ class Discovery:
                 for version in versions
             ]
             items.append({"metadata": {"name": group} if group else {}, "versions": listed})
-        return {
-            "kind": "APIGroupDiscoveryList",
-            "apiVersion": "apidiscovery.k8s.io/v2",
-            "metadata": {},
-            "items": items,
-        }
+        return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 
     @staticmethod
     def _aggregated_resource(resource: Resource) -> Obj:

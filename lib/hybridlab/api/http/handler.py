@@ -110,7 +110,7 @@ class Handler:
 
     async def _answer(self, request: web.BaseRequest, path: str, note: _Note) -> web.StreamResponse:
         if path not in HEALTH:
-            refused = self._interference.before_request(path)
+            refused = self._interference.before_request(path, request.query_string)
             if refused is not None:
                 raise refused
         header = request.headers.get("Authorization", "")
@@ -135,7 +135,6 @@ class Handler:
         self._core.authorizer.check(user, about.verb, about.target)
         return await self._resource(request, about, user, note)
 
-    # ---- resources
     async def _resource(self, request: web.BaseRequest, about: Request, user: User, note: _Note) -> web.StreamResponse:
         target, verb = about.target, about.verb
         if target.subresource and target.subresource != "status":
@@ -254,7 +253,6 @@ class Handler:
         body.setdefault("metadata", {})
         return json_reply(self._core.reviews.answer(resource.kind, body, user, target.namespace), 201)
 
-    # ---- subresources
     async def _subresource(
         self, request: web.BaseRequest, about: Request, user: User, note: _Note
     ) -> web.StreamResponse:

@@ -50,7 +50,6 @@ class OpenApi:
         return {"paths": paths}
 
     def group_document(self, group: str, version: str) -> Obj:
-        """Return the OpenAPI v3 document of one group and version."""
         resources = [item for item in self._catalogue if (item.group, item.version) == (group, version)]
         if not resources:
             raise no_such_resource()

@@ -220,7 +220,6 @@ def _affinity_problems(affinity: Obj, at: str) -> Iterator[Cause]:
                 yield required(field, "can not be empty")
 
 
-# ---- Windows
 _POD_FIELDS_NOT_ON_WINDOWS = ("hostPID", "hostIPC", "hostUsers", "shareProcessNamespace")
 _POD_CONTEXT_NOT_ON_WINDOWS = (
     "appArmorProfile", "seLinuxOptions", "seccompProfile", "fsGroup", "fsGroupChangePolicy", "sysctls", "runAsUser",

@@ -47,7 +47,6 @@ class ServiceStrategy(Strategy):
     def name_problem(self, name: str) -> str | None:
         return dns_1035_problem(name)
 
-    # ---- defaults
     def default(self, obj: Obj) -> None:
         spec = obj["spec"]
         kind = spec.setdefault("type", "ClusterIP")
@@ -102,7 +101,6 @@ class ServiceStrategy(Strategy):
                 spec.pop(key, None)
         self._allocate(obj, old)
 
-    # ---- allocation
     def _allocate(self, obj: Obj, old: Obj | None) -> None:
         """Give the Service an address and node ports where it needs and lacks them."""
         spec, meta = obj["spec"], obj["metadata"]
@@ -186,7 +184,6 @@ class ServiceStrategy(Strategy):
                 if port.get("nodePort"):
                     self._ports[port.get("protocol", "TCP"), port["nodePort"]] = me
 
-    # ---- checks
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         spec = obj["spec"]
         kind = spec["type"]

@@ -264,7 +264,6 @@ class Shapes:
         return _SCALARS[first]
 
     def named(self, name: str) -> Shape:
-        """Return the shape of a type."""
         return self._shapes[name]
 
     def get(self, name: str) -> Shape | None:

@@ -22,8 +22,6 @@ class Installed:
         self.operator = self._install.operator
         self.cni_file, self.pod_prefix = self._install.cni_file, plane.pod_prefix
 
-    # -- the control plane's
-
     def namespaces(self) -> list[str]:
         found = ["default", "kube-system", "kube-public", "kube-node-lease"]
         found += ["tigera-operator", "calico-system"] if self._install.operator else []
@@ -53,8 +51,6 @@ class Installed:
             *calico.objects(profile, self._plane, declared),
             *(("configmaps", obj) for obj in operator.cni_config_maps(profile, self._plane, declared)),
         ]
-
-    # -- Calico's
 
     def calico_objects(self, resources: CalicoResources) -> list[tuple[str, Obj]]:
         """Calico's own configuration."""

@@ -27,20 +27,15 @@ class AddressSource(Protocol):
 
     def assign(self, node: str, handle: str, secondary: Mapping[str, str], wish: Wish = ANY) -> str:
         """Return one address for something on ``node``, held under ``handle``.  Raises AddressError."""
-        ...
 
     def release(self, handle: str) -> Sequence[str]:
         """Free everything that a handle holds and return the addresses; none where nothing was held."""
-        ...
 
     def own_network(self, node: str) -> str:
         """Return the node's first network of addresses, taken now where it has none.  Raises AddressError."""
-        ...
 
     def networks_of(self, node: str) -> Sequence[str]:
         """Return the networks that a node has, the first one taken first."""
-        ...
 
     def network_of(self, address: str) -> str:
         """Return the network that an assigned address belongs to."""
-        ...

@@ -74,8 +74,6 @@ class Plane(ABC):
     def fault_types(cls) -> Sequence[Any]:
         """Return the ``faults.model.FaultType`` of what can go wrong on this plane alone."""
 
-    # -- pods
-
     @abstractmethod
     def pod_port(self, machine: Machine, address: str, network: str, windows: WindowsNode | None) -> PodPort:
         """Return how a pod with this address, of this network of addresses, is wired to its node."""
@@ -87,8 +85,6 @@ class Plane(ABC):
     @abstractmethod
     def mtu(self, override: int | None) -> int:
         """Return the MTU inside pods, bytes: ``override``, or what the underlay leaves."""
-
-    # -- nodes
 
     @abstractmethod
     def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:
@@ -135,8 +131,6 @@ class Plane(ABC):
         """Return every address that the node's host has."""
         return (machine.address,)
 
-    # -- HNS
-
     @abstractmethod
     def external_network(self, machine: Machine) -> NetworkSpec:
         """Return the network that gives a Windows node its virtual switch; no pod is ever on it."""
@@ -164,8 +158,6 @@ class Plane(ABC):
         """
         return {}
 
-    # -- Services
-
     @abstractmethod
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
         """Return the source of a Windows node's pods on their way to a ClusterIP; None when they keep their own.
@@ -177,8 +169,6 @@ class Plane(ABC):
     @abstractmethod
     def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
         """Return what kube-proxy on Windows is told of the network; ``host_endpoint`` is the host's own there."""
-
-    # -- what the cluster's objects and the hosts' files say
 
     @abstractmethod
     def declared(self) -> Declared:

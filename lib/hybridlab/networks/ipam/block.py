@@ -54,7 +54,6 @@ class Block:
         return str(self.cidr[ordinal])
 
     def ordinal(self, address: str) -> int:
-        """Ordinal of an address inside the block."""
         return int(ipaddress.IPv4Address(address)) - int(self.cidr.network_address)
 
     def assign(self, attribute: Attribute) -> str | None:

@@ -127,7 +127,6 @@ class IPAM:
         return self._record(claimed, address, handle)
 
     def release(self, handle: str) -> tuple[str, ...]:
-        """Free everything that a handle holds; returns the addresses (none: nothing was held)."""
         held = self._by_handle.pop(handle, [])
         for block, address in held:
             block.release(address)
@@ -208,7 +207,6 @@ class IPAM:
         return None
 
     def _add(self, cidr: ipaddress.IPv4Network, machine: Machine) -> Block:
-        """A new block of a node."""
         block = self._blocks[cidr] = Block(cidr, machine.name, windows=machine.os == "windows")
         self.dirty_blocks[cidr] = None
         return block

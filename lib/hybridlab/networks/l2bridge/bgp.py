@@ -60,7 +60,6 @@ class Peer(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As Calico calls it where it writes it down."""
         return f"{self.kind}_{self.address.replace('.', '_')}"
 
 
@@ -144,7 +143,6 @@ class Bgp:
         return sorted(found.values(), key=lambda peer: tuple(map(int, peer.address.split("."))))
 
     def established(self, node: str, other: str, facts: RoutingFacts) -> bool:
-        """Whether two nodes have a session now."""
         return self._agreed(node, other, facts) and self.speaks(node) and self.speaks(other)
 
     def connected(self, node: str, peer: Peer, facts: RoutingFacts) -> bool:

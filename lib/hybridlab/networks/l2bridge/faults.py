@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE, NODE_OR_ALL, WINDOWS, WINDOWS_OR_ALL, Fault, Parameter, Types
+from hybridlab.faults.model import NODE, NODE_OR_ALL, WINDOWS, WINDOWS_OR_ALL, Entries, Fault, Parameter, Types
 from hybridlab.faults.rules import RuleFault
 from hybridlab.networks.l2bridge.bgp import Bgp, Wrong
 
@@ -15,7 +15,7 @@ PATIENCE = 10.0
 """s.  Routes are laid in milliseconds."""
 
 
-class Told(Fault):
+class Told(Entries):
     """A fault that is an entry in ``Bgp.faults``; routes follow from it."""
 
     def __init__(self, lab: LabParts, identity: str, what: Wrong, where: object, *words: str) -> None:
@@ -24,21 +24,7 @@ class Told(Fault):
         if not isinstance(found, Bgp):
             raise BadFault("the lab's nodes do not speak BGP")
         self._lab, self._bgp = lab, found
-        self._identity, self._entry, self._words = identity, (what, where), words
-
-    async def inject(self) -> None:
-        """Have it so, and wait until it is."""
-        self._bgp.faults[self._identity] = self._entry
-        await self._follow()
-
-    async def heal(self) -> None:
-        """Have it no longer so."""
-        self._bgp.faults.pop(self._identity, None)
-        await self._follow()
-
-    async def evidence(self) -> list[str]:
-        """What is so because of it."""
-        return [*self._words] if self._identity in self._bgp.faults else []
+        super().__init__(identity, (what, where), dict.fromkeys(words, found.faults), self._follow, self._follow)
 
     async def _follow(self) -> None:
         """Every node lays its routes anew."""
@@ -136,7 +122,6 @@ class HostEndpointMissing(RuleFault):
         await super().inject()
 
     async def heal(self) -> None:
-        """Make them again."""
         for bare, routing in self._hosts:
             bare.discard(self._identity)
             routing.due()

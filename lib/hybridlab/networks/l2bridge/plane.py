@@ -66,8 +66,6 @@ class L2Bridge(Plane):
 
         return tuple(TYPES)
 
-    # -- pods
-
     def pod_port(self, machine: Machine, address: str, network: str, windows: WindowsNode | None) -> PodPort:
         if windows is None:
             return PodPort(mtu=self.mtu(self.profile.network.calico_mtu))
@@ -76,8 +74,6 @@ class L2Bridge(Plane):
 
     def mtu(self, override: int | None) -> int:
         return override if override is not None else self.profile.network.underlay_mtu
-
-    # -- nodes
 
     def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:
         """A Windows node has its block before its first pod; nobody announces more than the node's address."""
@@ -153,8 +149,6 @@ class L2Bridge(Plane):
         endpoint = _host_endpoint(windows)
         return (machine.address,) if endpoint is None else (machine.address, endpoint.address)
 
-    # -- HNS
-
     def external_network(self, machine: Machine) -> NetworkSpec:
         return NetworkSpec(name=EXTERNAL_NETWORK, type=TYPE, subnet=EXTERNAL_SUBNET, gateway=EXTERNAL_GATEWAY)
 
@@ -181,8 +175,6 @@ class L2Bridge(Plane):
         daemon = Bird if machine.os == "linux" else RemoteAccess
         return daemon(self.bgp, machine, facts).tables()
 
-    # -- Services
-
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
         """Without DSR the node's address (kubernetes#83072)."""
         return None if uses_dsr(machine.group.windows_build, enable_dsr=enable_dsr) else machine.address
@@ -190,8 +182,6 @@ class L2Bridge(Plane):
     def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
         """No source VIP and no gate: both are an overlay's."""
         return NetworkFlags()
-
-    # -- objects and files
 
     def declared(self) -> Declared:
         peers = {

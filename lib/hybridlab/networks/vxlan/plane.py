@@ -65,8 +65,6 @@ class Vxlan(Plane):
 
         return TYPES
 
-    # -- pods
-
     def pod_port(self, machine: Machine, address: str, network: str, windows: WindowsNode | None) -> PodPort:
         if windows is None:
             return PodPort(mtu=self.mtu(self.profile.network.calico_mtu))
@@ -83,14 +81,9 @@ class Vxlan(Plane):
         """Deduced for Windows: Calico's Windows CNI sets no MTU."""
         return override if override is not None else self.profile.network.underlay_mtu - OVERHEAD
 
-    # -- nodes
-
     def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:
         if machine.os == "windows":
-            return {
-                IPV4_TUNNEL: gateway(addresses.own_network(machine.name)),
-                TUNNEL_MAC: vtep_mac(machine.name),
-            }
+            return {IPV4_TUNNEL: gateway(addresses.own_network(machine.name)), TUNNEL_MAC: vtep_mac(machine.name)}
         handle = f"vxlan-tunnel-addr-{machine.name}"
         secondary = {"node": machine.name, "type": "vxlanTunnelAddress"}
         return {IPV4_TUNNEL: addresses.assign(machine.name, handle, secondary)}
@@ -122,8 +115,6 @@ class Vxlan(Plane):
         if windows is None or self.profile.windows.windows_to_windows_with_new_vni == "holds":
             return None
         return None if started_vni(windows) == windows.hns.vsid else started_vni(windows)
-
-    # -- HNS
 
     def external_network(self, machine: Machine) -> NetworkSpec:
         return self._network(machine, EXTERNAL_NETWORK, EXTERNAL_SUBNET, EXTERNAL_GATEWAY, EXTERNAL_VSID)
@@ -169,8 +160,6 @@ class Vxlan(Plane):
             if "route" not in route.lacks
         ]
 
-    # -- Services
-
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
         """Without DSR kube-proxy's ``--source-vip``, which is the host endpoint's (kubernetes#83072)."""
         return None if uses_dsr(machine.group.windows_build, enable_dsr=enable_dsr) else source_vip(block)
@@ -184,8 +173,6 @@ class Vxlan(Plane):
                 "Host endpoint found.",
             ),
         )
-
-    # -- objects and files
 
     def declared(self) -> Declared:
         felix = {"vxlanVNI": self._settings.vni}

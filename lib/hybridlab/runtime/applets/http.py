@@ -50,7 +50,6 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """The Host header's value."""
         return self.host if self.port == 80 else f"{self.host}:{self.port}"
 
 
@@ -163,7 +162,6 @@ class Request:
 
     @property
     def path(self) -> str:
-        """The target without its query."""
         return self.target.partition("?")[0]
 
 

@@ -53,7 +53,7 @@ def test_a_forgetful_felix_keeps_old_rules_until_they_change_again(node: str) ->
         async with harness() as b:
             pod, _ = await b.pod("a", node)
             await b.settled()
-            b.calico.felixes[node].faults.forgetful.add("a-fault")
+            b.calico.felixes[node].faults.forgetful["a-fault"] = True
             await b.calico.felix_stopped(node)
             await b.client.create(POLICIES, DENY)
             new, _ = await b.pod("b", node)

@@ -87,11 +87,11 @@ def test_an_endpoint_needs_a_network() -> None:
 def test_faults_break_the_rule() -> None:
     hns = new()
     hns.ensure_pod_network(asked(4096))
-    hns.faults.follows_delivered.add("one")
+    hns.faults.follows_delivered["one"] = True
     hns.ensure_pod_network(asked(4097))
     assert hns.vsid == 4097
     hns.faults.follows_delivered.clear()
-    hns.faults.remembers_vsid.add("two")
+    hns.faults.remembers_vsid["two"] = True
     remove(hns)
     hns.ensure_pod_network(asked(4098))
     assert hns.vsid == 4097

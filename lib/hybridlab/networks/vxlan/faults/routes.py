@@ -36,7 +36,6 @@ class _OfFelix(Fault):
             raise BadFault(f"Felix of node {node} does not run")
 
     async def inject(self) -> None:
-        """Lay the routes wrongly from now on."""
         self._felix.faults.routes[self._identity] = self._laid
         await self._programmed()
 
@@ -45,7 +44,6 @@ class _OfFelix(Fault):
         await self._programmed()
 
     def _laid(self, routes: NodeRoutes) -> NodeRoutes:
-        """The routes as they are laid for this fault."""
         return routes
 
     async def _programmed(self) -> None:
@@ -157,7 +155,6 @@ class DeviceDiffers(_OfFelix):
         await self._programmed()
 
     async def evidence(self) -> list[str]:
-        """The device as it was programmed."""
         spec = self._felix.routing.tunnel
         if self._identity not in self._felix.faults.tunnels or spec is None or self._made(spec) != spec:
             return []

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault
-from hybridlab.faults.hns import HnsHabit
+from hybridlab.faults.hns import hns_habit
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import WINDOWS, WINDOWS_OR_ALL, Fault, Parameter, Types
 
@@ -14,14 +14,14 @@ TYPES = Types()
 def vni_followed_live(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A VNI that is delivered to Windows becomes the VSID of the HNS network that is there."""
     words = "takes a new VNI while its network is there"
-    return HnsHabit(lab, identity, parameters, lambda faults: faults.follows_delivered, words)
+    return hns_habit(lab, identity, parameters["node"], lambda faults: faults.follows_delivered, words)
 
 
 @TYPES.fault("procedure-does-not-heal", "hns", WINDOWS_OR_ALL)
 def procedure_does_not_heal(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """An HNS network that was removed comes back with its old VSID."""
     words = "gives a new network the VSID of the removed one"
-    return HnsHabit(lab, identity, parameters, lambda faults: faults.remembers_vsid, words)
+    return hns_habit(lab, identity, parameters["node"], lambda faults: faults.remembers_vsid, words)
 
 
 @TYPES.fault("vsid-differs", "hns", WINDOWS, Parameter("vsid", "the VSID", "4999"))
@@ -50,7 +50,6 @@ class VsidDiffers(Fault):
             self._node.hns.set_vsid(self._before)
 
     async def evidence(self) -> list[str]:
-        """The VSID of the network that was changed."""
         if not self._is_there():
             return []
         return [f"HNS network Calico of {self._node.machine.name} has VSID {self._vsid}, it was {self._before}"]
