@@ -95,8 +95,8 @@ class Commands:
         Nonconformance where it gives others or knows no such name, ProbeBroken where the command says neither.
         """
         tally, wanted = Tally(self.context, "behaviour"), sorted(to)
-        told = "ForEach-Object { $_.IPAddressToString }"
-        words = ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | {told}"]
+        shown = "ForEach-Object { $_.IPAddressToString }"
+        words = ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | {shown}"]
         ran = at_once([partial(self._run, client, words) for client in clients])
         for client, future in zip(clients, ran, strict=True):
             try:
