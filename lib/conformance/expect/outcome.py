@@ -292,7 +292,7 @@ def _when(outcome: Outcome) -> str:
         return ""
     tries = [tried for tried in path.tries if tried.seen is not None]
     arrived = [tried for tried in tries if tried.seen is not None and tried.seen.verdict not in DENIED_VERDICTS]
-    allowed = f"it has to be by {path.rule.within:g} s"
+    allowed = f"it has to be by {round(path.rule.within, 1):g} s"
     if len(arrived) == len(tries):
         return f"not closed in {path.seconds:.1f} s; {allowed}"
     return f"closed late or not for good: a packet still arrived {arrived[-1].at:.1f} s after this began; {allowed}"
