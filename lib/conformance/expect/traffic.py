@@ -209,7 +209,7 @@ class Expect(Session):
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
                 wrong.append((seen, allowed))
             elif control:
-                self.context.decided(source, target, ClaimVerdict.CONFIRMED, because)
+                self._right(source, target, because)
         if wrong:
             seen, allowed = wrong[0]
             others = [one[-1].attempt.label for one, _ in wrong[1:]]
@@ -229,6 +229,9 @@ class Expect(Session):
             )
         if gone:
             raise gone[0]
+
+    def _right(self, source: Workload, target: Target, because: str) -> None:
+        self.context.decided(source, target, ClaimVerdict.CONFIRMED, because)
 
     def told(self, pairs: Iterable[Pair], *, because: str, control: bool = False) -> dict[Pair, list[Observation]]:
         """As :meth:`heard`; ProbeBroken when a server does not tell whom it saw."""

@@ -51,7 +51,7 @@ class NewPod(pods.NewPod):
 class LetsOut(Nobody):
     """A policy of others that lets out whatever a pod sends."""
 
-    def excuse(self, *way: Any, **how: Any) -> str:
+    def excuse(self, *way: Any, **how: object) -> str:
         source, _, seen = way
         return f"NetworkPolicy friendly allows egress of {source.namespace}/{source.pod}" if seen == "open" else ""
 
