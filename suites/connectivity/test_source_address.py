@@ -13,7 +13,7 @@ def test_no_address_is_translated_between_nodes(
     pods: WorkerPods, addresses: Addresses, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
     pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
-    ways = [*pod_pairs.tcp_and_udp(8080), *pod_pairs.tcp_and_udp(40000)]
+    ways = [*pod_pairs.tcp_and_udp(8080), *pod_pairs.tcp_and_udp(45000)]
     expect.control(ways, because=OPEN)
     expect.sources(ways, are=addresses.of_pod, because=BECAUSE, control=True)
 
