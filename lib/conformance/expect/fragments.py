@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect.engine.answered import as_wanted, with_who
+from conformance.expect.engine.answered import as_wanted, echoed, with_who
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import Polled, poll
@@ -56,11 +56,11 @@ class Fragments:
             for source, target in pairs
             for size in (WHOLE if target.protocol == "udp" else TRANSFER, SMALLEST)
         ]
-        polled = poll(self.expect, attempts, _all_connected, because=because)
+        polled = poll(self.expect, attempts, _all_echoed, because=because)
         lost = self._lost(pairs, because)
         tally = Tally(self.expect.context, "behaviour")
         for index, (source, target) in enumerate(pairs):
-            if not (polled.converged or polled.agreed(2 * index, _connected)):
+            if not (polled.converged or polled.agreed(2 * index, echoed)):
                 lost[index] = self._failure(polled, 2 * index, 2 * index + 1)
             if index in lost:
                 tally.wrong(source, target, unless_changed(self.expect, [source, *target.backends], lost[index]))
@@ -78,13 +78,13 @@ class Fragments:
         for size in BETWEEN:
             attempts = {place: self._attempt(*pair, size) for place, pair in enumerate(pairs) if place not in found}
             seen = zip(attempts, self.expect.prober.observe([*attempts.values()]), strict=True)
-            if not (silent := [place for place, one in seen if not _connected(one)]):
+            if not (silent := [place for place, one in seen if not echoed(one)]):
                 continue
             again = [attempts[place] for place in silent]
             again += [self._attempt(*pairs[place], SMALLEST) for place in silent]
-            polled = poll(self.expect, again, _all_connected, because=because)
+            polled = poll(self.expect, again, _all_echoed, because=because)
             for index, place in enumerate(silent):
-                if not any(map(_connected, polled.seen(index))):
+                if not any(map(echoed, polled.seen(index))):
                     found[place] = self._failure(polled, index, index + len(silent))
         return found
 
@@ -106,7 +106,7 @@ class Fragments:
         whole, little = (
             f"datagrams of {each} bytes" if is_udp else f"{each} bytes over TCP" for each in (size, SMALLEST)
         )
-        if not polled.agreed(beside, _connected):
+        if not polled.agreed(beside, lambda one: as_wanted(one, True)):
             lines = {
                 "beside": f"{whole} in the same rounds: {message.summary(lost)}",
                 "do": "see CONN-3 on this way first: nothing is said about what is large while small ones vanish",
@@ -121,10 +121,5 @@ class Fragments:
         return Nonconformance(text, seen=[*lost, *small])
 
 
-def _connected(seen: Observation) -> bool:
-    """Whether the server itself answered."""
-    return as_wanted(seen, True)
-
-
-def _all_connected(seen: Sequence[Observation]) -> bool:
-    return all(map(_connected, seen))
+def _all_echoed(seen: Sequence[Observation]) -> bool:
+    return all(map(echoed, seen))

@@ -102,6 +102,22 @@ def test_transfers_that_do_not_end_are_a_violation_and_say_what_passed() -> None
         Fragments(expect).arrive([(GOOD, streams)], because="they are filled")
 
 
+@pytest.mark.parametrize("changed", [0, 40_000])
+def test_transfers_that_come_back_as_something_else_are_a_violation(changed: int) -> None:
+    def answer(attempt: Attempt, number: int) -> Observation:
+        seen = observation(attempt, UP)
+        return replace(seen, body=seen.body[:changed] + b"!" + seen.body[changed + 1 :] if seen.body else b"")
+
+    prober = ScriptedProber({"good": [answer]})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
+    streams = replace(SERVER, protocol="tcp")
+    with pytest.raises(
+        Nonconformance,
+        match=r"expected [0-9]+ bytes over TCP answered, observed an answer of other bytes than were sent",
+    ):
+        Fragments(expect).arrive([(GOOD, streams)], because="they are filled")
+
+
 def test_loss_that_ends_is_no_violation() -> None:
     network = Network([DROPPED, UP, DROPPED, UP])
     network.judge()
