@@ -60,7 +60,7 @@ class Fragments:
         lost = self._lost(pairs, because)
         tally = Tally(self.expect.context, "behaviour")
         for index, (source, target) in enumerate(pairs):
-            if not (polled.converged or polled.agreed(2 * index, echoed)):
+            if index not in lost and not (polled.converged or polled.agreed(2 * index, echoed)):
                 lost[index] = self._failure(polled, 2 * index, 2 * index + 1)
             if index in lost:
                 tally.wrong(source, target, unless_changed(self.expect, [source, *target.backends], lost[index]))

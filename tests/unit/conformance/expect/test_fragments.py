@@ -135,6 +135,11 @@ def test_a_size_that_never_arrives_is_a_violation_though_full_ones_do() -> None:
     assert network.verdicts == {"linux-1": ClaimVerdict.CONFIRMED, "windows-1": ClaimVerdict.VIOLATED}
 
 
+def test_the_size_of_one_packet_that_is_lost_is_told_before_what_is_cut_up_into_such() -> None:
+    with pytest.raises(Nonconformance, match="expected a datagram of 600 bytes answered"):
+        Network([DROPPED], between=[DROPPED]).judge()
+
+
 def test_a_size_that_arrives_once_was_lost_by_chance() -> None:
     network = Network([UP], between=[*[DROPPED] * 5, UP, DROPPED])
     network.judge()
