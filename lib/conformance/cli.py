@@ -125,9 +125,10 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--to", type=Path, metavar="FILE", help="default: RUN.zip in this folder")
     one.set_defaults(run=_pack)
 
+    lines = [f"{gate_set.name}: {gate_set.purpose}" for gate_set in sets().values()]
     one = commands.add_parser("gate", help="whether a report qualifies for sets of claims")
     one.add_argument("report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run")
-    one.add_argument("--require", metavar="SET[,SET]", required=True, help="; ".join(_set_lines()))
+    one.add_argument("--require", metavar="SET[,SET]", required=True, help="; ".join(lines))
     one.add_argument("--waivers", type=Path, metavar="FILE")
     one.set_defaults(run=_gate)
 
@@ -214,10 +215,6 @@ def _policy(options: argparse.Namespace) -> int:
     objects = [obj for one in given for obj in (one.get("items") or [] if one["kind"] == "List" else [one])]
     print("\n".join(reach_text.text(Reach(objects, options.address))))
     return 0
-
-
-def _set_lines() -> list[str]:
-    return [f"{gate_set.name}: {gate_set.purpose}" for gate_set in sets().values()]
 
 
 def _diff(options: argparse.Namespace) -> int:

@@ -102,7 +102,7 @@ class EnvironmentBroken(SuiteError):
 
 
 class Wavered(EnvironmentBroken):
-    """A path that was open earlier in the run loses connections; the test is to be run once more at the run's end."""
+    """A path wavers, or a policy of others came or went beside it: the test is to be run once more at the run's end."""
 
 
 class LockLost(EnvironmentBroken):

@@ -134,7 +134,7 @@ def directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
                 client,
                 server,
                 id=f"{client}-to-{server}",
-                marks=[_two_nodes(client)] if across_nodes and client == server else [],
+                marks=[needs(**{client: 2})] if across_nodes and client == server else [],
             )
             for client in systems
             for server in systems
@@ -159,10 +159,6 @@ def windows_directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
             for system in systems
         ],
     )
-
-
-def _two_nodes(os: OS) -> pytest.MarkDecorator:
-    return needs(windows=2) if os == "windows" else needs(linux=2)
 
 
 def other(os: OS) -> OS:

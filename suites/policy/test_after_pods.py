@@ -6,6 +6,8 @@ from conformance.fixtures import Expect, Newcomers, Policy, Relabel, Sides, Work
 from conformance.marks import manifest, needs, verifies
 
 ALONE = "one rule lets the friend in, to both pods of each node, and one lets these out to it"
+# They come by TCP alone: Linux keeps a guest's datagrams for two minutes, and takes those of its heir for them.
+GUESTS = "the one rule lets guests in"
 PLACE = "who comes in a selected pod's place has the labels that are selected"
 
 
@@ -31,10 +33,8 @@ def test_who_gets_the_address_of_a_member_that_went_is_none(
     policy: Policy, sides: Sides, newcomers: Newcomers, relabel: Relabel, expect: Expect
 ) -> None:
     guests, strangers = newcomers.beside(sides.friends)
-    before, filled = sides.between(guests, strangers), policy.filled(server=sides.servers)
-    # Guests come by TCP alone: Linux keeps a guest's datagrams for two minutes, and an heir's from the same port as theirs.
-    opened = [*guests.to(sides.servers).tcp(8080), *before.beside]
-    expect.change(filled, open=opened, closed=before.closed, because="the one rule lets guests in")
+    here, way = sides.between(guests, strangers), guests.to(sides.servers).tcp(8080)
+    expect.change(policy.filled(server=sides.servers), open=[*way, *here.beside], closed=here.closed, because=GUESTS)
     relabel.label_as_guest(*sides.friends)
     heirs, because = newcomers.heirs(guests), "a guest is gone, and who has its address now has no label of guests"
     after, new = sides.between(sides.friends, heirs), heirs + sides.friends

@@ -1,6 +1,8 @@
-"""A denial is no Service's business: it is in force after Services come in front of its pods, change, and go."""
+"""A denial is no Service's business, nor one of labels that no policy selects: it is in force after pods and namespaces
+get some, and after Services come in front of its pods, change, and go.
+"""
 
-from conformance.fixtures import Expect, PassingServices, Policy, Sides
+from conformance.fixtures import Expect, PassingServices, Policy, Relabel, Sides
 from conformance.marks import about, manifest, needs, verifies
 
 ALONE = "one rule lets the friend in, and one the servers to it"
@@ -10,18 +12,18 @@ CAME, CHANGED, WENT = (f"a Service {what}, and {NOBODYS}" for what in ("came", "
 
 @about("clusterip")
 @manifest("policy/over-time/only_the_friend.yaml")
-@verifies("POL-1", part="after an event: Services of its pods", provisional=True)
-def test_who_is_kept_out_stays_out_whatever_services_do(
-    policy: Policy, sides_of_everybody: Sides, passing_services: PassingServices, expect: Expect
+@verifies("POL-1", part="after an event: labels that no policy selects, and Services", provisional=True)
+def test_who_is_kept_out_stays_out_whatever_pods_are_called_and_services_do(
+    policy: Policy, sides_of_everybody: Sides, relabel: Relabel, passing_services: PassingServices, expect: Expect
 ) -> None:
     here, come, (linux, windows) = sides_of_everybody, passing_services.come, sides_of_everybody.by_os
     opened, closed, friends = here.open_both_ways, here.closed_both_ways, here.friends
-    filled = policy.filled(server=here.servers, friend=friends)
-    expect.change(filled, open=opened, closed=closed, because=ALONE)
+    expect.change(policy.filled(server=here.servers, friend=friends), open=opened, closed=closed, because=ALONE)
+    relabel.add_irrelevant_labels(*here.servers, *here.strangers)
+    expect.matrix(open=opened, closed=closed, because="no policy selects by the labels that all have now")
     expect.matrix(open=[*opened, (friends, come(linux, windows))], closed=closed, because=CAME)
     expect.matrix(open=[*opened, (friends, come(windows, linux, at_nodes=True))], closed=closed, because=CHANGED)
-    passing_services.remove()
-    expect.matrix(open=opened, closed=closed, because=WENT)
+    expect.matrix(open=[*opened, (friends, come())], closed=closed, because=WENT)
 
 
 @about("clusterip")

@@ -54,18 +54,6 @@ def test_whom_a_rule_selects_now_enters_and_whom_it_selected_does_no_more(
     expect.change(there, open=third.opened, closed=third.closed, because="it selects those of another namespace now")
 
 
-@manifest("policy/over-time/edited_nets.yaml")
-@verifies("POL-1", part="calico: edited networks of a rule", provisional=True)
-def test_who_is_in_a_rules_networks_now_enters_and_who_was_does_no_more(
-    policy: Policy, sides: Sides, expect: Expect
-) -> None:
-    other = sides.between(sides.strangers, sides.friends)
-    linux = policy.filled(friend=sides.friends, wide="192.0.2.0/24")
-    windows = policy.filled(friend=sides.strangers, wide="192.0.2.0/24")
-    expect.change(linux, open=sides.opened, closed=sides.closed, because="the rule names the Linux client's address")
-    expect.change(windows, open=other.opened, closed=other.closed, because="it names the Windows clients' now")
-
-
 @manifest("policy/over-time/edited_place.yaml")
 @verifies("POL-1", part="calico: edited order, types and selector of a policy", provisional=True)
 def test_a_policy_is_asked_where_for_what_and_about_whom_it_says_now(

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from tests.detection.lab_api import ANSWER_WITHIN, Api, on_each
+from tests.detection.policies_of_others import foreign_policy_may_allow_ingress
 
 ANOTHER_BOOT = {"status": {"nodeInfo": {"bootID": "00000000-0000-4000-8000-000000000026"}}}
 PODS, POLICIES = "/api/v1/pods", "/apis/networking.k8s.io/v1/networkpolicies"
@@ -67,6 +68,16 @@ def errors_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager[None
     return once(api, POLICIES, _anything, partial(_inject, api, "api-500 seconds=5", there=True))
 
 
+def unavailable_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager[None]:
+    """From the run's first policy on the API server answers 503 for 10 s, whatever it is asked."""
+    return once(api, POLICIES, _anything, partial(_inject, api, "api-503 seconds=10"))
+
+
+def pods_refused_once_a_policy_comes(api: Api) -> contextlib.AbstractContextManager[None]:
+    """From the run's first policy on the webhook of somebody else that is asked about its pods does not answer."""
+    return once(api, POLICIES, _anything, partial(_inject, api, "admission does=times-out namespaces=calico-demo"))
+
+
 def api_server_restarts(api: Api) -> contextlib.AbstractContextManager[None]:
     """With the run's first policy the API server goes for 5 s, with all watches and execs."""
     return once(api, POLICIES, _anything, partial(_inject, api, "api-unreachable seconds=5"))
@@ -81,6 +92,15 @@ def pod_preempted(api: Api) -> contextlib.AbstractContextManager[None]:
         api("DELETE", f"{path}/{servers[0]['metadata']['name']}", {"gracePeriodSeconds": 0})
 
     return once(api, POLICIES, _anything, take)
+
+
+@contextmanager
+def somebodys_policy_comes(api: Api) -> Iterator[None]:
+    """With the run's first policy one of somebody else's comes that may let pods in, and stays."""
+    with contextlib.ExitStack() as stack:
+        there = foreign_policy_may_allow_ingress(api)
+        with once(api, POLICIES, _anything, lambda _: stack.enter_context(there)):
+            yield
 
 
 @contextmanager
@@ -106,8 +126,8 @@ def machine_replaced(api: Api, node: str) -> contextlib.AbstractContextManager[N
     return _on_its_first_pod(api, node, lambda: api.merge(f"/api/v1/nodes/{node}/status", ANOTHER_BOOT))
 
 
-def machine_made_anew(api: Api, node: str) -> contextlib.AbstractContextManager[None]:
-    """With the run's first pod on it the node's object goes, and another machine registers by its name."""
+def node_made_anew(api: Api, node: str) -> contextlib.AbstractContextManager[None]:
+    """With the run's first pod on it the node's object goes, and its machine registers anew without being booted."""
 
     def replace() -> None:
         path = f"/api/v1/nodes/{node}"
@@ -115,8 +135,7 @@ def machine_made_anew(api: Api, node: str) -> contextlib.AbstractContextManager[
         api("DELETE", path)
         kept = {name: old["metadata"][name] for name in ("name", "labels", "annotations")}
         api("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": kept, "spec": old["spec"]})
-        info = old["status"]["nodeInfo"] | ANOTHER_BOOT["status"]["nodeInfo"]
-        api.merge(f"{path}/status", {"status": old["status"] | {"nodeInfo": info}})
+        api.merge(f"{path}/status", {"status": old["status"]})
 
     return _on_its_first_pod(api, node, replace)
 
@@ -163,11 +182,14 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         requests_refused_as_pods_come,
         requests_refused_as_a_policy_comes,
         errors_as_a_policy_comes,
+        unavailable_as_a_policy_comes,
+        pods_refused_once_a_policy_comes,
         api_server_restarts,
         pod_preempted,
+        somebodys_policy_comes,
         labels_of_others,
         machine_replaced,
-        machine_made_anew,
+        node_made_anew,
         node_tainted,
         network_plugin_not_ready,
     )

@@ -48,6 +48,38 @@ def foreign_policy_may_deny_ingress(api: Api) -> contextlib.AbstractContextManag
     return policies_of_others(api, "", **{"company-wide": deny | {"serviceAccountSelector": "!has(exempt)"}})
 
 
+@contextmanager
+def foreign_policy_denies_private_networks(api: Api) -> Iterator[None]:
+    """A GlobalNetworkPolicy of somebody else lets out nothing to what a set of networks has, pods' among them."""
+    sets, name = f"{V3}/globalnetworksets", "private"
+    body = {"apiVersion": "projectcalico.org/v3", "kind": "GlobalNetworkSet"}
+    meta, nets = {"name": name, "labels": {"networks": name}}, ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"]
+    api("POST", sets, {**body, "metadata": meta, "spec": {"nets": nets}})
+    deny = {"action": "Deny", "destination": {"selector": f"networks == '{name}'"}}
+    spec = {"namespaceSelector": OF_RUNS, "types": ["Egress"], "order": 1, "egress": [deny, {"action": "Allow"}]}
+    with policies_of_others(api, "", **{"not-to-private-networks": spec}):
+        yield
+    api("DELETE", f"{sets}/{name}")
+
+
+@contextmanager
+def dns_is_for_friends_alone(api: Api) -> Iterator[None]:
+    """A NetworkPolicy of the cluster's owner lets only namespaces with a label of its own ask the cluster's DNS."""
+    path, name = "/apis/networking.k8s.io/v1/namespaces/kube-system/networkpolicies", "dns-for-friends"
+    friends = {"namespaceSelector": {"matchLabels": {"dns.example/allowed": "yes"}}}
+    spec = {"podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}, "ingress": [{"from": [friends]}]}
+    body = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": name}, "spec": spec}
+    api("POST", path, body)
+    yield
+    api("DELETE", f"{path}/{name}")
+
+
+def foreign_policy_may_allow_ingress(api: Api) -> contextlib.AbstractContextManager[None]:
+    """A GlobalNetworkPolicy of an earlier tier lets in everything to pods of accounts that nobody has."""
+    allow = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "order": 1, "ingress": [{"action": "Allow"}]}
+    return policies_of_others(api, "platform", friendly=allow | {"serviceAccountSelector": "has(friendly)"})
+
+
 def foreign_tier_allows(api: Api) -> contextlib.AbstractContextManager[None]:
     """A GlobalNetworkPolicy of an earlier tier, which is not the suite's, lets in everything."""
     allow = {"namespaceSelector": OF_RUNS, "types": ["Ingress", "Egress"], "order": 1}
@@ -88,6 +120,8 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
     for item in (
         foreign_policy_denies_ingress,
         foreign_policy_may_deny_ingress,
+        foreign_policy_denies_private_networks,
+        dns_is_for_friends_alone,
         foreign_tier_allows,
         harmless_policies_of_others,
         default_deny_in_new_namespaces,

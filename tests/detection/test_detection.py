@@ -131,6 +131,7 @@ def test_every_fault_of_the_lab_has_a_row() -> None:
     used = {fault.split()[0] for row in TABLE.rows for fault in row.faults}
     used |= {"service-backend-missing"} if any(row.on_service for row in TABLE.rows) else set()
     used |= {"api-unreachable"}  # tests/reliability/kills.py: while a run has the cluster changed
+    used |= {"api-503"}  # life_edits.py: from the run's first policy on
     assert set(FAULTS) - used - breaks.FAULTS == set(), "faults without a row here or in the wrong-verdict table"
 
 

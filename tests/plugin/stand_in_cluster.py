@@ -19,7 +19,7 @@ from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.installed import Installed
 from conformance.plugin.judge import PLANNED, recorder
 from conformance.run.directory import RunDirectory
-from conformance.run.provider import Connection, Inspection, Room
+from conformance.run.provider import Beforehand, Connection, Inspection, Room
 
 
 def node(
@@ -125,6 +125,7 @@ class StandIn:
             third_party_pods={node: tuple(pods) for node, pods in self.told.get("third_party_pods", {}).items()},  # type: ignore[attr-defined]
             not_opted_in=str(self.told.get("not_opted_in", "")),
             token_ends=float(str(self.told["token_ends"])) if "token_ends" in self.told else None,
+            policies=Beforehand(**self.told.get("policies", {})),  # type: ignore[arg-type]
             room={"win-0": Room(addresses=int(str(free)), memory=None)} if free is not None else {},
         )
 

@@ -39,7 +39,11 @@ def test_last(record, kept):
 @pytest.mark.parametrize("workers", ["0", "1"])
 @pytest.mark.parametrize(
     ("second", "told"),
-    [('raise Nonconformance("it wavers again")', ("VIOLATED", 1, "failure")), ("pass", ("INCONCLUSIVE", 6, "error"))],
+    [
+        ('raise Nonconformance("it wavers again")', ("VIOLATED", 1, "failure")),
+        ("pass", ("INCONCLUSIVE", 6, "error")),
+        ('raise Wavered("it wavers again")', ("INCONCLUSIVE", 6, "error")),
+    ],
 )
 def test_it_is_decided_at_the_end(project: Project, workers: str, second: str, told: tuple[str, int, str]) -> None:
     verdict, code, tag = told
@@ -52,7 +56,7 @@ def test_it_is_decided_at_the_end(project: Project, workers: str, second: str, t
     assert run.verdict("CONN-1") == verdict
     assert "it wavers again" in reason or reason == "FLAKY (INCONCLUSIVE, CONFIRMED): Wavered: CONN-1  it wavers"
     assert "RUN ONCE MORE LATER" in run.out
-    assert "run once more now, since a path wavered: suites/test_it.py::test_first" in run.out
+    assert "run once more now, since what they saw may have passed: suites/test_it.py::test_first" in run.out
     assert run.folder
     cases = Xml.parse(run.folder / "junit.xml").getroot().findall(".//testcase")
     assert [(case.get("name"), [child.tag for child in case if child.tag in ("failure", "error")]) for case in cases] \
@@ -85,3 +89,29 @@ def test_where_failed_tests_are_tried_again_at_once_nothing_is_run_later(project
     run = project.run("-n", "0", "-p", "rerunfailures", "--reruns", "1")
     assert (project.path / "order").read_text() == "first first", run.out
     assert run.verdict("CONN-1") == "INCONCLUSIVE"
+
+
+def test_what_has_a_node_to_itself_or_decides_by_what_the_run_has_watched_is_not_run_once_more(
+    project: Project,
+) -> None:
+    project.suite("""
+from types import SimpleNamespace
+from conformance.marks import after_all_others
+from conformance.run import standing_watch
+
+standing_watch.Watch = lambda *_: SimpleNamespace(begin=lambda: None, end=lambda: None)
+
+@verifies("RST-3")
+def test_it(own_node, record):
+    record.touched(["windows"])
+    raise Wavered("RST-3  a policy of others came")
+
+@after_all_others()
+@verifies("POL-1", part="throughout the run")
+def test_watched(record):
+    record.touched(["windows"])
+    raise Wavered("POL-1  a policy of others came")
+""")
+    run = project.run("-n", "0", "--allow-disruptive")
+    assert {test["verdict"] for test in run.report["tests"]} == {"INCONCLUSIVE"}, run.out
+    assert "ONCE MORE" not in run.out

@@ -154,6 +154,38 @@ def test_the_plan_says_what_a_change_of_the_whole_cluster_costs_others(project: 
     assert "costs others" not in project.run("--plan", "-k", "felix", STAND_IN=told).out
 
 
+def test_policies_of_others_are_named_with_what_they_may_take_how_to_exempt_the_run_and_what_was_not_read(
+    project: Project,
+) -> None:
+    project.suite(
+        """
+@verifies("CONN-3")
+def test_pods(pods): pass
+
+@verifies("DEMO-5")
+def test_policy(pods, policy): pass
+""",
+        name="test_pods.py",
+    )
+    closing, opening = (
+        "GlobalNetworkPolicy wide may deny ingress of this run's pods",
+        "NetworkPolicy friendly may allow",
+    )
+    found = {"closing": closing, "opening": opening, "unread": "Tier: no right", "exempt": "exempt the label"}
+    run = project.run("--plan", STAND_IN=json.dumps({"policies": found}))
+    assert (
+        f"note: policies of others: {closing}; {opening}: what they decide is INCONCLUSIVE or NOT_RUN; exempt"
+        in run.out
+    )
+    assert "note: policies of others could not be read: Tier: no right" in run.out
+    told = run.out.partition("Policies of others\n")[2]
+    assert f"  {closing}\n  {opening}\n  may take CONN-3, DEMO-5; to keep them: exempt the label\n" in told
+    assert "  could not be read: Tier: no right\n" in told
+    only = project.run("--plan", STAND_IN=json.dumps({"policies": found | {"closing": ""}})).out
+    assert "may take DEMO-5; to keep them" in only, "what opens takes denials alone"
+    assert "olicies of others" not in project.run("--plan").out
+
+
 def test_what_changes_the_whole_cluster_is_refused_where_it_has_too_many_windows_nodes(project: Project) -> None:
     run = project.run("-k", "vni", "--max-disrupted-nodes", "1")
     assert run.claim("VXLAN-9")["reason"].endswith("there are 2, more than --max-disrupted-nodes 1")

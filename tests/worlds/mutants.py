@@ -15,7 +15,7 @@ from typing import Any
 from conformance.policy.oracle.oracle import Oracle
 from conformance.policy.oracle.switches import Switch, Switches
 from conformance.policy.oracle.world import World
-from tests.worlds import counts, edges, forms
+from tests.worlds import counts, edges, forms, identities
 from tests.worlds.editing import (
     DIRECTIONS,
     SIDES,
@@ -421,7 +421,8 @@ _EDITS: dict[str, Edit] = {
 _SWITCHES = {f"Windows: {switch.name.lower().replace('_', ' ')} the other way": switch for switch in Switch}
 
 MUTANTS: dict[str, Mutant] = (
-    {name: Mutant(name, edit) for name, edit in (_EDITS | edges.EDITS | forms.EDITS | counts.EDITS).items()}
+    {name: Mutant(name, edit) for name, edit in (_EDITS | edges.EDITS | forms.EDITS).items()}
+    | {name: Mutant(name, edit) for name, edit in (counts.EDITS | identities.EDITS).items()}
     | {name: Mutant(name, _same, whole=whole) for name, whole in (edges.OF_ALL | forms.OF_ALL).items()}
     | {name: Mutant(name, _same, _turned(switch)) for name, switch in _SWITCHES.items()}
 )

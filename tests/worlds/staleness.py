@@ -7,12 +7,14 @@ those after it.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from conformance.policy.oracle import fields
 from conformance.policy.oracle.oracle import Oracle
 from conformance.policy.oracle.world import World
+from tests.worlds.editing import replaced
 
 Obj = dict[str, Any]
 Objects = Sequence[Obj]
@@ -294,6 +296,31 @@ def _later_tiers(before: Objects, after: Objects, pod: str) -> list[Obj]:
     return found
 
 
+def _names_lost(label: str) -> Stale:
+    """Namespaces that get other labels have no name any more, for selectors that ask for it by this label."""
+
+    def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
+        old = _by_label(before)
+        gone = [
+            obj["metadata"]["name"]
+            for key, obj in _by_label(after).items()
+            if obj["kind"] == "Namespace" and old.get(key, obj) != obj
+        ]
+        asked = "|".join(re.escape(f"{label} == '{name}'") for name in gone)
+        return [obj for one in after if (obj := replaced(asked, "!all()")(one) if gone else one)]
+
+    return read
+
+
+def _accounts_lost(before: Objects, after: Objects, pod: str) -> list[Obj]:
+    """Other pods that get other labels are no members of their service account any more."""
+    old, found = _by_label(before), []
+    for label, obj in _by_label(after).items():
+        moved = obj["kind"] == "Pod" and obj["metadata"]["name"] != pod and old.get(label, obj) != obj
+        found.append({**obj, "spec": {**obj["spec"], "serviceAccountName": "nobody"}} if moved else obj)
+    return found
+
+
 STALE: dict[str, Stale] = {
     "rules edited in place stay": fields_stay("ingress", "egress"),
     "rules edited in place stay until a set comes": _without_new_sets,
@@ -328,6 +355,9 @@ STALE: dict[str, Stale] = {
     "labels of other pods stay": _members,
     "members that went are still there": _members_stay,
     "labels that went are still there": _labels(lambda old, new: old | new),
+    "relabelled pods lose their service account": _accounts_lost,
+    "relabelled namespaces lose projectcalico.org/name": _names_lost("projectcalico.org/name"),
+    "relabelled namespaces lose kubernetes.io/metadata.name": _names_lost("kubernetes.io/metadata.name"),
     "labels that came are not there": _labels(lambda old, new: {key: new[key] for key in new if key in old}),
 }
 """By what stays."""

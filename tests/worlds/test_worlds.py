@@ -62,6 +62,8 @@ NOT_ON_WINDOWS = {
     "first of notPorts only": "rules with negated ports are left out there as a whole",
     "UDPLite is UDP": "no document says that HNS knows UDPLite: no world has it at Windows pods",
     "except: first only": "rules with exceptions are left out there as a whole",
+    "notSelector alone of a global policy ignored": "rules with negated selectors are left out there as a whole",
+    "notSelector alone of a global policy: nobody": "the same",
     "SCTP is any protocol": "HNS knows no SCTP: no world has it at Windows pods",
     "Kubernetes' SCTP is TCP": "the same",
 }

@@ -130,9 +130,8 @@ class Vni:
                 "create it with Calico's own defaults",
             )
         found = self._daemonset()
-        if found is None or (
-            self._facts.install.value != "operator" and not _entries(found["spec"]["template"]["spec"])
-        ):
+        pods = found["spec"]["template"]["spec"] if found else {}
+        if found is None or (self._facts.install.value != "operator" and not _entries(pods)):
             raise MissingCapability(
                 f"nothing here carries a VNI to Windows nodes: no DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
                 "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",

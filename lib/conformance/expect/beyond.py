@@ -34,6 +34,8 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 ECHOES = 3
 """Requests of one ping: the first may wait for an address to be resolved."""
+REPLY, SILENCE = (1, ECHOES), (1,)
+"""Requests of the first ping and of others, where a reply is wanted and where none is: a ping waits for all."""
 REPLY_WITHIN = 1.0
 """s.  ``-w 1000`` and ``-W 1``: replies take milliseconds, and a tenth of a second over the Internet."""
 TAKES = ECHOES * (REPLY_WITHIN + 1)
@@ -110,7 +112,7 @@ class Beyond:
 
         Raises ControlBroken: where networks drop ICMP, what becomes of Windows' shows nothing.
         """
-        pings = self._pings([(source, there.address) for source, there in pod_pairs])
+        pings = self._pings([(source, there.address) for source, there in pod_pairs], *REPLY)
         for (source, there), ran in zip(pod_pairs, pings, strict=True):
             so = f"ping does not pass between Linux pods either, so that of Windows pods shows nothing ({because})"
             self._demand_reply(source, _named(there), self._said(source, ran), so, LOOK_AT_ICMP)
@@ -122,7 +124,7 @@ class Beyond:
         (:meth:`before`), so that no address waits to be resolved: each of as many as must agree asks once.
         """
         tally = Tally(self.expect.context, "open" if want else "closed")
-        pings = self._pings([(source, there.address) for source, there in pod_pairs], ECHOES if want else 1)
+        pings = self._pings([(source, there.address) for source, there in pod_pairs], *(REPLY if want else SILENCE))
         for (source, there), ran in zip(pod_pairs, pings, strict=True):
             try:
                 said = self._said(source, ran)
@@ -141,7 +143,7 @@ class Beyond:
 
     def before(self, pod_pairs: PodPairs) -> None:
         """Each ping passes before a policy is made.  Raises ControlBroken."""
-        pings = self._pings([(source, there.address) for source, there in pod_pairs])
+        pings = self._pings([(source, there.address) for source, there in pod_pairs], *REPLY)
         for (source, there), ran in zip(pod_pairs, pings, strict=True):
             so = "it does not pass before the policy is made either, so that silence would show nothing"
             self._demand_reply(source, _named(there), self._said(source, ran), so, LOOK_AT_ICMP)
@@ -163,17 +165,17 @@ class Beyond:
         answered.  ``allowed``: those that a rule on ICMP alone lets in, the claim's part ``ICMP alone``.  Raises
         ControlBroken where a Linux pod does not answer.
         """  # fmt: skip
-        everything = [*linux, *skipped, *kept, *allowed]
-        pings = self._pings([(source, there.address) for source, there in everything])
-        ran = dict(zip(everything, pings, strict=True))
+        wanted, silent = [*linux, *allowed], [*skipped, *kept]
+        ran = dict(zip(wanted, self._pings([(source, there.address) for source, there in wanted], *REPLY), strict=True))
+        pings = self._pings([(source, there.address) for source, there in silent], *SILENCE)
+        ran |= dict(zip(silent, pings, strict=True))
         so = "the Linux pod does not answer under the rule, so that a Windows pod's silence shows nothing"
         for source, there in linux:
             self._demand_reply(source, _named(there), self._said(source, ran[source, there]), so, LOOK_AT_ICMP)
         named, alone = Case(claim=claim, part=part), Case(claim=claim, part="ICMP alone")
         tallies = Tally(named.keep(self.expect.context), "closed"), Tally(alone.keep(self.expect.context), "open")
-        for source, there in [*skipped, *kept, *allowed]:
-            wanted = (source, there) in allowed
-            tally = tallies[wanted]
+        for source, there in [*silent, *allowed]:
+            tally = tallies[(source, there) in allowed]
             try:
                 said = self._said(source, ran[source, there])
             except SuiteError as error:
@@ -183,8 +185,8 @@ class Beyond:
             if (source, there) in skipped:
                 reason = f"{said[-1]}, although {told}" if replied else because
                 tally.right(source, there, reason, of_limitation(replied))
-            elif replied == wanted:
-                tally.right(source, there, told if wanted else because)
+            elif replied == ((source, there) in allowed):
+                tally.right(source, there, told if replied else because)
             else:
                 wrong = self._wrong(source, _named(there), said, because)
                 tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
@@ -198,7 +200,7 @@ class Beyond:
         """
         address, _ = self._target
         tally, silent = Tally(self.expect.context, "closed"), list[Workload]()
-        pings = self._pings([(source, address) for source in sources])
+        pings = self._pings([(source, address) for source in sources], ECHOES)
         for source, ran in zip(sources, pings, strict=True):
             try:
                 said = self._said(source, ran)
@@ -224,7 +226,7 @@ class Beyond:
     def _answers(self, linux: Workload) -> None:
         """Raises ControlBroken where the target answers no ping of a Linux pod."""
         address, _ = self._target
-        (ran,) = self._pings([(linux, address)])
+        (ran,) = self._pings([(linux, address)], *REPLY)
         so, do = "a target that answers no ping shows nothing", "name another target by --external-target"
         self._demand_reply(linux, address, self._said(linux, ran), so, do)
 
@@ -237,15 +239,15 @@ class Beyond:
             )
             raise ControlBroken(text, control="ping from a Linux pod")
 
-    def _pings(self, pings: Sequence[tuple[Workload, str]], echoes: int = ECHOES) -> list[Future[list[_Said]]]:
-        """What became of the pings from each pod to its address, all at once."""
-        return at_once([partial(self._until_answered, source, address, echoes) for source, address in pings])
+    def _pings(self, pings: Sequence[tuple[Workload, str]], *echoes: int) -> list[Future[list[_Said]]]:
+        """What became of the pings from each pod to its address, all at once; ``echoes``: of the first, and others."""
+        return at_once([partial(self._until_answered, source, address, *echoes) for source, address in pings])
 
-    def _until_answered(self, source: Workload, address: str, echoes: int) -> list[_Said]:
+    def _until_answered(self, source: Workload, address: str, first: int, *others: int) -> list[_Said]:
         """Pings until one is answered, at most as many as verdicts must agree, or until one did not ping."""
-        said = [self._ping(source, address, echoes)]
+        said = [self._ping(source, address, first)]
         while said[-1].silent and len(said) < self.expect.timings.of(source.os).agree:
-            said.append(self._ping(source, address, echoes))
+            said.append(self._ping(source, address, *others or (first,)))
         return said
 
     def _said(self, source: Workload, ran: Future[list[_Said]]) -> list[_Said]:

@@ -97,7 +97,8 @@ class Commands:
         Nonconformance where it gives others or knows no such name, ProbeBroken where the command says neither.
         """
         tally, wanted = Tally(self.context, "behaviour"), sorted(to)
-        words = _own_resolver(name)
+        told = "ForEach-Object { $_.IPAddressToString }"
+        words = ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | {told}"]
         ran = at_once([partial(self._run, client, words) for client in clients])
         for client, future in zip(clients, ran, strict=True):
             try:
@@ -195,10 +196,6 @@ class _Said:
             f"  command   {self.command}\n"
             f"  printed   {said[:300] or 'nothing'}"
         )
-
-
-def _own_resolver(name: str) -> list[str]:
-    return ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | ForEach-Object {{ $_.IPAddressToString }}"]
 
 
 def _web_request(target: Target) -> list[str]:

@@ -43,11 +43,12 @@ def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: 
 
 
 def unless_changed(
-    expect: Session, workloads: Iterable[Workload], verdict: Exception, *, want: bool = True
+    expect: Session, workloads: Iterable[Workload], verdict: Exception, *, want: bool = True, turned: bool = False
 ) -> Exception:
     """``verdict``, or EnvironmentBroken when one of these pods is no longer the one it was: it explains more.
 
-    So does a policy of others, where a path that is to be open (``want``) is closed, or the other way round.
+    So does a policy of others, where a path that is to be open (``want``) is closed, or the other way round; one that
+    came or changed since, where it ``turned`` so.
     """
     told = getattr(verdict, "explanation", None) or str(verdict)
     try:
@@ -55,7 +56,7 @@ def unless_changed(
     except EnvironmentBroken as broken:
         return EnvironmentBroken(message.explained(told, by=str(broken)))
     seen = verdict.seen if isinstance(verdict, Nonconformance) else ()
-    return (excused(expect, told, seen[-1].attempt, seen, want=want) if seen else None) or verdict
+    return (excused(expect, told, seen[-1].attempt, seen, want=want, turned=turned) if seen else None) or verdict
 
 
 def excused(
@@ -67,5 +68,8 @@ def excused(
     since = context.since.get((*key(attempt.source, attempt.target), want))
     otherwise = seen[0].at - unix(0.0) if turned else since
     at = change.enforced_at if change else "both"
-    by = others.excused(context.others, attempt, seen, want=want, otherwise=otherwise, at=at)
-    return others.decided(context.others, text, by) if by else None
+    by, lasting = (
+        others.excused(context.others, attempt, seen, want=want, otherwise=otherwise, at=at, lasting=only)
+        for only in (False, True)
+    )
+    return others.decided(context.others, text, by, lasting=bool(lasting)) if by else None

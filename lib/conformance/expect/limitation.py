@@ -13,7 +13,7 @@ from conformance.expect.context import Context, Said
 from conformance.expect.engine.pairs import Pairs, each
 from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Decision
+from conformance.model.decision import Decision, Side
 from conformance.model.endpoint import Pair
 from conformance.verdicts.meaning import of_limitation, of_witness
 
@@ -21,10 +21,11 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 
 class Paths(TypedDict, total=False):
-    """Paths that are open, and paths that are closed."""
+    """Paths that are open, and paths that are closed; ``at``: the end whose node enforces what is said of them."""
 
     open: Iterable[Pairs]
     closed: Iterable[Pairs]
+    at: Side
 
 
 Seen = Mapping[tuple[object, object], Said]
@@ -46,6 +47,8 @@ class Case:
     """Paths that are so whether the limitation is gone or not: VIOLATED where one is not."""
     witness: Mapping[Pair, bool] = field(default_factory=dict)
     """Paths whose state shows that the policies are in force and that the pods have a network."""
+    at: Side | None = None
+    """The end whose node enforces it, where the policies of the change are about both; None: as the policies say."""
 
     def keep(self, context: Context) -> Context:
         """The context, where what is decided is decided of this claim and part."""
@@ -53,13 +56,20 @@ class Case:
         def named(seen: Sequence[Decision]) -> object:
             return context.keep([replace(one, claim=self.claim, part=self.part) for one in seen])
 
-        return replace(context, keep=named)
+        change = context.change()
+        change = replace(change, enforced_at=self.at) if change and self.at else change
+        return replace(context, keep=named, change=lambda: change)
 
 
 def states(paths: Paths) -> dict[Pair, bool]:
     """Each path to whether it is open."""
     closed = dict.fromkeys(each(paths.get("closed", ())), False)
     return dict.fromkeys(each(paths.get("open", ())), True) | closed
+
+
+def part_of(claim: str, part: str, paths: Paths) -> Case:
+    """What has one end alone: the paths are so, or it is VIOLATED."""
+    return Case(claim=claim, part=part, both=states(paths), at=paths.get("at"))
 
 
 def case_of(as_documented: Paths, lifted: Paths, witness: Paths) -> Case:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Protocol
 
-from conformance.errors import EnvironmentBroken, MissingCapability
+from conformance.errors import EnvironmentBroken, MissingCapability, Wavered
 from conformance.expect.explain import message
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Side
@@ -17,7 +17,8 @@ from conformance.model.explanation import Explanation
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.probe.clocks import unix
 
-DNS_PORT = 53
+RESOLVER = Target(host="", port=53, protocol="udp", path=Addressing.EXTERNAL)
+"""Whatever answers a pod's names: the cluster's DNS."""
 CLOSED = DENIED_VERDICTS | {Verdict.PROHIBITED, Verdict.REFUSED, Verdict.DNS_FAILED}
 """How a path ends that a policy closes, where a denial may be told to the sender as well."""
 
@@ -30,12 +31,13 @@ class Others(Protocol):
 
     def excuse(
         self, source: Workload, target: Target, seen: Literal["closed", "open"], *, protocol: str = "",
-        since: float | None = None, otherwise: float | None = None, at: Side = "both",
+        since: float | None = None, otherwise: float | None = None, at: Side = "both", lasting: bool = False,
     ) -> str:  # fmt: skip
         """Which could give what was seen; ``otherwise``: when this test saw it otherwise (``time.monotonic``).
 
         ``since``: when that was asked first; one that a look found there since then may be gone by now.
         ``at``: the end at which the suite's own policies close it, since only there another can open it.
+        ``lasting``: only those that were there before that, and still are as they were.
         """
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
@@ -57,8 +59,7 @@ class Nobody:
 def way(attempt: Attempt) -> tuple[Workload, Target, str]:
     """Source, target and protocol of an attempt as policies see them."""
     over_udp = attempt.kind is Kind.UDP or (attempt.kind is Kind.DNS and not attempt.dns_over_tcp)
-    target = attempt.target or Target(host="", port=DNS_PORT, protocol="udp", path=Addressing.EXTERNAL)
-    return attempt.source, target, "UDP" if over_udp else "TCP"
+    return attempt.source, attempt.target or RESOLVER, "UDP" if over_udp else "TCP"
 
 
 def demand_open(others: Others, attempts: Sequence[Attempt], *, all_needed: bool) -> None:
@@ -71,7 +72,7 @@ def demand_open(others: Others, attempts: Sequence[Attempt], *, all_needed: bool
 
 def excused(
     others: Others, attempt: Attempt, seen: Sequence[Observation], *, want: bool, otherwise: float | None = None,
-    at: Side = "both",
+    at: Side = "both", lasting: bool = False,
 ) -> str:  # fmt: skip
     """Which policies of others could give what was seen on a way that is to be open, or closed."""
     if not seen or (want and not any(one.verdict in CLOSED for one in seen)):
@@ -79,13 +80,24 @@ def excused(
     source, target, protocol = way(attempt)
     seen_so: Literal["closed", "open"] = "closed" if want else "open"
     side, since = "both" if want else at, seen[0].at - unix(0.0)
-    return others.excuse(source, target, seen_so, protocol=protocol, since=since, otherwise=otherwise, at=side)
+    ways = [(target, protocol)]
+    if attempt.target and any(one.verdict is Verdict.DNS_FAILED for one in seen):
+        ways.append((RESOLVER, "UDP"))
+    told = (
+        others.excuse(source, each, seen_so, protocol=by, since=since, otherwise=otherwise, at=side, lasting=lasting)
+        for each, by in ways
+    )
+    return next(filter(None, told), "")
 
 
-def decided(others: Others, text: str | Explanation, by: str) -> EnvironmentBroken:
-    """The failure that somebody else's policy is, in place of a message about what was seen."""
-    by = f"{by}, and that is not this run's"
+def decided(others: Others, text: str | Explanation, by: str, *, lasting: bool = True) -> EnvironmentBroken:
+    """The failure that somebody else's policy is, in place of a message about what was seen.
+
+    Unless that is ``lasting``, the test may show more once it is run again.
+    """
+    kind, told = EnvironmentBroken if lasting else Wavered, f"{by}, and that is not this run's"
+    told += "" if lasting else ", and came, changed or went about then"
     if isinstance(text, Explanation):
-        told = message.explained(text, by=by)
-        return EnvironmentBroken(replace(told, lines={**told.lines, "do": others.exempt}))
-    return EnvironmentBroken(f"{message.explained(text, by=by)}\n  do        {others.exempt}")
+        explained = message.explained(text, by=told)
+        return kind(replace(explained, lines={**explained.lines, "do": others.exempt}))
+    return kind(f"{message.explained(text, by=told)}\n  do        {others.exempt}")

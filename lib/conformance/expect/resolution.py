@@ -50,7 +50,10 @@ def resolves(
     attempts = asked.attempts(sources, at or [None], over_tcp=over_tcp)
     answers, agree, seconds = asked.ask(attempts)
     held = [len(seen) >= agree and all(map(asked.right, seen[-agree:])) for seen in answers]
-    late = [any(_unanswered(each) or (asked.told(each) and not asked.right(each)) for each in seen) for seen in answers]
+    late = [
+        any(each.verdict is Verdict.DNS_FAILED or (asked.told(each) and not asked.right(each)) for each in seen)
+        for seen in answers
+    ]
     doubtful = [attempt for attempt, sound, late_ in zip(attempts, held, late, strict=True) if late_ and not sound]
     heard = listen(expect, doubtful, expect.context.dns)
     wrong: list[Exception] = []
@@ -146,7 +149,8 @@ class _Question:
         right_answer = f"RESOLVED to {', '.join(self.wanted)}" if self.wanted else nothing
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
         within = f" within {self.slow(attempt):g} s" if is_slow else ""
-        advice = {**_of_pods(otherwise), "do": _advice(last, self.wanted, self.exists)}
+        of_pods = {"DNS pods": "; ".join(f"{pod}: {told}" for pod, told in otherwise.items())} if otherwise else {}
+        advice = {**of_pods, "do": _advice(last, self.wanted, self.exists)}
         text = message.connectivity(
             context.claims, attempt, expected=right_answer + self.over + within, because=self.because, seen=seen,
             seconds=seconds, further=cause.lines if cause else advice, observed=observed,
@@ -156,10 +160,6 @@ class _Question:
         why = reason if isinstance(said, Nonconformance) else first_line(said)
         context.decided(attempt.source, attempt.target, of_failure(said), why, "behaviour")
         return said
-
-
-def _unanswered(seen: Observation) -> bool:
-    return seen.verdict is Verdict.DNS_FAILED
 
 
 def _denied(seen: Observation) -> bool:
@@ -178,10 +178,6 @@ def _named(late: Observation | None, cause: Heard | None) -> str:
     if cause is not None and cause.answered:
         return f", while {cause.server.attempt.query} is answered"
     return ""
-
-
-def _of_pods(otherwise: dict[str, str]) -> dict[str, str]:
-    return {"DNS pods": "; ".join(f"{pod}: {told}" for pod, told in otherwise.items())} if otherwise else {}
 
 
 def _advice(seen: Observation, wanted: Sequence[str], exists: bool) -> str:

@@ -220,7 +220,7 @@ class _OfNode:
             second = f"second {began - self.kept.began:.0f} of the watch"
             if one.sure:
                 so = "was never in force" if early else f"was lost in {second} ({self._then(began)})"
-                return self._wrong(path, one, "TIMED_OUT", so, f"for {ended - began:.0f} s")
+                return self._wrong(path, one, "TIMED_OUT", so, f"for {ended - began:.0f} s", turned=not early)
             self.notes.append(f"one connection got through in {second}, which alone shows nothing")
         return None
 
@@ -239,7 +239,9 @@ class _OfNode:
             beside = [each for each in free if each.asked[0] < until and each.asked[2] > began]
             if not beside or not all(each.open and each.sure for each in beside):
                 return ControlBroken(f"nothing got to node {self.node} {lasted}", control="beside", seen=one.seen)
-            return self._wrong(path, one, "CONNECTED", f"closed what it allows ({self._then(began)})", lasted)
+            return self._wrong(
+                path, one, "CONNECTED", f"closed what it allows ({self._then(began)})", lasted, turned=True
+            )
         return None
 
     def _uncontrolled(self, way: str, protocol: str) -> str:
@@ -255,7 +257,7 @@ class _OfNode:
         why = next((why for why, shown in found.items() if not shown), "")
         return why and f"the path {way} by {protocol.upper()} of the watched pod on node {self.node} {why}"
 
-    def _wrong(self, path: Watched, one: Stretch, expected: str, so: str, lasted: str) -> Exception:
+    def _wrong(self, path: Watched, one: Stretch, expected: str, so: str, lasted: str, *, turned: bool) -> Exception:
         line = message.connectivity(
             self.expect.context.claims, path.attempt, expected=f"{expected} all through the run", because=self.because,
             seen=one.seen, seconds=one.asked[2] - one.asked[0], so=f"policy of node {self.node} {so}",
@@ -268,7 +270,8 @@ class _OfNode:
         if by := [what for when, what in self.kept.foreign if began - self._patience(path) <= when <= began + 1]:
             return others.decided(self.expect.context.others, line, "; ".join(by))
         verdict = Nonconformance(line, seen=one.seen)
-        return unless_changed(self.expect, [] if path.gone else path.ends, verdict, want=expected == "CONNECTED")
+        ends, want = [] if path.gone else path.ends, expected == "CONNECTED"
+        return unless_changed(self.expect, ends, verdict, want=want, turned=turned)
 
     def _then(self, at: float) -> str:
         """Which tests ran then, and what came and went; what is beyond a line's length is counted."""

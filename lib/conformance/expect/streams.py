@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteError
+from conformance.expect import others
 from conformance.expect.explain import message, timeline
 from conformance.expect.explain.timeline import Mark
 from conformance.expect.guard import pods_unchanged, unless_changed
@@ -18,6 +19,7 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.explanation import Explanation
 from conformance.model.stream import StreamState, StreamVerdict
 from conformance.pods.groups import PodPair
+from conformance.probe.clocks import unix
 from conformance.probe.streams import NotOpened, Stream, Streams
 from conformance.settings import OsTimings
 from conformance.timing import Settled, until
@@ -70,15 +72,13 @@ class StreamExpect:
 
     def not_recovered(self, state: StreamState) -> str:
         """What was to be expected of a stream that is lost without a new connection in time; empty: it is not."""
-        within, after = max(timings.stream_recover for timings in self._of_ends(state)), state.recovered_after
+        within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
+        after = state.recovered_after
         if state.lost and after is not None and after > within and not self._given:
             self._more(within, self.expect.clock.monotonic() - after)
         within += self._given
         late = after is None or after > within
         return f"a new connection within {within:g} s of the loss" if state.lost and late else ""
-
-    def _of_ends(self, state: StreamState) -> list[OsTimings]:
-        return [self.expect.timings.of(end.workload.os) for end in state.ends]
 
     def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
         """How streams stand once none hangs in the balance: a loss has recovered or had its time to, a stall lasts."""
@@ -128,6 +128,8 @@ class StreamExpect:
     ) -> Exception:
         """What a wrong outcome deserves: a pod that is no longer the one it was explains it, and is no violation.
 
+        So does a policy of others that came or changed since the stream was opened.
+
         ``then``: what came after what both ends saw.  ``too_late``: nothing but a budget is over, which the machine of
         the lab excuses where it was overwhelmed all the while.
         """
@@ -148,7 +150,10 @@ class StreamExpect:
             return EnvironmentBroken(message.explained(text, by=OVERWHELMED))
         wrong = Nonconformance(text)
         wrong.paths = [attempt]
-        return unless_changed(self.expect, [end.workload for end in state.ends], wrong)
+        told = unless_changed(self.expect, [end.workload for end in state.ends], wrong)
+        opened = min((event.at for event, _ in state.timeline), default=now) - unix(0.0)
+        by = context.others.excuse(source, state.target, "closed", protocol="TCP", since=opened, otherwise=opened)
+        return others.decided(context.others, text, by, lasting=False) if by and told is wrong else told
 
     # --- how they are decided --------------------------------------------------------------------------------------
 

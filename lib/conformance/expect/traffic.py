@@ -7,7 +7,7 @@ or where a policy closes the source one to the same target (control beside), whe
 then holds.  A control that fails is ControlBroken, a probe that fails is ProbeBroken; neither is ever a denial.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -138,6 +138,14 @@ class Expect(Session):
         seen open before.  Raises as :func:`conformance.expect.limitation.decide`.
         """
         self.limitations(*policies, cases=[limitation.case_of(as_documented, lifted, witness)], because=because)
+
+    def changes(self, *policies: Policies, parts: Mapping[str, Paths], because: str) -> None:
+        """As :meth:`change`, of several parts of the test's claim that share it, by ports of the same servers.
+
+        What is wrong with one leaves the others as they are.
+        """
+        cases = [limitation.part_of(self.context.claims[0], part, paths) for part, paths in parts.items()]
+        self.limitations(*policies, cases=cases, because=because)
 
     def limitations(self, *policies: Policies, cases: Sequence[Case], because: str) -> None:
         """As :meth:`limitation`, of several that share a change, by ports of the same servers.
@@ -430,12 +438,9 @@ class Expect(Session):
         return names.resolved_address(self.prober, attempt, LONGER * patience.dns_give_up, slow=patience.dns_slow)
 
     def _nearest(self, outcome: Outcome) -> Nearest:
-        near = self._nearest_of_path(outcome)
+        near = nearest(self, outcome.path.attempt, outcome.seen, self.context.policies_there, self.context.overlay)
         unwell = self.context.unwell([pod.node for pod in pods_of(outcome.path.attempt)])
         return replace(near, observed=f", while {unwell}") if unwell else near
-
-    def _nearest_of_path(self, outcome: Outcome) -> Nearest:
-        return nearest(self, outcome.path.attempt, outcome.seen, self.context.policies_there, self.context.overlay)
 
     def _still_closed(self, outcome: Outcome) -> Nearest:
         """The same of a path that was closed by policies which are removed: nearest of all is that they stay."""

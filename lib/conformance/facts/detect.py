@@ -91,6 +91,7 @@ def node_facts(node: Obj) -> NodeFacts:
         address=str(addresses.get("InternalIP") or addresses.get("ExternalIP") or ""),
         ready=bool(status.get("conditions")) and not unready,
         unready=unready,
+        uid=str(meta.get("uid") or ""),
         boot=boot_id(node),
         schedulable=not spec.get("unschedulable"),
         control_plane=any(key in labels for key in CONTROL_PLANE),

@@ -162,11 +162,11 @@ class Changes:
             return ""
         path = self.kube.path(self.kube.resource(target.api_version, target.kind), target.namespace, target.name)
         try:
-            self.kube.request("POST", f"{path}/eviction", query={"dryRun": "All"}, body=_eviction(target))
+            self.kube.request("POST", f"{path}/eviction", query={"dryRun": "All"}, body=_eviction(target), repeat=True)
         except ApiRefused as refusal:
             if refusal.not_found:
                 return ""
-            if refusal.code in (429, 500):  # 500: more than one budget selects the pod
+            if refusal.code == 429 or "PodDisruptionBudget" in refusal.message:  # 500: more than one selects the pod
                 return refusal.explained
             raise
         return ""

@@ -47,6 +47,7 @@ class NodeFacts:
     container_runtime: str
     windows_build: tuple[int, int] | None = None
     """Build and UBR, ``(20348, 2762)``; None on Linux."""
+    uid: str = ""
     boot: str = ""
     """Its boot id; empty: not told."""
     felix_restarts: int | None = None

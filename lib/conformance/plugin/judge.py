@@ -49,7 +49,7 @@ STATEMENT = pytest.StashKey[Statement]()
 EARLIER = pytest.StashKey[list[TestOutcome]]()
 """What earlier attempts at a test said."""
 PUT_OFF = pytest.StashKey[bool]()
-"""Whether it is run once more at the end, since a path wavered that was open before; False: it was, or it is that."""
+"""Whether it is run once more at the end, since what it saw may have passed; False: it was, or it is that."""
 WAITS = "run once more later"
 """What pytest is told of such a test at first, in the place of passed or failed."""
 SECONDS = pytest.StashKey[float]()
@@ -221,7 +221,8 @@ class Judge:
         except Exception as error:
             self._blame(item, error)
             self._inconclusive(item, error, f"{type(error).__name__}: {first_line(error)}")
-            if isinstance(error, Wavered) and not self.state.tries_at_once:
+            may_wait = item.stash[PLANNED].exclusivity.kind == "shared" and PUT_OFF not in item.stash
+            if isinstance(error, Wavered) and may_wait and not self.state.tries_at_once:
                 item.stash[PUT_OFF] = True
                 self.state.put_off.append(item)
             raise

@@ -29,7 +29,7 @@ class OnceMore:
         if nextitem is None and self.state.put_off and not (item.session.shouldstop or item.session.shouldfail):
             again, self.state.put_off = self.state.put_off, []
             self.state.run.progress().tell(
-                f"run once more now, since a path wavered: {', '.join(one.nodeid for one in again)}"
+                f"run once more now, since what they saw may have passed: {', '.join(one.nodeid for one in again)}"
             )
             self.state.restoration.epoch.advance()  # pods may have changed since
             self._run(item, again)

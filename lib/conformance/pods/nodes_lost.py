@@ -6,12 +6,13 @@ Sources: Kubernetes' documents, "Node status", "Node heartbeats" and "Taint base
 
 import datetime
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.errors import EnvironmentBroken, SuiteError
 from conformance.kube.client import Kube
 from conformance.kube.node_conditions import boot_id, not_ready
+from conformance.model.facts import NodeFacts
 from conformance.pods.placement import tolerated, tolerations
 from conformance.settings import Toleration
 
@@ -28,8 +29,8 @@ class NodeWatch:
     """Looks at nodes once something is wrong."""
 
     kube: Kube
-    boots: Mapping[str, str] = field(default_factory=dict)
-    """Node to its boot id when the run began."""
+    nodes: Sequence[NodeFacts] = ()
+    """As they were when the run began."""
     changed: Callable[[str], bool] = lambda node: False
     """Whether this run has done something to a node beyond its own namespaces."""
     windows: tuple[str, ...] = ()
@@ -85,9 +86,12 @@ class NodeWatch:
         for taint in (node.get("spec") or {}).get("taints") or []:
             if taint.get("effect") == "NoExecute" and not tolerated(taint, tolerations(self.tolerated)):
                 return f"taint {taint.get('key')}:NoExecute, which its pods do not tolerate"
-        boot = boot_id(node)
-        if boot and self.boots.get(name, boot) != boot:
-            return f"it was booted anew (boot id {boot}, at the run's beginning {self.boots[name]})"
+        uid, boot = node["metadata"].get("uid"), boot_id(node)
+        before = next((one for one in self.nodes if one.name == name), None)
+        if before and before.uid not in ("", uid):
+            return f"it was deleted, and made anew at {node['metadata'].get('creationTimestamp')} (uid {uid})"
+        if before and boot and before.boot not in ("", boot):
+            return f"it was booted anew (boot id {boot}, at the run's beginning {before.boot})"
         behind = self._behind(name, leases)
         if name in leases and behind > leases[name][1]:
             return f"its kubelet has not renewed its lease for {behind:.0f} s, by what others have renewed theirs"

@@ -58,6 +58,14 @@ class Way:
     """Destination ports that it may be seen with: a Service's and its backend's; empty: not known."""
 
 
+@dataclass(frozen=True)
+class NetworkSet:
+    """Networks that rules match by labels, as they match pods: of a NetworkSet, or of a GlobalNetworkSet."""
+
+    labels: Labels
+    nets: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ForeignPolicy:
     """One policy, and what its tier does with what none of its policies decides."""
@@ -75,6 +83,8 @@ class ForeignPolicy:
     tier_passes: bool = False
     before_default: bool = True
     """Whether its tier may come before ``default``, or is it: what comes later opens nothing that the suite closes."""
+    sets: tuple[NetworkSet, ...] = ()
+    """Those of the cluster, where its rules have selectors."""
 
     @property
     def label(self) -> str:
@@ -138,7 +148,9 @@ class ForeignPolicy:
             if kubernetes:
                 matches = _kubernetes_rule(rule, way, self.namespace)
             else:
-                matches = _admin_rule(rule, way) if self.kind in ADMIN else _calico_rule(rule, way, self.namespace)
+                matches = (
+                    _admin_rule(rule, way) if self.kind in ADMIN else _calico_rule(rule, way, self.namespace, self.sets)
+                )
             if matches is not False:
                 found.add(action)
             if matches:
@@ -149,7 +161,7 @@ class ForeignPolicy:
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
-def _calico_rule(rule: Mapping[str, Any], way: Way, home: str) -> Truth:
+def _calico_rule(rule: Mapping[str, Any], way: Way, home: str, sets: Sequence[NetworkSet]) -> Truth:
     source, target = (way.other, way.end) if way.direction == "ingress" else (way.end, way.other)
     if rule.get("ipVersion") == 6:
         return False
@@ -159,8 +171,8 @@ def _calico_rule(rule: Mapping[str, Any], way: Way, home: str) -> Truth:
     if "notProtocol" in rule:
         found = both(found, _not(_protocol(rule["notProtocol"], way.protocol)))
     at_source, at_target = rule.get("source") or {}, rule.get("destination") or {}
-    found = both(found, _entity(at_source, source, home))
-    found = both(found, _entity(at_target, target, home))
+    found = both(found, _entity(at_source, source, home, sets))
+    found = both(found, _entity(at_target, target, home, sets))
     if at_source.get("ports") or at_source.get("notPorts"):
         found = both(found, None)
     if ports := at_target.get("ports"):
@@ -170,23 +182,32 @@ def _calico_rule(rule: Mapping[str, Any], way: Way, home: str) -> Truth:
     return found
 
 
-def _entity(entity: Mapping[str, Any], end: End, home: str) -> Truth:
+def _entity(entity: Mapping[str, Any], end: End, home: str, sets: Sequence[NetworkSet]) -> Truth:
     """A rule's source or destination; ``home``: the namespace within which a namespaced policy's selectors look."""
     found: Truth = None if entity.get("services") else True
-    by_namespace = entity.get("namespaceSelector")
+    by_namespace, text = entity.get("namespaceSelector"), entity.get("selector")
     if "selector" in entity or by_namespace:
-        found = both(found, _calico(entity.get("selector"), end))
-        if by_namespace:
-            found = both(found, _namespaces(by_namespace, end))
-        elif home:
-            found = both(found, end.namespace == home if end.namespace else None)
-    if "notSelector" in entity:
-        found = both(found, _not(_calico(entity["notSelector"], end)))
+        chosen = both(_calico(text, end), _namespaces(by_namespace, end))
+        if home and not by_namespace:
+            chosen = both(chosen, end.namespace == home if end.namespace else None)
+        found = both(found, _or_in_a_set(chosen, text, end, sets))
+    if text := entity.get("notSelector"):
+        found = both(found, _not(_or_in_a_set(_calico(text, end), text, end, sets)))
     if entity.get("nets"):
         found = both(found, _within(entity["nets"], end.address))
     if entity.get("notNets"):
         found = both(found, _not(_within(entity["notNets"], end.address)))
     return both(found, None) if entity.get("serviceAccounts") else found
+
+
+def _or_in_a_set(chosen: Truth, text: Any, end: End, sets: Sequence[NetworkSet]) -> Truth:
+    """Whether a rule's selector chooses an end; where that is no, it may choose a network that has its address."""
+    chooses = selectors.calico(text)
+    held = any(
+        chooses.selects(one.labels) is not Selection.SELECTS_NOT and _within(one.nets, end.address) is not False
+        for one in sets
+    )
+    return None if chosen is False and held else chosen
 
 
 def _kubernetes_rule(rule: Mapping[str, Any], way: Way, home: str) -> Truth:

@@ -192,7 +192,7 @@ class Lane:
                 self._give_up(
                     attempt, lack or EnvironmentBroken(f"{happened}, while it was probing ({attempt.history[-1]})")
                 )
-            elif attempt.hopeless or self._remaining(attempt) <= pause:
+            elif attempt.hopeless or attempt.begun + self._budget - time.monotonic() <= pause:
                 elapsed = time.monotonic() - attempt.begun
                 times = f"{counted(attempt.tries, 'try', 'tries')} in {elapsed:.0f} s"
                 transport = "\n".join(dict.fromkeys(attempt.history))
@@ -233,6 +233,3 @@ class Lane:
                 return  # cancelled meanwhile
             self._waiting.remove(attempt)
         self._hear([(attempt.ticket, None, error)])
-
-    def _remaining(self, attempt: Try) -> float:
-        return max(0.0, attempt.begun + self._budget - time.monotonic())

@@ -38,12 +38,10 @@ def counts(claims: Sequence[Claim]) -> dict[str, int]:
 
 
 def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
-    """What several claims fail of to those claims, the worst first; a cause of one claim alone is in none."""
+    """What several claims fail of to those claims, what is open first, then the worst; that of one claim is in none."""
     by_test = {test["test"]: test.get("cause") or "" for test in plain.get("tests") or ()}
     found: dict[str, list[Claim]] = {}
-    for claim in sorted(
-        plain["claims"], key=lambda claim: FALLEN.index(claim["verdict"]) if claim["verdict"] in FALLEN else 0
-    ):
+    for claim in sorted(plain["claims"], key=lambda one: (not one.get("opens"), WORDS.index(word(one)))):
         told = [by_test.get(one["test"], "") for one in claim["results"] if one["verdict"] == claim["verdict"]]
         if claim["verdict"] in FALLEN and (cause := next(filter(None, told), "")):
             found.setdefault(cause, []).append(claim)

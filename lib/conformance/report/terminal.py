@@ -66,20 +66,24 @@ def printable(text: str) -> str:
 
 def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[tuple[str, Tone]]:
     run = plain["run"]
-    for claim in plain["claims"]:
-        if claim.get("danger"):
-            yield f"{'danger':12} {claim['id']:9} {claim['danger']}", "warn"
     grouped = summed_up.causes(plain)
+    above = {claim["id"] for fallen in grouped.values() for claim in fallen}
+    for claim in plain["claims"]:  # what policy closes and is open comes first
+        if claim.get("opens") and claim["id"] not in above:
+            above.add(claim["id"])
+            yield from _claim(claim, ClaimVerdict(claim["verdict"]))
     for cause, fallen in grouped.items():
         yield f"{cause}: {counted(len(fallen), 'claim fails', 'claims fail')} of that", "bad"
         for claim in fallen:
             yield from ((f"  {line}", tone) for line, tone in _claim(claim, ClaimVerdict(claim["verdict"]), cause))
-    under = {claim["id"] for fallen in grouped.values() for claim in fallen}
+    yield from (
+        (f"{'danger':12} {one['id']:9} {one['danger']}", "warn") for one in plain["claims"] if one.get("danger")
+    )
     for verdict, tone in TONES.items():
         spoken = []
-        for claim in sorted(plain["claims"], key=lambda one: not one.get("opens")):  # what is open comes first
+        for claim in plain["claims"]:
             said = claim.get("inapplicable_parts") if verdict is ClaimVerdict.NOT_APPLICABLE else claim["results"]
-            spoken += [claim] if said and claim["verdict"] == verdict and claim["id"] not in under else []
+            spoken += [claim] if said and claim["verdict"] == verdict and claim["id"] not in above else []
         for first, *others in _together(spoken, verdict):
             ids = ", ".join(one["id"] for one in (first, *others))
             why = "; ".join(filter(None, (cut(first["reason"].partition("\n")[0]), first["remedy"])))

@@ -3,8 +3,10 @@
 Each world begins and ends at rest: every pair is open before it, and again after it, which is before the next.  An
 agreement counts from a barrier on: a change has been seen wherever it is to be seen, closed paths are decided, and
 twice the longest time has passed that a policy has taken here to close one.  A bystander on the node of each end, which
-no world selects, connects beside each time-out: worlds may close pods altogether.  A difference is agreed over the
-whole budget, and then looked for again from rest.
+no world selects, connects beside each time-out: worlds may close pods altogether.  Since no outage of a node or network
+can look like a denial then, tries at closed paths are shorter and closer than elsewhere: what is closed is seen sooner,
+and nothing that is open looks closed to a try that sees a second packet.  A difference is agreed over the whole budget,
+and then looked for again from rest, with all patience.
 """
 
 from collections.abc import Mapping, Sequence
@@ -169,8 +171,8 @@ class InWorld(Session):
         if not before:
             seats.latencies.append(seen)
         opened, barrier = [one for one in asked if one.outcome.path.want], max(seen, 2 * seats.latency)
-        early = [one for one in opened if one.row and began + one.row[-(agree or OPEN)].at < barrier]
-        if early:
+        early = [one for one in opened if decides and one.row and began + one.row[-OPEN].at < barrier]
+        if early:  # before an edit they are controls
             self._rest(barrier)
             again = self._asked([one.cell for one in early], agree=agree)
             opened = [one for one in opened if one not in early] + again
@@ -238,18 +240,19 @@ class InWorld(Session):
     def _path(self, cell: Cell, rule: Rule, *, want: bool) -> Path:
         source, target = self.ground.seats.pod(cell.source), self.ground.seats.pod(cell.destination)
         at = target.tcp(cell.port) if cell.protocol == "TCP" else target.udp(cell.port)
-        return Path(self.attempt(source, at, want=want), want, rule)
+        attempt, patience = self.attempt(source, at, want=want), self.timings.of(source.os)
+        if not want and not rule.hold:
+            attempt = replace(attempt, give_up_after=(patience.tcp_give_up + patience.syn_again) / 2)
+        return Path(attempt, want, rule)
 
     def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:
         """What decides a cell; ``agree``: so many tries alone, with no time between them."""
         source, target = self.ground.seats.pod(cell.source), self.ground.seats.pod(cell.destination)
-        rule = self._between(source, target)
-        if agree:
-            return replace(rule, agree=agree, agree_span=0.0, hold=0.0)
-        if not held:  # bystanders on both nodes stand beside each time-out, so that no outage looks like a denial
-            return replace(rule, hold=0.0)
-        udp = cell.protocol == "UDP"
-        return rule.for_single_packets(self.timings.of(source.os).tcp_give_up) if udp else rule
+        rule, give_up = self._between(source, target), self.timings.of(source.os).tcp_give_up
+        if held:
+            return rule.for_single_packets(give_up) if cell.protocol == "UDP" else rule
+        rule = replace(rule, agree_span=rule.agree_span / 2, hold=0.0, near=give_up)  # as bystanders are given up
+        return replace(rule, agree=agree, agree_span=0.0) if agree else rule
 
     def _between(self, *ends: Workload) -> Rule:
         patience = [self.timings.of(end.os) for end in ends]
@@ -262,7 +265,7 @@ class InWorld(Session):
         for pod, following in zip(there, [*there[1:], there[0]], strict=True):
             target = following.tcp(ECHO_PORT)
             attempt = self.attempt(pod, target)
-            ring.append(Path(attempt, True, self._between(pod, following)))
+            ring.append(Path(attempt, True, replace(self._between(pod, following), agree=1)))
         return {pod.node: (ring[number], ring[number - 1]) for number, pod in enumerate(there)}
 
     # --- saying ----------------------------------------------------------------------------------------------------

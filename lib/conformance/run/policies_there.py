@@ -6,7 +6,7 @@ the same path behaved otherwise under it, unchanged (uid and resourceVersion), i
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.errors import SuiteError
 from conformance.kube.changes import Changes
@@ -15,15 +15,19 @@ from conformance.kube.ownership import RUN_LABEL, WORKER_LABEL, Ownership, label
 from conformance.kube.refused import ApiRefused
 from conformance.model.decision import Side
 from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.pods.cluster_dns import ClusterDns
 from conformance.pods.roles import ECHO_PORT
 from conformance.policy import labels
-from conformance.policy.foreign import DEFAULT, Direction, End, ForeignPolicy, Seen, Way
+from conformance.policy.foreign import DEFAULT, Direction, End, ForeignPolicy, NetworkSet, Seen, Way
 from conformance.run.provider import Beforehand
 
 KUBERNETES = "networking.k8s.io/v1"
 CALICO = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
 """The first that is served is read."""
 ADMIN = ("policy.networking.k8s.io/v1alpha2", "policy.networking.k8s.io/v1alpha1")
+SETS = ("GlobalNetworkSet", "NetworkSet")
+BY_LABELS = {"selector", "notSelector", "namespaceSelector"}
+"""Fields of a rule's source or destination."""
 RECENTLY = 120.0
 """s.  For how long a policy that is gone may still be blamed: Felix may be late, but not that late."""
 TWINS = ("knp.", "kanp.", "kbanp.", "kcnp.")
@@ -88,6 +92,9 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
         for obj in listed(api, kind)
         if not (api == calico and obj["metadata"]["name"].startswith(TWINS))
     ]
+    if any(not mine and _chooses_by_labels(policy) for policy, mine in found):
+        sets = [one for kind in SETS for one in listed(str(calico), kind)]
+        found = [(_beside(policy, sets) if _chooses_by_labels(policy) else policy, mine) for policy, mine in found]
     served = calico is not None and kube.discovery.serves(calico, "HostEndpoint")
     endpoints = listed(str(calico), "HostEndpoint") if served else []
     hosts = {str((one.get("spec") or {}).get("node")): labels_of(one) for one in endpoints}
@@ -121,6 +128,26 @@ def _policy(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> ForeignP
         tier_passes=known.get("defaultAction") == "Pass",
         before_default=not baseline and (tier == DEFAULT or order is None or float(order) <= DEFAULT_ORDER),
     )  # fmt: skip
+
+
+def _chooses_by_labels(policy: ForeignPolicy) -> bool:
+    """Whether rules of Calico's choose sources or targets so, and with that sets of networks."""
+    rules = [*(policy.spec.get("ingress") or ()), *(policy.spec.get("egress") or ())]
+    ends = [rule.get(end) or {} for rule in rules for end in ("source", "destination")]
+    return policy.api in CALICO and any(BY_LABELS & end.keys() for end in ends)
+
+
+def _beside(policy: ForeignPolicy, sets: Sequence[Obj]) -> ForeignPolicy:
+    """A policy with the sets that its rules may choose, whose change is one of its own."""
+    nets = [
+        NetworkSet(
+            labels.of_network_set(one, {} if one["metadata"].get("namespace") else None),
+            tuple((one.get("spec") or {}).get("nets") or ()),
+        )
+        for one in sets
+    ]
+    version = "/".join([policy.version, *(str(one["metadata"].get("resourceVersion")) for one in sets)])
+    return replace(policy, sets=tuple(nets), version=version)
 
 
 def whose(run: Ownership, made: Callable[[str], bool]) -> Callable[[Obj], bool]:
@@ -169,22 +196,30 @@ class PoliciesThere:
 
     def excuse(
         self, source: Workload, target: Target, seen: Seen, *, protocol: str = "", since: float | None = None,
-        otherwise: float | None = None, at: Side = "both",
+        otherwise: float | None = None, at: Side = "both", lasting: bool = False,
     ) -> str:  # fmt: skip
         """Which policies of others could give what was seen on a way; empty: none.
 
         ``since``: when the way was asked first (``time.monotonic``): what a look has found there since then counts,
         gone or edited by now or not; None: what is there now.
         ``otherwise``: when this test began to see the way behave otherwise (``time.monotonic``); None: it never did.
-        ``at``: the end at which policies count.
+        ``at``: the end at which policies count.  ``lasting``: only what was there before the way was asked, and by
+        the newest look still is.
         """
-        looks = [self.look(), *(past for when, past in self._looks if since and when >= since)]
+        looks = [self._looks[-1][1] if lasting and self._looks else self.look()]
+        looks += [past for when, past in self._looks if since and when >= since and not lasting]
         several = {(policy.uid, policy.version): policy for past in looks for policy in past.foreign}
-        foreign = [policy for policy in several.values() if not self._behaved(policy, otherwise)]
+        foreign = [
+            policy
+            for policy in several.values()
+            if not self._was_there(policy, otherwise) and (self._was_there(policy, since) or not lasting)
+        ]
         if not foreign:
             return ""
-        ends = self._ends([source, *target.backends])
-        ways = [one for one in _ways(ends, source, target, protocol) if at in ("both", ENFORCED[one[1].direction])]
+        targets = [target] if target.host or target.backends else [target, *self._dns()]
+        ends = self._ends([source, *(pod for each in targets for pod in each.backends)])
+        ways = [one for each in targets for one in _ways(ends, source, each, protocol)]
+        ways = [one for one in ways if at in ("both", ENFORCED[one[1].direction])]
         return _told(foreign, ways, seen, surely=False)
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
@@ -209,9 +244,9 @@ class PoliciesThere:
             found.append("" if _told(now.foreign, several, "open", surely=False) else surely)
         return found
 
-    def _behaved(self, policy: ForeignPolicy, otherwise: float | None) -> bool:
-        """Whether it was there, unchanged, when the path was seen to behave otherwise."""
-        then = [past for when, past in self._looks if otherwise is not None and when <= otherwise]
+    def _was_there(self, policy: ForeignPolicy, moment: float | None) -> bool:
+        """Whether it was there by then (``time.monotonic``), as it is here."""
+        then = [past for when, past in self._looks if moment is not None and when <= moment]
         return (policy.uid, policy.version) in {(there.uid, there.version) for past in then for there in past.foreign}
 
     def _ends(self, pods: Sequence[Workload]) -> dict[str, End]:
@@ -225,6 +260,13 @@ class PoliciesThere:
                 host = self._looks[-1][1].hosts.get(pod.node) or {}
                 found[pod.uid] = End(namespace=f"node {pod.node}", pod={}, calico=host, of_namespace={})
         return found
+
+    def _dns(self) -> list[Target]:
+        """The cluster's DNS pods, as they are behind their Service; none where they are not found."""
+        try:
+            return [replace(pod, path=Addressing.CLUSTER_IP) for pod in ClusterDns(self.kube, "").pods()]
+        except SuiteError:
+            return []
 
     def _read(self, kind: str, name: str, space: str | None) -> Obj | None:
         try:

@@ -99,8 +99,7 @@ class Watch:
         settings = replace(run.settings, worker=WATCH)
         self._timings, bounds = settings.timings, settings.workers
         changes = self._changes = Changes(kube, Ownership(settings.run_id, WATCH, liveness.sign(directory.alive)))
-        boots = {node.name: node.boot for node in facts.nodes if node.boot}
-        lost = NodeWatch(kube, boots, directory.changed_node, tolerated=settings.tolerations)
+        lost = NodeWatch(kube, facts.nodes, directory.changed_node, tolerated=settings.tolerations)
         placement = Placement(facts, settings.tolerations, cover=settings.cover)
         systems: tuple[OS, ...] = ("linux", "windows")
         self._systems = [os for os in systems if placement.coverage(os)]

@@ -15,14 +15,18 @@ mended in v3.32.1)."""
 READ_FIRST = frozenset({"networkpolicies", "globalnetworkpolicies"})
 
 
+def release(version: str) -> tuple[int, ...]:
+    """``v3.31.2`` as (3, 31, 2)."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
 def apply_refused(version: str, target: Target, *, exists: bool) -> ApiError | None:
     """Why the server of this version of Calico refuses a server-side apply; None: it does not."""
     resource = target.resource
-    release = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
     if resource.group != GROUP:
         return None
-    if release < FIRST_WITH_YAML:
+    if release(version) < FIRST_WITH_YAML:
         return ApiError(500, "", "no serializer defined for application/yaml")
-    if release == APPLIES_NOTHING_NEW and resource.plural in READ_FIRST and not exists:
+    if release(version) == APPLIES_NOTHING_NEW and resource.plural in READ_FIRST and not exists:
         return not_found(resource.plural, resource.group, target.name or "")
     return None

@@ -97,13 +97,7 @@ class LocalClient:
         self._operations.delete(self._target(resource, "delete", namespace, name), options)
 
     async def watch(
-        self,
-        resource: str,
-        namespace: str | None = None,
-        *,
-        since: str,
-        labels: str = "",
-        fields: str = "",
+        self, resource: str, namespace: str | None = None, *, since: str, labels: str = "", fields: str = ""
     ) -> AsyncIterator[Event]:
         target = self._target(resource, "watch", namespace)
         test = self._operations.test(target.resource, labels, fields)

@@ -73,13 +73,7 @@ class Client(Protocol):
     ) -> None: ...
 
     def watch(
-        self,
-        resource: str,
-        namespace: str | None = None,
-        *,
-        since: str,
-        labels: str = "",
-        fields: str = "",
+        self, resource: str, namespace: str | None = None, *, since: str, labels: str = "", fields: str = ""
     ) -> AsyncIterator[Event]:
         """Events after ``since``; ends never by itself; raises ApiError 410 when ``since`` is too old."""
 

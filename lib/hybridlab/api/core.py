@@ -44,8 +44,6 @@ class Settings:
     calico_version: str = "v3.31.2"
     calico_operator: bool = True
     """operator.tigera.io/v1 is served."""
-    tier_prefixed_names: bool = True
-    """crd.projectcalico.org/v1 shows policies of the default tier as ``default.NAME`` (Calico up to v3.31)."""
     selector_problem: SelectorProblem = _any_selector
     """Says what is wrong with the syntax of a Calico selector, or None."""
     tokens: Mapping[str, Token] = field(default_factory=dict)
@@ -66,20 +64,18 @@ class Core:
             (
                 *KUBERNETES,
                 *calico_resources(
-                    v3=settings.calico_v3_api,
-                    crd_v1=settings.calico_crd_v1_api,
-                    operator=settings.calico_operator,
+                    v3=settings.calico_v3_api, crd_v1=settings.calico_crd_v1_api, operator=settings.calico_operator
                 ),
             )
         )
-        self.views = Views(tier_prefixed_names=settings.tier_prefixed_names)
+        self.views = Views(settings.calico_version)
         kinds = strategies(
             self.store,
             service_cidr=settings.service_cidr,
             node_port_range=settings.node_port_range,
             populate_namespace=self._populate_namespace,
             selector_problem=settings.selector_problem,
-            names_with_tier=settings.tier_prefixed_names,
+            names_with_tier=self.views.prefixed,
         )
         self.authorizer = Authorizer(self.store)
         escalation = Escalation(self.authorizer)

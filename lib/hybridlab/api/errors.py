@@ -248,13 +248,7 @@ def not_emulated(what: str) -> ApiError:
 
 def status_of(error: ApiError) -> Obj:
     """Return the ``Status`` object that tells a client about ``error``."""
-    status: Obj = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": error.message,
-    }
+    status: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": error.message}
     if error.reason:
         status["reason"] = error.reason
     if error.details or isinstance(error, GenericError):

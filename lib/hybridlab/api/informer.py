@@ -81,10 +81,7 @@ class Informer:
                 self._changed.discard(waiter)
 
     def on(
-        self,
-        added: Handler | None = None,
-        updated: UpdateHandler | None = None,
-        deleted: Handler | None = None,
+        self, added: Handler | None = None, updated: UpdateHandler | None = None, deleted: Handler | None = None
     ) -> None:
         """Call ``added(new)``, ``updated(old, new)``, ``deleted(last)``; what is cached already is added at once."""
         self._handlers.append((added, updated, deleted))

@@ -19,17 +19,21 @@ from hybridlab.api.exec_faults import ExecFaults
 class Refusal:
     """Requests that are answered with an error for a while."""
 
-    code: Literal[429, 500]
+    code: Literal[429, 500, 503]
     until: float
     """Monotonic seconds."""
     namespace: str = ""
     """Only requests about objects in this namespace; empty: all."""
+    of: str = ""
+    """Only requests whose path and query end so."""
     left: int | None = None
     """Only so many more; None: all."""
 
-    def concerns(self, path: str) -> bool:
-        """Whether a request with this path is meant."""
-        return not self.namespace or f"/namespaces/{self.namespace}/" in f"{path}/"
+    def concerns(self, path: str, query: str) -> bool:
+        """Whether a request with this path and query is meant."""
+        return (query or path).endswith(self.of) and (
+            not self.namespace or f"/namespaces/{self.namespace}/" in f"{path}/"
+        )
 
 
 @dataclass(kw_only=True)
@@ -63,11 +67,12 @@ class Interference:
             one(plural, obj)
 
     def refuse(
-        self, name: str, code: Literal[429, 500], seconds: float, *, namespace: str = "", first: int = 0
-    ) -> None:
+        self, name: str, code: Literal[429, 500, 503], seconds: float, *, namespace: str = "", first: int = 0,
+        of: str = "",
+    ) -> None:  # fmt: skip
         """Answer requests with an error for so long; ``first``: only so many of them (0: all)."""
         until = self._clock() + seconds
-        self._refusals[name] = Refusal(code=code, until=until, namespace=namespace, left=first or None)
+        self._refusals[name] = Refusal(code=code, until=until, namespace=namespace, of=of, left=first or None)
 
     def accept(self, name: str) -> None:
         self._refusals.pop(name, None)
@@ -116,16 +121,18 @@ class Interference:
         """Whether connections are cut now."""
         return any(until > self._clock() for until in self._away_until.values())
 
-    def before_request(self, path: str) -> ApiError | None:
+    def before_request(self, path: str, query: str) -> ApiError | None:
         """Return what refuses this request, if anything does."""
         for refusal in self._refusals.values():
             remaining = refusal.until - self._clock()
-            if remaining <= 0 or refusal.left == 0 or not refusal.concerns(path):
+            if remaining <= 0 or refusal.left == 0 or not refusal.concerns(path, query):
                 continue
             if refusal.left is not None:
                 refusal.left -= 1
             if refusal.code == 429:
                 message = "The apiserver is overloaded (injected by the lab), please try again later."
                 return too_many_requests(message, max(1, math.ceil(remaining)))
+            if refusal.code == 503:
+                return ApiError(503, "ServiceUnavailable", "the server is currently unable to handle the request")
             return internal("injected by the lab")
         return None

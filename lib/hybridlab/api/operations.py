@@ -221,7 +221,7 @@ class Operations(Reading):
         wanted = self.views.stored(resource, wanted)
         shape = self._checks.shape(resource)
         self._checks.declared(resource, private(wanted), given_namespace)
-        old = self.store.bucket(resource.storage).get((namespace, wanted["metadata"]["name"]))
+        old = self.kept(target)
         if old is None:
             if subresource:
                 raise not_found(resource.plural, resource.group, name)
@@ -251,17 +251,12 @@ class Operations(Reading):
         return self._update(target, merged, old, quiet), False
 
     def _update(
-        self,
-        target: Target,
-        obj: Obj,
-        old: Obj,
-        options: WriteOptions,
-        patched: Callable[[], str] | None = None,
+        self, target: Target, obj: Obj, old: Obj, options: WriteOptions, patched: Callable[[], str] | None = None
     ) -> Obj:
         """Put ``obj`` (private, in stored form) in the place of ``old``; ``patched`` shows the patch that made it."""
         resource, subresource = target.resource, target.subresource
         meta, old_meta = obj["metadata"], old["metadata"]
-        name = old_meta["name"]
+        meta["name"] = name = old_meta["name"]
         given = meta.get("resourceVersion")
         if given and given != old_meta["resourceVersion"]:
             raise conflict(resource.plural, resource.group, name, STALE)

@@ -54,17 +54,18 @@ class Reading:
 
     def stored(self, target: Target) -> Obj:
         """Return an object as it is kept; ApiError 404 when there is none."""
-        resource, namespace, name, _ = target
-        key = (namespace, self.views.stored_name(resource, name))
-        found = self.store.bucket(resource.storage).get(key)
+        found = self.kept(target)
         if found is None:
-            raise not_found(resource.plural, resource.group, name)
+            raise not_found(target.resource.plural, target.resource.group, target.name)
         return found
 
     def exists(self, target: Target) -> bool:
         """Whether there is such an object."""
-        key = (target.namespace, self.views.stored_name(target.resource, target.name))
-        return self.store.bucket(target.resource.storage).get(key) is not None
+        return self.kept(target) is not None
+
+    def kept(self, target: Target) -> Obj | None:
+        """The same, None when there is none; ApiError where it has another name."""
+        return self.views.found(target, self.store.bucket(target.resource.storage).get)
 
     def select(
         self, resource: Resource, namespace: str | None, labels: str = "", fields: str = ""

@@ -135,10 +135,7 @@ class Subresources:
     def scale(self, target: Target) -> Obj:
         resource = target.resource
         obj = self._operations.get(target._replace(subresource=""))
-        paths = resource.scale or {
-            "specReplicasPath": ".spec.replicas",
-            "statusReplicasPath": ".status.replicas",
-        }
+        paths = resource.scale or {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
         meta = obj["metadata"]
         scale: Obj = {
             "kind": "Scale",

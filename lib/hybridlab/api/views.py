@@ -2,13 +2,19 @@
 
 Events are kept as core/v1 and also served as events.k8s.io/v1.  Calico's objects are kept as projectcalico.org/v3 and
 also served as crd.projectcalico.org/v1, where one kind has another name and, up to Calico v3.31, policies of the
-default tier carry the tier in their name (``default.allow-dns``).
+default tier carry the tier in their name (``default.allow-dns``).  There ``allow-dns`` and ``default.allow-dns`` are
+one object: v3.29.0 to v3.29.3 call it by the longer name and find it by either, all others by the name that it was
+given (``libcalico-go/lib/names/policy.go``, ``clientv3/globalnetworkpolicy.go``).  From v3.32 on they are two.
 """
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
-from hybridlab.api.contract import Obj
+from hybridlab.api.calico_server import release
+from hybridlab.api.contract import ApiError, Obj
+from hybridlab.api.requests import Target
 from hybridlab.api.resources import CRD_V1, V3, Resource
+from hybridlab.api.store import Key
 
 TIERED: Final = frozenset({"NetworkPolicy", "GlobalNetworkPolicy", "StagedNetworkPolicy", "StagedGlobalNetworkPolicy"})
 _EVENT_FIELDS: Final = (
@@ -26,8 +32,10 @@ _EVENT_FIELDS: Final = (
 class Views:
     """Converts between what is stored and what a resource shows."""
 
-    def __init__(self, *, tier_prefixed_names: bool) -> None:
-        self._prefixed = tier_prefixed_names
+    def __init__(self, calico_version: str) -> None:
+        self.prefixed = release(calico_version) < (3, 32, 0)
+        """Whether crd.projectcalico.org/v1 shows policies of the default tier as ``default.NAME``."""
+        self._always = (3, 29, 0) <= release(calico_version) < (3, 29, 4)
 
     def shown(self, resource: Resource, obj: Obj) -> Obj:
         """Return a stored object as ``resource`` shows it; the same object when nothing differs."""
@@ -45,27 +53,22 @@ class Views:
                     renamed.pop(key, None)
             return renamed
         if resource.group == CRD_V1:
-            meta = view["metadata"]
-            changed: dict[str, Any] = {}
-            if self._prefixed and resource.storage_kind in TIERED:
-                changed["name"] = self.shown_name(resource, meta["name"])
+            view["metadata"] = {**obj["metadata"], "name": self.shown_name(resource, obj["metadata"]["name"])}
             if resource.storage_kind == "BlockAffinity":
                 spec = view.get("spec") or {}
                 view["spec"] = {**spec, "deleted": "true" if spec.get("deleted") else "false"}
-            if changed:
-                view["metadata"] = {**meta, **changed}
         return view
 
     def stored(self, resource: Resource, obj: Obj) -> Obj:
         """Return an object sent to ``resource`` as it is kept; ``obj`` belongs to the caller."""
+        if "name" in obj["metadata"]:
+            obj["metadata"]["name"] = self._names(resource, obj["metadata"]["name"])[0]
         if not resource.is_view:
             return obj
         obj["apiVersion"], obj["kind"] = resource.storage_version, resource.storage_kind
         if resource.storage == "events":
             return _renamed(obj, {new: old for old, new in _EVENT_FIELDS})
         if resource.group == CRD_V1:
-            if "name" in obj["metadata"]:
-                obj["metadata"]["name"] = self.stored_name(resource, obj["metadata"]["name"])
             spec = obj.get("spec")
             if resource.storage_kind == "BlockAffinity" and isinstance(spec, dict):
                 spec["deleted"] = spec.get("deleted") in {True, "true"}
@@ -73,19 +76,35 @@ class Views:
 
     def shown_name(self, resource: Resource, name: str) -> str:
         """Return the name under which ``resource`` shows the stored object ``name``."""
-        tiered = resource.group == CRD_V1 and resource.storage_kind in TIERED
-        if self._prefixed and tiered and "." not in name:
-            return f"default.{name}"
-        return name
+        tiered = self.prefixed and resource.group == CRD_V1 and resource.storage_kind in TIERED
+        return f"default.{name}" if tiered and "." not in name else name
 
-    def stored_name(self, resource: Resource, name: str) -> str:
-        """Return the name under which the object is kept that ``resource`` calls ``name``.
+    def found(self, target: Target, kept: Callable[[Key], Obj | None]) -> Obj | None:
+        """The stored object that a resource calls so; ApiError where Calico's client finds one of another name.
 
-        projectcalico.org/v3 takes both ``allow-dns`` and ``default.allow-dns`` for the same policy.
+        It is no 404: the client sees that the name of what it found is not the one that it was asked for.
         """
-        if self._prefixed and resource.storage_kind in TIERED and resource.group in {CRD_V1, V3}:
-            return name.removeprefix("default.")
-        return name
+        resource, namespace, name, _ = target
+        obj = next(filter(None, (kept((namespace, one)) for one in self._names(resource, name))), None)
+        if obj is not None and resource.group == V3 and not self._always and obj["metadata"]["name"] != name:
+            local = resource.storage_kind == "NetworkPolicy"
+            called = f"NetworkPolicy({namespace}/{name})" if local else f"GlobalNetworkPolicy({name})"
+            raise ApiError(500, "", f"resource not found {called}")
+        return obj
+
+    def _names(self, resource: Resource, name: str) -> tuple[str, ...]:
+        """Names under which the object may be kept that ``resource`` calls ``name``; a new one by the first."""
+        if not self.prefixed or resource.storage_kind not in TIERED:
+            return (name,)
+        by_length = sorted({name, other_name(name)}, key=len)
+        if self._always:
+            return (by_length[-1],)
+        return tuple(by_length) if resource.group == CRD_V1 else (name, other_name(name))
+
+
+def other_name(name: str) -> str:
+    """What a policy of the default tier may be called as well; of another tier the same."""
+    return name.removeprefix("default.") if "." in name else f"default.{name}"
 
 
 def _renamed(obj: Obj, names: dict[str, str]) -> Obj:

@@ -48,9 +48,7 @@ class Cache:
                 logger.exception("a handler of %s failed", self.resource)
 
         self.informer.on(
-            lambda new: guarded(new, None),
-            lambda old, new: guarded(new, old),
-            lambda last: guarded(None, last),
+            lambda new: guarded(new, None), lambda old, new: guarded(new, old), lambda last: guarded(None, last)
         )
 
     def _put(self, obj: Obj) -> None:

@@ -89,10 +89,7 @@ class Deployments(Controller):
         name = template_hash(spec["template"])
         template_meta = spec["template"].get("metadata") or {}
         labels = {**(template_meta.get("labels") or {}), HASH: name}
-        selector = {
-            **spec["selector"],
-            "matchLabels": {**(spec["selector"].get("matchLabels") or {}), HASH: name},
-        }
+        selector = {**spec["selector"], "matchLabels": {**(spec["selector"].get("matchLabels") or {}), HASH: name}}
         replicas = self._room(owner, old) if spec["strategy"]["type"] == "RollingUpdate" else 0
         if spec["strategy"]["type"] == "Recreate" and not any(_count(each, "replicas") for each in old):
             replicas = spec["replicas"] if not any(each["spec"]["replicas"] for each in old) else 0

@@ -208,10 +208,7 @@ class Kubelet:
             spec = ExecSpec(container=state.id, argv=argv, tty=streams.tty)
             try:
                 result = await self.context.runtime.exec(
-                    spec,
-                    stdin=pipes[2].far if stdin is not None else None,
-                    stdout=pipes[0].far,
-                    stderr=pipes[1].far,
+                    spec, stdin=pipes[2].far if stdin is not None else None, stdout=pipes[0].far, stderr=pipes[1].far
                 )
             except RuntimeRefused as error:
                 return ExecOutcome(exit_code=None, start_error=str(error))

@@ -103,10 +103,7 @@ class ControlPlane:
         self._operator: Operator | None = None
         if system_workloads and workloads.operator:
             self._operator = Operator(
-                client("system:serviceaccount:tigera-operator:tigera-operator"),
-                self.caches,
-                profile,
-                workloads,
+                client("system:serviceaccount:tigera-operator:tigera-operator"), self.caches, profile, workloads
             )
         self.kubelets: dict[str, Kubelet] = {}
         for machine in self.machines:

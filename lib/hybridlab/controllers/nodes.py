@@ -290,9 +290,5 @@ def _lease(node: Obj) -> Obj:
             "namespace": LEASE_NAMESPACE,
             "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": meta["name"], "uid": meta["uid"]}],
         },
-        "spec": {
-            "holderIdentity": meta["name"],
-            "leaseDurationSeconds": LEASE_SECONDS,
-            "renewTime": micro_timestamp(),
-        },
+        "spec": {"holderIdentity": meta["name"], "leaseDurationSeconds": LEASE_SECONDS, "renewTime": micro_timestamp()},
     }

@@ -168,12 +168,7 @@ class PodWorker:
 
     def _runner(self, state: ContainerState, *, init: bool = False) -> ContainerRunner:
         runner = ContainerRunner(
-            self._context,
-            state,
-            facts=self.facts,
-            volumes=lambda: self._volumes,
-            changed=self._changed,
-            init=init,
+            self._context, state, facts=self.facts, volumes=lambda: self._volumes, changed=self._changed, init=init
         )
         self.runners[state.name] = runner
         return runner

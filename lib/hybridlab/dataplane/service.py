@@ -226,13 +226,7 @@ class DataplaneService:
     def _register(self, sandbox_id: str, netns: int, *, node: str, name: str, address: str) -> None:
         self._sandboxes.add(
             Sandbox(
-                id=sandbox_id,
-                netns=os.dup(netns),
-                node=node,
-                name=name,
-                namespace="",
-                hostname=name,
-                address=address,
+                id=sandbox_id, netns=os.dup(netns), node=node, name=name, namespace="", hostname=name, address=address
             )
         )
 

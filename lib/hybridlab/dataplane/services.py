@@ -244,8 +244,4 @@ def _translations(
         as_seen.insert(0, f"{by_node_port} meta mark set meta mark or {TRANSLATED} ip saddr set {node_ports} return")
     if pools:
         sources.append("ct status dnat ip saddr != @pools masquerade fully-random")
-    return {
-        "sources": tuple(sources),
-        "node-port-sources": tuple(node_port_sources),
-        "sources-as-seen": tuple(as_seen),
-    }
+    return {"sources": tuple(sources), "node-port-sources": tuple(node_port_sources), "sources-as-seen": tuple(as_seen)}

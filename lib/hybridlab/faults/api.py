@@ -13,31 +13,34 @@ PARAMETERS = (
     Parameter("seconds", "for how long"),
     Parameter("namespace", "only requests about objects in this namespace", ""),
     Parameter("first", "only so many requests (0: all)", "0"),
+    Parameter("of", "only requests whose path and query end so: eviction", ""),
 )
 
 
-def _refuses(lab: LabParts, identity: str, given: Mapping[str, str], code: Literal[429, 500]) -> Fault:
+def _refuses(code: Literal[429, 500, 503], words: str) -> None:
+    def make(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+        return _refusing(lab, identity, parameters, code)
+
+    make.__doc__ = f"The API server answers {code} {words} for a while."
+    TYPES.fault(f"api-{code}", "api", *PARAMETERS, scope="all, namespace")(make)
+
+
+def _refusing(lab: LabParts, identity: str, given: Mapping[str, str], code: Literal[429, 500, 503]) -> Fault:
     lasting, first, made = seconds("seconds", given["seconds"]), count("first", given["first"]), lab.interference
     where = f" in namespace {given['namespace']}" if given["namespace"] else ""
+    where += f" to {given['of']}" if given["of"] else ""
 
     def told() -> list[str]:
         remaining = made.refusing(identity)
         return [f"the API server answers {code}{where} for {remaining:.1f} s more"] if remaining > 0 else []
 
-    on = partial(made.refuse, identity, code, lasting, namespace=given["namespace"], first=first)
+    on = partial(made.refuse, identity, code, lasting, namespace=given["namespace"], first=first, of=given["of"])
     return Switch(on, partial(made.accept, identity), told)
 
 
-@TYPES.fault("api-429", "api", *PARAMETERS, scope="all, namespace")
-def api_429(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The API server answers 429 Too Many Requests for a while."""
-    return _refuses(lab, identity, parameters, 429)
-
-
-@TYPES.fault("api-500", "api", *PARAMETERS, scope="all, namespace")
-def api_500(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The API server answers 500 Internal Server Error for a while."""
-    return _refuses(lab, identity, parameters, 500)
+_refuses(429, "Too Many Requests")
+_refuses(500, "Internal Server Error")
+_refuses(503, "Service Unavailable")
 
 
 @TYPES.fault(

@@ -116,11 +116,7 @@ class PolicyEditIgnored(Fault):
         if self._field not in _RULES:
             return policies
         return tuple(
-            replace(
-                policy,
-                ingress=self._rules("ingress", policy),
-                egress=self._rules("egress", policy),
-            )
+            replace(policy, ingress=self._rules("ingress", policy), egress=self._rules("egress", policy))
             for policy in policies
         )
 

@@ -80,10 +80,7 @@ def answers_under_policy(lab: LabParts, identity: str, parameters: Mapping[str, 
     return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes(parameters["node"]), rules))
 
 
-REFUSALS = {
-    "rst": "meta l4proto tcp reject with tcp reset",
-    "icmp": "reject with icmp type admin-prohibited",
-}
+REFUSALS = {"rst": "meta l4proto tcp reject with tcp reset", "icmp": "reject with icmp type admin-prohibited"}
 
 
 @TYPES.fault(

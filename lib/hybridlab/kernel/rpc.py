@@ -33,13 +33,7 @@ class Caller(typing.Protocol):
         """Raises CallFailed."""
 
 
-def client(
-    contract: TypeForm[T],
-    channel: Caller,
-    error: Callable[[str], Exception],
-    *,
-    by_hand: object = None,
-) -> T:
+def client(contract: TypeForm[T], channel: Caller, error: Callable[[str], Exception], *, by_hand: object = None) -> T:
     """An object with the Protocol's methods, each of which is a call of the other side.
 
     What the other side refuses is raised as ``error``, with the call's name before its words.  Members of the Protocol

@@ -168,10 +168,6 @@ def forwarding(route: RouteSocket) -> list[dict[str, Any]]:
         attrs = attributes(message[12:])
         if flags & _NTF_SELF and 1 in attrs and 2 in attrs:
             found.append(
-                {
-                    "mac": _mac(attrs[2]),
-                    "dev": names.get(index, str(index)),
-                    "dst": socket.inet_ntoa(attrs[1]),
-                }
+                {"mac": _mac(attrs[2]), "dev": names.get(index, str(index)), "dst": socket.inet_ntoa(attrs[1])}
             )
     return found

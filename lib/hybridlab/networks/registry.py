@@ -13,10 +13,7 @@ from hybridlab.profiles.model import Profile
 if TYPE_CHECKING:  # a profile is loaded before anything else of a lab is
     from hybridlab.faults.model import FaultType
 
-PLANES: Mapping[str, type[Plane]] = {
-    "vxlan": Vxlan,
-    "l2bridge": L2Bridge,
-}
+PLANES: Mapping[str, type[Plane]] = {"vxlan": Vxlan, "l2bridge": L2Bridge}
 DEFAULT = "vxlan"
 """The plane of a profile that names none."""
 

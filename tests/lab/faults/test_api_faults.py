@@ -12,7 +12,7 @@ from tests.lab.faults.town import Town
 pytestmark = pytest.mark.xdist_group("api-faults")
 
 
-@pytest.mark.parametrize(("fault", "code"), [("api-429", 429), ("api-500", 500)])
+@pytest.mark.parametrize(("fault", "code"), [("api-429", 429), ("api-500", 500), ("api-503", 503)])
 def test_the_api_refuses_requests_for_a_while(town: Town, fault: str, code: int) -> None:
     from kubernetes import client, config
 

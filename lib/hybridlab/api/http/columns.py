@@ -297,20 +297,10 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
         Column("Data", lambda obj: len(obj.get("data") or ()) + len(obj.get("binaryData") or ())),
         AGE,
     ),
-    "secrets": (
-        NAME,
-        Column("Type", _path("type", "")),
-        Column("Data", lambda obj: len(obj.get("data") or ())),
-        AGE,
-    ),
+    "secrets": (NAME, Column("Type", _path("type", "")), Column("Data", lambda obj: len(obj.get("data") or ())), AGE),
     "serviceaccounts": (NAME, Column("Secrets", lambda obj: len(obj.get("secrets") or ())), AGE),
     "customresourcedefinitions.apiextensions.k8s.io": (NAME, CREATED),
-    "apiservices.apiregistration.k8s.io": (
-        NAME,
-        Column("Service", _service_of),
-        Column("Available", _available),
-        AGE,
-    ),
+    "apiservices.apiregistration.k8s.io": (NAME, Column("Service", _service_of), Column("Available", _available), AGE),
     "leases.coordination.k8s.io": (NAME, Column("Holder", _path("spec.holderIdentity", "")), AGE),
     "poddisruptionbudgets.policy": (
         NAME,

@@ -161,12 +161,7 @@ class Discovery:
                 for version in versions
             ]
             items.append({"metadata": {"name": group} if group else {}, "versions": listed})
-        return {
-            "kind": "APIGroupDiscoveryList",
-            "apiVersion": "apidiscovery.k8s.io/v2",
-            "metadata": {},
-            "items": items,
-        }
+        return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 
     @staticmethod
     def _aggregated_resource(resource: Resource) -> Obj:

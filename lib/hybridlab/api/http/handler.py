@@ -110,7 +110,7 @@ class Handler:
 
     async def _answer(self, request: web.BaseRequest, path: str, note: _Note) -> web.StreamResponse:
         if path not in HEALTH:
-            refused = self._interference.before_request(path)
+            refused = self._interference.before_request(path, request.query_string)
             if refused is not None:
                 raise refused
         header = request.headers.get("Authorization", "")

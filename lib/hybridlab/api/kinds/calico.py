@@ -13,6 +13,7 @@ from hybridlab.api.kinds.calico_rules import SelectorProblem, policy_problems
 from hybridlab.api.kinds.networking import cidr_problem
 from hybridlab.api.kinds.strategy import Strategy, fill
 from hybridlab.api.store import Store
+from hybridlab.api.views import other_name
 
 GROUP: Final = "projectcalico.org"
 POLICIES: Final = ("networkpolicies", "stagednetworkpolicies", "globalnetworkpolicies", "stagedglobalnetworkpolicies")
@@ -61,8 +62,7 @@ class PolicyStrategy(CalicoStrategy):
             return
         if not (name.startswith(f"{tier}.") or (tier == "default" and "." not in name)):
             raise ApiError(500, "", f"Incorrectly formatted policy name {name}")
-        twin = name.removeprefix("default.") if name.startswith("default.") else f"default.{name}"
-        if tier == "default" and self._store.bucket(self._storage).get((namespace, twin)) is not None:
+        if self._store.bucket(self._storage).get((namespace, other_name(name))) is not None:
             raise already_exists(self._storage.partition(".")[0], GROUP, name)
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:

@@ -191,12 +191,7 @@ class DisruptionBudgetStrategy(Strategy):
     unconditional_update = False
 
     def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = {
-            "currentHealthy": 0,
-            "desiredHealthy": 0,
-            "disruptionsAllowed": 0,
-            "expectedPods": 0,
-        }
+        obj["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         spec = obj["spec"]

@@ -83,10 +83,7 @@ class Vxlan(Plane):
 
     def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:
         if machine.os == "windows":
-            return {
-                IPV4_TUNNEL: gateway(addresses.own_network(machine.name)),
-                TUNNEL_MAC: vtep_mac(machine.name),
-            }
+            return {IPV4_TUNNEL: gateway(addresses.own_network(machine.name)), TUNNEL_MAC: vtep_mac(machine.name)}
         handle = f"vxlan-tunnel-addr-{machine.name}"
         secondary = {"node": machine.name, "type": "vxlanTunnelAddress"}
         return {IPV4_TUNNEL: addresses.assign(machine.name, handle, secondary)}

@@ -8,6 +8,7 @@ import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
 from conformance.expect.context import Context
+from conformance.expect.figures import PolicyChange
 from conformance.expect.limitation import Case, Paths
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
@@ -111,17 +112,20 @@ def cases() -> list[Case]:
     ]  # fmt: skip
 
 
+def at_first(verdict: Answer, otherwise: Answer) -> Answer:
+    """One answer at the first server, another at the other, and at the bystander that it is up."""
+
+    def answer(attempt: Attempt, round_: int) -> Observation:
+        told = verdict if attempt.target == SERVER else otherwise
+        told = UP if attempt.target == BYSTANDER else told
+        assert isinstance(told, Verdict)
+        return Observation(attempt=attempt, verdict=told, seconds=0.1, at=0.0)
+
+    return answer
+
+
 def together(**answers: Answer) -> tuple[set[tuple[str, str, str]], BaseException | None]:
     """Claim, part and verdict of each decision, and what was raised, where these answer so at the first server."""
-
-    def at_first(verdict: Answer, otherwise: Answer) -> Answer:
-        def answer(attempt: Attempt, round_: int) -> Observation:
-            told = verdict if attempt.target == SERVER else otherwise
-            told = UP if attempt.target == BYSTANDER else told
-            assert isinstance(told, Verdict)
-            return Observation(attempt=attempt, verdict=told, seconds=0.1, at=0.0)
-
-        return answer
 
     usual: dict[str, Answer] = {"friend": DROPPED, "foe": DROPPED, "beside": UP}
     script = Script({name: [at_first(answers.get(name, told), told)] for name, told in usual.items()})
@@ -165,3 +169,36 @@ def test_a_denial_beside_a_path_that_is_gone_is_judged_where_that_path_is_no_con
     expect = Expect(script.prober, load_timings(), context, script.prober.clock)
     expect.limitations(script, cases=[case], because="it is read for all")
     assert sorted(str(one.verdict) for one in script.kept) == ["CONFIRMED", "LIFTED"]
+
+
+def in_and_out(foe: Answer) -> tuple[list[Decision], BaseException | None]:
+    """The decisions of two parts under one change, where the foe is answered so at the first server."""
+    script = Script({"friend": [UP], "foe": [at_first(foe, DROPPED)], "beside": [UP]})
+    change = PolicyChange(what="NetworkPolicy", at=0.0, enforced_at="both")
+    context = Context(claims=("POL-1",), keep=script.kept.extend, change=lambda: change)
+    enter = Paths(open=[(FRIEND, SERVER), (FOE, BYSTANDER)], closed=[(FOE, SERVER)], at="target")
+    leave = Paths(open=[(BESIDE, OTHER)], closed=[(FOE, OTHER)], at="source")
+    raised: BaseException | None = None
+    try:
+        Expect(script.prober, load_timings(), context, script.prober.clock).changes(
+            script, parts={"in": enter, "out": leave}, because="it says so"
+        )
+    except Nonconformance as error:
+        raised = error
+    return script.kept, raised
+
+
+def test_parts_that_share_a_change_are_decided_each_for_itself() -> None:
+    kept, raised = in_and_out(DROPPED)
+    assert {(one.part, str(one.verdict)) for one in kept} == {("in", "CONFIRMED"), ("out", "CONFIRMED")}
+    assert raised is None
+    kept, raised = in_and_out(UP)
+    assert {(one.claim, one.part) for one in kept if str(one.verdict) == "VIOLATED"} == {("POL-1", "in")}
+    assert {one.symptoms[0] for one in kept if one.opens} == {("TIMED_OUT", "CONNECTED")}
+    assert isinstance(raised, Nonconformance)
+
+
+def test_parts_that_share_a_change_are_enforced_each_at_its_own_end() -> None:
+    kept, _ = in_and_out(DROPPED)
+    at = {one.part: one.enforced for one in kept if one.halves == ("closed",)}
+    assert at == {"in": (), "out": (FOE.node,)}  # the servers are on no node

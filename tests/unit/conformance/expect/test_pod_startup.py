@@ -11,6 +11,7 @@ import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.context import Context
+from conformance.expect.others import Nobody
 from conformance.expect.pod_startup import PodStartup
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
@@ -45,6 +46,14 @@ class NewPod(pods.NewPod):
 
     def connected_first(self) -> bool:
         return self.connected
+
+
+class LetsOut(Nobody):
+    """A policy of others that lets out whatever a pod sends."""
+
+    def excuse(self, *way: Any, **how: object) -> str:
+        source, _, seen = way
+        return f"NetworkPolicy friendly allows egress of {source.namespace}/{source.pod}" if seen == "open" else ""
 
 
 def startup(
@@ -161,6 +170,14 @@ def test_a_first_action_that_passed_is_a_violation_where_nothing_may_leave() -> 
         ):
             one.sent_nothing([NewPod(connected=connected)], CLIENT.tcp(80), because="x")
         assert [each.verdict for each in kept] == [verdict]
+
+
+def test_a_first_action_that_passed_beside_a_policy_of_others_that_lets_it_out_decides_nothing() -> None:
+    one, kept = startup([{80: UP}], source="pod")
+    one = replace(one, expect=replace(one.expect, context=replace(one.expect.context, others=LetsOut())))
+    with pytest.raises(EnvironmentBroken, match="NetworkPolicy friendly allows egress of ns/pod, and that is not this"):
+        one.sent_nothing([NewPod()], CLIENT.tcp(80), because="x")
+    assert [each.verdict for each in kept] == [ClaimVerdict.INCONCLUSIVE]
 
 
 def test_a_pod_that_the_kubelet_never_finds_ready_is_told_with_its_node() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.context import Context
+from conformance.expect.others import Nobody, Others
 from conformance.expect.standing_watch import Kept, StandingWatch, Turns, Watched, Way
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
@@ -58,6 +59,7 @@ def watch(
     unwatched: dict[str, str] | None = None,
     error: str = "",
     foreign: tuple[tuple[float, str], ...] = (),
+    others: Others | None = None,
 ) -> list[Decision]:
     """What is decided of linux-1, whose way in, allowed path and free path answer so."""
     decided: list[Decision] = []
@@ -73,7 +75,7 @@ def watch(
         events=((BEGAN + 29.5, "Service web/shop came"), (BEGAN + 5, "Pod web/early went")),
     )  # fmt: skip
     prober = ScriptedProber({})
-    context = Context(claims=("POL-1",), keep=decided.extend)
+    context = Context(claims=("POL-1",), keep=decided.extend, others=others or Nobody())
     expect = Expect(prober, load_timings(lab=True), context, prober.clock)
     StandingWatch(expect, facts(node_facts("linux-1", (20348, 2762))), lambda: (kept, turns)).held(
         because="nothing concerned them"
@@ -163,6 +165,24 @@ def test_a_path_that_opened_when_somebodys_policy_for_the_whole_cluster_changed_
         watch(opened=opens(30, 3), foreign=((BEGAN + 29, "GlobalNetworkPolicy for-an-hour came"),))
     with pytest.raises(Nonconformance):
         watch(opened=opens(30, 3), foreign=((BEGAN + 10, "GlobalNetworkPolicy for-an-hour came"),))
+
+
+class Stays(Nobody):
+    """A policy of others that was there all the while, and may give whatever is seen."""
+
+    def excuse(self, *way: object, **how: object) -> str:
+        return "" if how["otherwise"] is not None else "NetworkPolicy friendly may allow"
+
+
+def test_a_policy_of_others_that_stayed_excuses_what_was_so_from_the_beginning_and_not_what_turned_so_under_it() -> (
+    None
+):
+    with pytest.raises(EnvironmentBroken, match="NetworkPolicy friendly may allow"):
+        watch(opened=[UP] * 60, before=False, others=Stays())
+    with pytest.raises(Nonconformance, match="was lost in second 30"):
+        watch(opened=opens(30, 3), others=Stays())
+    with pytest.raises(Nonconformance, match="closed what it allows"):
+        watch(allowed=[*[UP] * 20, *[DROPPED] * 40], others=Stays())
 
 
 def test_a_path_of_which_nothing_more_was_heard_decides_nothing() -> None:

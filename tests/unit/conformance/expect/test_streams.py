@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem, Wavered
 from conformance.expect.late import REMEDY
+from conformance.expect.others import Nobody
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.observation import Observation, Verdict
 from conformance.model.stream import StreamState
+from conformance.probe.clocks import unix
 from conformance.probe.machine import Machine
 from conformance.probe.streams import NotOpened
 from tests.unit.conformance.expect.stand_ins import observation
@@ -134,6 +136,24 @@ def test_a_violation_names_its_way_so_that_evidence_is_read_of_both_ends() -> No
     wrong = expected.streams.violation(LOST, "a new connection", "policy changes")
     assert isinstance(wrong, Nonconformance)
     assert [(one.source, one.target) for one in wrong.paths] == [(LINUX, WINDOWS.tcp(9000))]
+
+
+def test_a_policy_of_others_that_came_since_it_was_opened_explains_a_loss() -> None:
+    asked: list[dict[str, Any]] = []
+
+    class Came(Nobody):
+        def excuse(self, *way: Any, **how: Any) -> str:
+            asked.append(how)
+            return "GlobalNetworkPolicy company-wide denies ingress of ns/windows"
+
+    expected = Expectations(ScriptedStreams(LOST))
+    context = replace(expected.expect.context, others=Came())
+    expected.streams.expect = replace(expected.expect, context=context)
+    wrong = expected.streams.violation(LOST, "a new connection", "policy changes")
+    assert isinstance(wrong, Wavered)
+    assert "GlobalNetworkPolicy company-wide denies ingress of ns/windows, and that is not this run's" in str(wrong)
+    opened = LOST.timeline[0][0].at - unix(0.0)
+    assert asked[0]["since"] == asked[0]["otherwise"] == pytest.approx(opened, abs=1.0)
 
 
 @pytest.mark.parametrize("found", [LOST, BACK])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from conformance.errors import EnvironmentBroken, UsageProblem
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
+from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 
 RUN = Ownership("r1", "gw0")
@@ -84,6 +86,23 @@ def test_whether_a_budget_forbids_an_eviction_is_asked_without_evicting(kube: Ku
     assert [request.query for request in asked] == [{"dryRun": "All"}] * 2
     assert Changes(kube, RUN, dry_run=True).eviction_refusal(WEB) == ""
     assert len([request for request in api.requests if request.path == EVICTION]) == 2
+
+
+def test_a_server_in_trouble_is_asked_again_whether_a_budget_forbids_an_eviction_and_is_no_budget(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
+    kube.timings = replace(kube.timings, api_retry=5.0)
+    answers = [fakes.status(500, "InternalError", "etcd is away"), (201, {})]
+    api.routes[f"POST {EVICTION}"] = lambda request: answers.pop(0)
+    assert Changes(kube, RUN).eviction_refusal(WEB) == ""
+    assert not answers
+    kube.timings = replace(kube.timings, api_retry=0.0)
+    several = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+    api.routes[f"POST {EVICTION}"] = fakes.status(500, "InternalError", several)
+    assert several in Changes(kube, RUN).eviction_refusal(WEB)
+    api.routes[f"POST {EVICTION}"] = fakes.status(500, "InternalError", "etcd is away")
+    with pytest.raises(ApiRefused, match="etcd is away"):
+        Changes(kube, RUN).eviction_refusal(WEB)
 
 
 def test_a_dry_run_says_what_it_would_do_and_sends_nothing(kube: Kube, api: Any) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from conformance.model.facts import Fact
-from conformance.plugin.header import assumptions, coverage_lines, facts_lines
+from conformance.plugin.header import assumptions, coverage_lines, facts_lines, lines
 from conformance.settings import Settings
 from tests.plugin.stand_in_cluster import facts
 
@@ -64,3 +68,16 @@ def test_linux_nodes_unlike_every_covered_one_are_named_and_counted() -> None:
         "--max-nodes-per-os raises the bound, --nodes names them"
     )
     assert not [line for line in coverage_lines(facts(), Settings()) if "no Linux node" in line]
+
+
+@pytest.mark.parametrize(
+    ("shared", "late"), [(True, "the lab on it may be late"), (False, "what the suite asks and hears may be late")]
+)
+def test_a_busy_machine_is_named(monkeypatch: pytest.MonkeyPatch, shared: bool, late: str) -> None:
+    monkeypatch.setattr("conformance.run.load.busy", lambda: "a load of 9.3 on 2 cores")
+    run: Any = SimpleNamespace(
+        connection=None, choice=SimpleNamespace(why="the default"), facts=None, settings=Settings(), workers="",
+        directory=None, shares_machine=shared, inspection=None,
+    )  # fmt: skip
+    (note,) = [line for line in lines(run, whole=True) if "busy" in line]
+    assert note.startswith(f"note: this machine is busy (a load of 9.3 on 2 cores): {late}")

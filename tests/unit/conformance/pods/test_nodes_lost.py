@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conformance.facts.detect import node_facts
 from conformance.kube.reach import Reach
 from conformance.pods.nodes_lost import NodeWatch
 from conformance.settings import Toleration
@@ -37,7 +38,7 @@ class Cluster:
         taints = [dict(zip(("key", "effect"), text.split(":"), strict=False)) for text in node.get("taints", ())]
         info = {"bootID": node.get("boot", "b1")}
         return {
-            "metadata": {"name": name},
+            "metadata": {"name": name, "uid": node.get("uid", "u1"), "creationTimestamp": "2026-11-24T12:00:00Z"},
             "spec": {"taints": taints},
             "status": {"conditions": [condition], "nodeInfo": info},
         }
@@ -60,7 +61,7 @@ def lost(node: dict[str, Any], **behind: float) -> str:
     """What is said of two nodes of which one is like that by now; ``behind``: s that a node's clock is behind."""
     clocks = {name: {"age": behind.get(name, 0.0)} for name in ("one", "two")}
     cluster: Any = Cluster(**clocks)
-    watch = NodeWatch(cluster, {"one": "b1"})
+    watch = NodeWatch(cluster, [node_facts(cluster.find("v1", "Node", name)) for name in clocks])
     cluster.nodes["one"] = {**node, "age": node.get("age", 0.0) + behind.get("one", 0.0)}
     found = watch.lost(["one", "two"])
     return str(found).partition("\n")[0] if found else ""
@@ -75,6 +76,7 @@ def lost(node: dict[str, Any], **behind: float) -> str:
         ({"taints": ["node.kubernetes.io/out-of-service"]}, "taint node.kubernetes.io/out-of-service"),
         ({"taints": ["node.cloudprovider.kubernetes.io/shutdown"]}, "taint node.cloudprovider.kubernetes.io/shutdown"),
         ({"taints": ["drain:NoExecute"]}, "taint drain:NoExecute, which its pods do not tolerate"),
+        ({"uid": "u2"}, "it was deleted, and made anew at 2026-11-24T12:00:00Z (uid u2)"),
         ({"boot": "b2"}, "it was booted anew (boot id b2, at the run's beginning b1)"),
         ({"age": 55}, "its kubelet has not renewed its lease for 55 s, by what others have renewed theirs"),
     ],
@@ -119,7 +121,7 @@ def test_a_kubelet_that_has_missed_a_renewal_is_silent_until_its_node_is_known_t
 @pytest.mark.parametrize(("node", "changed"), [({"ready": NO_NETWORK}, False), ({"ready": SILENT}, True)])
 def test_calicos_own_doing_and_the_runs_are_nobody_elses(node: dict[str, Any], changed: bool) -> None:
     cluster: Any = Cluster(one=node)
-    watch = NodeWatch(cluster, {}, lambda name: changed)
+    watch = NodeWatch(cluster, (), lambda name: changed)
     assert watch.lost(["one"]) is None
     assert watch.unwell(["one"]).startswith(f"node one is unwell: Ready {node['ready'][0]}, {node['ready'][1]}")
 
@@ -133,6 +135,6 @@ def test_who_may_read_neither_nodes_nor_leases_knows_nothing() -> None:
 def test_the_run_ends_once_no_node_of_any_windows_build_is_left(tmp_path: Path, lost: list[str], ends: bool) -> None:
     cluster: Any = Cluster(**{name: {"ready": SILENT} if name in lost else {} for name in ("one", "two", "linux")})
     cluster.reach = Reach(tmp_path)
-    assert NodeWatch(cluster, {}, windows=("one", "two")).lost(["linux", "one"])
+    assert NodeWatch(cluster, (), windows=("one", "two")).lost(["linux", "one"])
     said = "no node of any Windows build is left: node one was lost during the run: Ready Unknown, NodeStatusUnknown"
     assert cluster.reach.ended.startswith(said) if ends else not cluster.reach.ended

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from conformance.policy.foreign import Direction, End, ForeignPolicy, Seen, Truth, Way
+from conformance.policy.foreign import Direction, End, ForeignPolicy, NetworkSet, Seen, Truth, Way
 
 RUN = {"calico-conformance/run": "ab12", "kubernetes.io/metadata.name": "demo", "projectcalico.org/name": "demo"}
 SERVER = End(
@@ -74,6 +75,25 @@ def policy(
 )  # fmt: skip
 def test_calicos(spec: dict[str, Any], seen: Seen, truth: Truth) -> None:
     assert policy(**spec).could(way(), seen) is truth
+
+
+@pytest.mark.parametrize(
+    ("source", "nets", "truth"),
+    [
+        ({"selector": "name == 'private'"}, ["192.168.0.0/16"], None),
+        ({"selector": "name == 'private'"}, ["10.0.0.0/8"], False),
+        ({"selector": "name == 'other'"}, ["192.168.0.0/16"], False),
+        ({"selector": "name == 'private'", "namespaceSelector": "global()"}, ["192.168.0.0/16"], None),
+        ({"notSelector": "name == 'private'"}, ["192.168.0.0/16"], None),
+        ({"notSelector": "name == 'private'"}, ["10.0.0.0/8"], True),
+    ],
+)
+def test_a_rule_by_labels_may_choose_an_address_by_a_set_of_networks(
+    source: dict[str, Any], nets: list[str], truth: Truth
+) -> None:
+    deny = policy(types=["Ingress"], ingress=[{"action": "Deny", "source": source}, ALLOW])
+    private = NetworkSet({"name": "private"}, tuple(nets))
+    assert replace(deny, sets=(private,)).could(way(), "closed") is truth
 
 
 def test_what_a_tier_passes_and_what_comes_after_default_open_and_close_nothing_by_default() -> None:

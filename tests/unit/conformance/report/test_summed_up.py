@@ -47,6 +47,27 @@ def test_a_cause_of_several_claims_is_said_once_with_the_worst_first() -> None:
     }
 
 
+def test_what_policy_closes_and_is_open_comes_first_in_the_summary() -> None:
+    plain: dict[str, Any] = copy.deepcopy(dict(stored("leak").plain))
+    plain["tests"] += [{"test": ident, "cause": FELIX} for ident in ("CONN-1", "CONN-3")]
+    plain["claims"] = [
+        told_of("CONN-1", "VIOLATED", reason="CONN-1: shut"), told_of("CONN-3", "VIOLATED", reason="CONN-3: shut"),
+        told_of("CONN-4", "CONFIRMED", reason="so", danger="it is open by design"),
+        told_of("POL-1", "VIOLATED", reason="POL-1: open", opens=True),
+    ]  # fmt: skip
+    lines = [line for line, _ in terminal.summary(plain, Path("x"))]
+    assert [line.split()[:2] for line in lines[:5]] == [
+        ["VIOLATED", "POL-1"], FELIX.split()[:2], ["VIOLATED", "CONN-1"], ["VIOLATED", "CONN-3"], ["danger", "CONN-4"],
+    ]  # fmt: skip
+    assert len([line for line in lines if line.startswith("VIOLATED     POL-1")]) == 1
+
+
+def test_of_one_cause_what_policy_closes_and_is_open_comes_first() -> None:
+    shut, open_ = claim("CONN-3", "VIOLATED"), claim("POL-1", "VIOLATED") | {"opens": True}
+    tests = [{"test": "CONN-3", "cause": FELIX}, {"test": "POL-1", "cause": FELIX}]
+    assert summed_up.causes({"claims": [shut, open_], "tests": tests}) == {FELIX: [open_, shut]}
+
+
 def report_of_one_cause() -> dict[str, Any]:
     """A kept report, whose violated claims all fail of one thing."""
     plain: dict[str, Any] = copy.deepcopy(dict(stored("leak").plain))
@@ -162,10 +183,10 @@ def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
     }  # fmt: skip
     margin = " " * 22
     assert [(line, tone) for line, tone in terminal.summary(plain, Path("there")) if line] == [
-        ("danger       CONN-1    it is open by design", "warn"),
         ("VIOLATED     DEMO-7    VIOLATED on 17763, CONFIRMED on 20348: open", "bad"),
         (f"{margin} part by BGP is not about this cluster: none here", "bad"),
         (f"{margin} only read", "bad"),
+        ("danger       CONN-1    it is open by design", "warn"),
         ("VIOLATED     CONN-3    refused", "bad"),
         (f"{margin} may be known upstream", "bad"),
         (f"{margin} look there", "bad"),

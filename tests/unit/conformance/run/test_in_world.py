@@ -19,7 +19,7 @@ from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.worlds import Seat, World
 from conformance.run.in_world import NOT_HONOURED, InWorld
-from conformance.settings import load_timings
+from conformance.settings import Timings, load_timings
 from tests.unit.conformance.expect.network import ROUND_TRIP, Network
 from tests.unit.conformance.expect.stand_ins import workload
 from tests.worlds.seats import NAMESPACES, SEATS
@@ -84,6 +84,8 @@ class Rig(Network):
     kept: list[Decision] = field(default_factory=list)
     asked_in_world: list[tuple[float, Way]] = field(default_factory=list)
     """When pairs of seats were asked while a world was in force."""
+    given: dict[tuple[Seen, int], set[float]] = field(default_factory=dict)
+    """s.  How long they were given, by what they saw, and how often it was at rest before."""
     _expected: dict[int, dict[Way, Verdict]] = field(default_factory=dict)
 
     def show(self, world: World) -> str:
@@ -104,6 +106,8 @@ class Rig(Network):
             way = (attempt.source.address, attempt.target.host, protocol, attempt.target.port)
             passes = passes and self.expected(world)[way] is Verdict.ALLOWED
             self.asked_in_world.append((begun, way))
+            seen = Seen.CONNECTED if passes else Seen.TIMED_OUT
+            self.given.setdefault((seen, self.clears), set()).add(attempt.give_up_after)
         return (begun + ROUND_TRIP, Seen.CONNECTED) if passes else (begun + attempt.give_up_after, Seen.TIMED_OUT)
 
     def expected(self, world: World) -> dict[Way, Verdict]:
@@ -116,12 +120,12 @@ class Rig(Network):
         return self._expected[id(world)]
 
 
-def judged(world: World, **how: Any) -> Rig:
+def judged(world: World, timings: Timings = TIMINGS, **how: Any) -> Rig:
     """The rig once it was asked; raises what the world says."""
-    rig = Rig(TIMINGS, **how)
+    rig = Rig(timings, **how)
     context = Context(claims=(world.claim,), keep=rig.kept.extend)
     ground: Any = rig
-    in_world = InWorld(rig, TIMINGS, context, rig.clock, ground=ground, world=world, replay="pytest --world=x.yaml")
+    in_world = InWorld(rig, timings, context, rig.clock, ground=ground, world=world, replay="pytest --world=x.yaml")
     try:
         in_world.holds(because="so it is")
     except Exception as error:
@@ -264,3 +268,32 @@ def test_what_is_open_is_asked_again_when_policies_may_have_taken_as_long_as_bef
     assert 3 <= took < 3.5
     opened = asked_of(judged(CLOSED, seats=slow.seats), CLOSED, Verdict.ALLOWED)
     assert sum(moment >= 2 * took for moment in opened) == len(opened) // 2 > 0
+
+
+@pytest.mark.parametrize("timings", [TIMINGS, load_timings(lab=False)], ids=["lab", "cluster"])
+def test_tries_at_closed_paths_are_shorter_and_closer_than_elsewhere_and_see_a_second_packet(timings: Timings) -> None:
+    rig = judged(CLOSED, timings)
+    systems = [timings.linux, timings.windows]
+    assert rig.given[Seen.TIMED_OUT, 0] == {(one.syn_again + one.tcp_give_up) / 2 for one in systems}
+    assert all(one.syn_again < (one.syn_again + one.tcp_give_up) / 2 < one.tcp_give_up for one in systems)
+    assert rig.given[Seen.CONNECTED, 0] == {
+        give_up for one in systems for give_up in (one.tcp_give_up, one.http_give_up)
+    }
+    moments: dict[Way, list[float]] = {}
+    for begun, way in rig.asked_in_world:
+        if rig.expected(CLOSED)[way] is Verdict.DENIED:
+            moments.setdefault(way, []).append(begun)
+    assert all(len(several) >= 3 for several in moments.values())
+    spans = [several[-1] - several[0] for several in moments.values()]
+    assert min(spans) >= min(one.agree_span for one in systems) / 2
+    assert max(spans) < max(one.agree_span for one in systems) + min(one.poll_every for one in systems)
+
+
+def test_a_difference_is_asked_from_rest_with_all_patience() -> None:
+    with pytest.raises(ControlBroken) as caught:
+        judged(CLOSED, reads=lambda rig: rig.now if rig.clears else None)
+    rig = caught.value.rig  # type: ignore[attr-defined]
+    assert rig.given[Seen.TIMED_OUT, 1] == {TIMINGS.linux.tcp_give_up}
+    ways = rig.expected(CLOSED)
+    again = sorted(begun for begun, way in rig.asked_in_world if begun > rig.at and ways[way] is Verdict.DENIED)
+    assert again[-1] - again[0] >= TIMINGS.linux.agree_span + TIMINGS.linux.hold

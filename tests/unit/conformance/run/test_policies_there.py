@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from conformance.expect.others import excused
 from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused
-from conformance.model.endpoint import Workload
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Addressing, Workload
+from conformance.model.observation import Verdict
 from conformance.run import policies_there
 from conformance.run.policies_there import PoliciesThere, beforehand
-from tests.unit.conformance.expect.stand_ins import workload
+from tests.unit.conformance.expect.stand_ins import observation, workload
 
 KUBERNETES, V3, CRD = "networking.k8s.io/v1", "projectcalico.org/v3", "crd.projectcalico.org/v1"
 SERVER, CLIENT = workload("server"), workload("client")
@@ -40,7 +44,7 @@ class Cluster:
     def serves(self, api: str, kind: str) -> bool:
         return api in self.served
 
-    def objects(self, api: str, kind: str) -> list[dict[str, Any]]:
+    def objects(self, api: str, kind: str, space: str = "", labels: str = "") -> list[dict[str, Any]]:
         self.asked.append(kind)
         if api in self.forbidden:
             raise ApiRefused(403, "Forbidden", "no right", "GET")
@@ -134,6 +138,75 @@ def test_what_was_there_while_a_way_was_asked_is_excused_when_it_is_gone(monkeyp
     assert told(105.0, otherwise=105.0), "the way connected first"
     assert not told(105.0, otherwise=111.0), "the way connected under it"
     assert not told(115.0), "it went before the way was asked first"
+
+
+def test_sets_of_networks_are_read_where_rules_may_choose_them_and_a_change_of_theirs_is_one_of_the_policy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("conformance.run.policies_there.time.monotonic", lambda: now)
+    cluster = Cluster(V3)
+    plain = policy("plain", types=["Ingress"], ingress=[{"action": "Allow"}])
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [plain]
+    there = known(cluster)
+    there.look()
+    assert "GlobalNetworkSet" not in cluster.asked
+    private = {"action": "Deny", "source": {"selector": "name == 'private'"}}
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [
+        policy("wide", types=["Ingress"], ingress=[private, {"action": "Allow"}])
+    ]
+    assert excuse(there) == ""
+    found = policy("private", {"name": "private"}, nets=["192.168.0.0/16"])
+    cluster.lists[V3, "GlobalNetworkSet"] = [found]
+    assert excuse(there) == "GlobalNetworkPolicy wide may deny ingress of ns/server"
+    now = 110.0
+    assert excuse(there, otherwise=109.0) == "", "the way connected under it"
+    found["metadata"]["resourceVersion"] = "2"
+    assert excuse(there, otherwise=109.0) != "", "its networks changed"
+
+
+def test_who_asks_for_names_is_under_policies_of_the_clusters_dns_too() -> None:
+    cluster = Cluster(V3)
+    meta = {"name": "coredns-1", "namespace": "kube-system", "uid": "uid-dns"}
+    spec = {"nodeName": "linux-1", "containers": [{"name": "dns", "ports": [{"containerPort": 53, "protocol": "UDP"}]}]}
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "podIP": "192.168.0.3", "hostIP": "10.0.0.11"}
+    cluster.lists["v1", "Pod"] = [{"metadata": meta, "spec": spec, "status": ready}]
+    friends = {"namespaceSelector": {"matchLabels": {"dns": "yes"}}}
+    guarded = policy("guarded", podSelector={"matchLabels": {"app": "coredns-1"}}, ingress=[{"from": [friends]}])
+    guarded["metadata"]["namespace"] = "kube-system"
+    cluster.lists[KUBERNETES, "NetworkPolicy"] = [guarded]
+    asks = Attempt(source=CLIENT, kind=Kind.DNS, query="web", give_up_after=1.0)
+    by_name = replace(SERVER.tcp(8080), path=Addressing.NAME, host="web")
+    may = "NetworkPolicy kube-system/guarded may deny ingress of kube-system/coredns-1"
+    for attempt, verdict, told in (
+        (asks, Verdict.DNS_FAILED, may),
+        (replace(asks, kind=Kind.TCP, target=by_name), Verdict.DNS_FAILED, may),
+        (replace(asks, kind=Kind.TCP, target=by_name), Verdict.TIMED_OUT, ""),
+    ):
+        assert excused(known(cluster), attempt, [observation(attempt, verdict)], want=True) == told
+
+
+def test_what_lasts_was_there_before_the_way_was_asked_and_still_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("conformance.run.policies_there.time.monotonic", lambda: now)
+    cluster = Cluster(V3)
+    there = known(cluster)
+
+    def told(since: float) -> tuple[bool, ...]:
+        ways = [there.excuse(CLIENT, SERVER.tcp(8080), "closed", since=since, lasting=only) for only in (False, True)]
+        return tuple(map(bool, ways))
+
+    there.look()
+    now, cluster.lists[V3, "GlobalNetworkPolicy"] = 110.0, [policy("company-wide", types=["Ingress"])]
+    assert told(105.0) == (True, False), "it came"
+    now = 120.0
+    assert told(115.0) == (True, True), "it stayed"
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("company-wide", types=["Ingress"])]
+    cluster.lists[V3, "GlobalNetworkPolicy"][0]["metadata"]["resourceVersion"] = "2"
+    now = 130.0
+    assert told(125.0) == (True, False), "it changed"
+    now, cluster.lists[V3, "GlobalNetworkPolicy"] = 140.0, []
+    assert told(129.0) == (True, False), "it went"
 
 
 def test_a_way_is_foreclosed_only_by_what_surely_closes_it_while_nothing_may_open_it() -> None:

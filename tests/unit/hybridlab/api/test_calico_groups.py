@@ -21,8 +21,6 @@ def test_a_policy_has_its_tier_in_the_name_in_the_old_group_only(run: Any) -> No
         assert old["metadata"]["uid"] == made["metadata"]["uid"]
         listed = await api.get(f"{CRD}/networkpolicies")
         assert [item["metadata"]["name"] for item in listed["items"]] == ["default.allow-dns"]
-        same = await api.get(f"{V3}/namespaces/default/networkpolicies/default.allow-dns")
-        assert same["metadata"]["name"] == "allow-dns"
         await api.call("DELETE", f"{CRD}/namespaces/default/networkpolicies/default.allow-dns")
         assert (await api.call("GET", f"{V3}/namespaces/default/networkpolicies/allow-dns")).code == 404
 
@@ -35,7 +33,7 @@ def test_later_calico_shows_plain_names(run: Any) -> None:
         assert (await api.call("GET", f"{CRD}/globalnetworkpolicies/allow-dns")).code == 200
         assert (await api.call("GET", f"{CRD}/globalnetworkpolicies/default.allow-dns")).code == 404
 
-    run(scenario, tier_prefixed_names=False)
+    run(scenario, calico_version="v3.32.1")
 
 
 def test_a_policy_of_another_tier_carries_it_in_both(run: Any) -> None:
@@ -133,15 +131,84 @@ def test_a_terminating_namespace_says_what_holds_it_up(run: Any) -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize(("first", "second"), [("a", "default.a"), ("default.a", "a")])
-def test_a_policy_of_the_default_tier_is_one_by_either_name(run: Any, first: str, second: str) -> None:
+NAMES = [("a", "default.a"), ("default.a", "a")]
+BOTH = pytest.mark.parametrize(("first", "second"), NAMES)
+POLICIES = pytest.mark.parametrize(
+    ("policies", "called"),
+    [
+        ("globalnetworkpolicies", "GlobalNetworkPolicy({})"),
+        ("namespaces/default/networkpolicies", "NetworkPolicy(default/{})"),
+        ("namespaces/default/stagednetworkpolicies", "GlobalNetworkPolicy({})"),
+    ],
+)
+
+
+@pytest.mark.parametrize("names", NAMES)
+@POLICIES
+@pytest.mark.parametrize("release", ["v3.29.4", "v3.31.7"])
+def test_a_policy_of_the_default_tier_is_found_by_the_name_that_it_was_given_alone(
+    run: Any, policies: str, called: str, names: tuple[str, str], release: str
+) -> None:
+    first, second = names
+
     async def scenario(api: Any) -> None:
         body = {"metadata": {"name": first}, "spec": {"selector": "all()"}}
-        await api.create(f"{V3}/globalnetworkpolicies", body)
-        again = await api.call("POST", f"{V3}/globalnetworkpolicies", {**body, "metadata": {"name": second}})
+        made = await api.create(f"{V3}/{policies}", body)
+        assert made["metadata"]["name"] == first
+        again = await api.call("POST", f"{V3}/{policies}", {**body, "metadata": {"name": second}})
         assert (again.code, again.body["reason"]) == (409, "AlreadyExists")
+        for method in ("GET", "DELETE"):
+            other = await api.call(method, f"{V3}/{policies}/{second}")
+            assert (other.code, other.body["message"]) == (500, f"resource not found {called.format(second)}")
+        changed = (await api.patch(f"{V3}/{policies}/{first}", {"spec": {"order": 7}})).body
+        assert (changed["metadata"]["name"], changed["spec"]["order"]) == (first, 7)
+        behind = (await api.patch(f"{CRD}/{policies}/default.a", {"spec": {"order": 8}})).body
+        assert behind["metadata"]["name"] == "default.a"
+        assert (await api.get(f"{V3}/{policies}/{first}"))["spec"]["order"] == 8
+        assert (await api.call("DELETE", f"{V3}/{policies}/{first}")).code == 200
+        assert (await api.call("GET", f"{V3}/{policies}/{first}")).code == 404
+        assert (await api.call("GET", f"{CRD}/{policies}/default.a")).code == 404
+
+    run(scenario, calico_version=release)
+
+
+@BOTH
+def test_an_apply_does_not_make_a_policy_that_another_name_stands_for(run: Any, first: str, second: str) -> None:
+    async def scenario(api: Any) -> None:
+        await api.create(f"{V3}/globalnetworkpolicies", {"metadata": {"name": first}, "spec": {"selector": "all()"}})
+        body = {"apiVersion": "projectcalico.org/v3", "kind": "GlobalNetworkPolicy", "metadata": {"name": second}}
+        applied = await api.patch(f"{V3}/globalnetworkpolicies/{second}?fieldManager=me", body, "apply-patch")
+        assert (applied.code, applied.body["message"]) == (500, f"resource not found GlobalNetworkPolicy({second})")
 
     run(scenario)
+
+
+@BOTH
+def test_the_first_releases_with_tiers_put_the_default_one_into_each_name(run: Any, first: str, second: str) -> None:
+    async def scenario(api: Any) -> None:
+        body = {"metadata": {"name": first}, "spec": {"selector": "all()"}}
+        assert (await api.create(f"{V3}/globalnetworkpolicies", body))["metadata"]["name"] == "default.a"
+        again = await api.call("POST", f"{V3}/globalnetworkpolicies", {**body, "metadata": {"name": second}})
+        assert (again.code, again.body["reason"]) == (409, "AlreadyExists")
+        assert (await api.get(f"{V3}/globalnetworkpolicies/{second}"))["metadata"]["name"] == "default.a"
+        assert (await api.get(f"{CRD}/globalnetworkpolicies/default.a"))["metadata"]["name"] == "default.a"
+        assert (await api.call("DELETE", f"{V3}/globalnetworkpolicies/{second}")).code == 200
+        assert (await api.call("GET", f"{V3}/globalnetworkpolicies/{first}")).code == 404
+
+    run(scenario, calico_version="v3.29.3")
+
+
+@BOTH
+def test_later_calico_has_two_policies_where_names_differ_by_the_tier(run: Any, first: str, second: str) -> None:
+    async def scenario(api: Any) -> None:
+        for name in (first, second):
+            body = {"metadata": {"name": name}, "spec": {"selector": "all()"}}
+            assert (await api.create(f"{V3}/globalnetworkpolicies", body))["metadata"]["name"] == name
+        assert (await api.call("DELETE", f"{V3}/globalnetworkpolicies/{first}")).code == 200
+        assert (await api.call("GET", f"{V3}/globalnetworkpolicies/{first}")).code == 404
+        assert (await api.call("GET", f"{V3}/globalnetworkpolicies/{second}")).code == 200
+
+    run(scenario, calico_version="v3.32.1")
 
 
 def test_a_policys_name_says_its_tier_and_no_other(run: Any) -> None:

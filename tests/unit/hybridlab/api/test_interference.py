@@ -24,10 +24,23 @@ def test_429_for_a_while_says_when_to_come_back_and_ends(run: Any) -> None:
     run(scenario)
 
 
-def test_500_can_be_had(run: Any) -> None:
+@pytest.mark.parametrize(("code", "reason"), [(500, "InternalError"), (503, "ServiceUnavailable")])
+def test_errors_can_be_had(run: Any, code: Any, reason: str) -> None:
     async def scenario(api: Any) -> None:
-        api.server.interference.refuse("f", 500, 5)
-        assert (await api.call("GET", "/api")).body["reason"] == "InternalError"
+        api.server.interference.refuse("f", code, 5)
+        answer = await api.call("GET", "/api")
+        assert (answer.code, answer.body["reason"]) == (code, reason)
+
+    run(scenario)
+
+
+def test_one_subresource_alone_can_be_refused(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        api.server.interference.refuse("f", 500, 5, of="eviction", first=1)
+        assert (await api.call("GET", "/api/v1/namespaces/default/pods")).code == 200
+        eviction = "/api/v1/namespaces/default/pods/nobody/eviction"
+        assert (await api.call("POST", f"{eviction}?dryRun=All", {})).code != 500
+        assert [(await api.call("POST", eviction, {})).code == 500 for _ in range(2)] == [True, False]
 
     run(scenario)
 

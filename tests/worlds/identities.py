@@ -1,0 +1,132 @@
+"""Wrong readings of who a peer is, and of what stands beside something else.
+
+Second names of accounts, second terms of namespaces, negation alone, labels that Calico adds, fields beside others.  As
+those of :mod:`tests.worlds.forms`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tests.worlds.editing import (
+    Edit,
+    Obj,
+    each_end,
+    each_rule,
+    is_calico,
+    is_global,
+    is_kubernetes,
+    kubernetes_entries,
+    policies_of,
+    replaced,
+    with_expressions,
+)
+
+
+def _names(place: slice) -> Edit:
+    """Of the names of accounts, some alone."""
+
+    def edited(end: Obj) -> None:
+        accounts: dict[str, Any] = end.get("serviceAccounts") or {}
+        if accounts.get("names"):
+            accounts["names"] = accounts["names"][place]
+
+    return each_end(edited)
+
+
+def _first_term(operator: str) -> Edit:
+    """Of a peer's namespaceSelector, the first term alone."""
+
+    def edited(end: Obj) -> None:
+        if end.get("namespaceSelector"):
+            end["namespaceSelector"] = re.split(rf" {operator} ", end["namespaceSelector"])[0]
+
+    return each_end(edited)
+
+
+def _first_expression(peer: Obj) -> None:
+    spaces = peer.get("namespaceSelector") or {}
+    if spaces.get("matchExpressions"):
+        spaces["matchExpressions"] = spaces["matchExpressions"][:1]
+
+
+def _negated_alone(rule: Obj, *, lost: bool) -> Obj | None:
+    """The rule without an end that a notSelector alone tells; or None, as if nobody were meant."""
+    alone = [side for side in ("source", "destination") if (rule.get(side) or {}).keys() == {"notSelector"}]
+    if alone and lost:
+        return None
+    return {key: value for key, value in rule.items() if key not in alone}
+
+
+def _of_global(lost: bool) -> Edit:
+    edit = each_rule(lambda rule, _: _negated_alone(rule, lost=lost))
+    return lambda obj: edit(obj) if is_global(obj) else obj
+
+
+def _not_in(selector: Obj) -> None:
+    """``NotIn`` of a label that is there alone."""
+    keys = [one["key"] for one in selector["matchExpressions"] if one["operator"] == "NotIn"]
+    selector["matchExpressions"] += [{"key": key, "operator": "Exists"} for key in keys]
+
+
+def _empty_values(value: Any) -> None:
+    """A label of matchLabels whose value is to be empty is nobody's."""
+    if isinstance(value, dict):
+        labels = value.get("matchLabels") or {}
+        labels.update({key: "never" for key, wanted in labels.items() if not wanted})
+        for inner in value.values():
+            _empty_values(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _empty_values(inner)
+
+
+def _beside(key: str, *others: str) -> Edit:
+    """A field of ends is not looked at beside others."""
+    return each_end(lambda end: end.pop(key, None) if any(end.get(other) for other in others) else None)
+
+
+def _account_selectors(edit: Callable[[str], str]) -> Edit:
+    """Edits selectors of service accounts: policies' own, and those of ends."""
+
+    def of_end(end: Obj) -> None:
+        accounts: dict[str, Any] = end.get("serviceAccounts") or {}
+        if accounts.get("selector"):
+            accounts["selector"] = edit(accounts["selector"])
+
+    def of_policy(spec: Obj) -> None:
+        if spec.get("serviceAccountSelector"):
+            spec["serviceAccountSelector"] = edit(spec["serviceAccountSelector"])
+
+    ends, own = each_end(of_end), policies_of(is_calico, of_policy)
+
+    def edited(obj: Obj) -> Obj | None:
+        read = ends(obj)
+        return own(read) if read is not None else None
+
+    return edited
+
+
+EDITS: dict[str, Edit] = {
+    "names of accounts: first only": _names(slice(0, 1)),
+    "names of accounts: last only": _names(slice(-1, None)),
+    "namespaceSelector of ends: first of && only": _first_term("&&"),
+    "namespaceSelector of ends: first of || only": _first_term(r"\|\|"),
+    "namespaceSelector of a peer: first expression only": kubernetes_entries("peers", _first_expression),
+    "notSelector alone of a global policy ignored": _of_global(False),
+    "notSelector alone of a global policy: nobody": _of_global(True),
+    "NotIn needs the label": with_expressions(_not_in),
+    "an empty value of matchLabels is nobody's": policies_of(is_kubernetes, _empty_values),
+    "projectcalico.org/namespace is no label": replaced(r"projectcalico.org/namespace == '[^']*'", "!all()"),
+    "accounts have no name for selectors": _account_selectors(
+        lambda text: re.sub(r"projectcalico.org/name == '[^']*'", "!all()", text)
+    ),
+    "== wants spaces": replaced(r"[\w./]+=='[^']*'", "!all()"),
+    "notPorts of sources ignored": each_end(lambda end: end.pop("notPorts", None), ["source"]),
+    "notPorts beside ports ignored": _beside("notPorts", "ports"),
+    "nets beside a namespaceSelector ignored": _beside("nets", "namespaceSelector"),
+    "service accounts beside a selector ignored": _beside("serviceAccounts", "selector"),
+    "notNets beside a selector ignored": _beside("notNets", "selector", "namespaceSelector"),
+}
