@@ -30,6 +30,8 @@ TRANSFER = 1_200_000
 than 64 KiB and 1 MiB, at which windows and counters end."""
 BETWEEN = tuple(range(100, 1400, 100))
 """Bytes that one packet takes: what loses packets of some sizes alone may let full ones pass, and the smallest."""
+TINY = 50
+"""Bytes that pass where any do: less than those sizes."""
 DO = {
     "udp": "let IPv4 fragments pass inside the overlay: look at firewalls and at network adapters' offloads, on both "
     "nodes and between them",
@@ -81,7 +83,7 @@ class Fragments:
             if not (silent := [place for place, one in seen if not echoed(one)]):
                 continue
             again = [attempts[place] for place in silent]
-            again += [self._attempt(*pairs[place], SMALLEST) for place in silent]
+            again += [self._attempt(*pairs[place], TINY) for place in silent]
             polled = poll(self.expect, again, _all_echoed, because=because)
             for index, place in enumerate(silent):
                 if not any(map(echoed, polled.seen(index))):
@@ -101,10 +103,10 @@ class Fragments:
     def _failure(polled: Polled, index: int, beside: int) -> Exception:
         """``index``: of the attempt that is lost; ``beside``: of that with what is small on the same path."""
         lost, small, attempt = polled.seen(index), polled.seen(beside), polled.attempts[index]
-        is_udp = attempt.kind is Kind.UDP
-        size = len(attempt.request) if is_udp else attempt.payload
+        size, is_udp = _size(attempt), attempt.kind is Kind.UDP
         whole, little = (
-            f"datagrams of {each} bytes" if is_udp else f"{each} bytes over TCP" for each in (size, SMALLEST)
+            f"datagrams of {_size(each)} bytes" if is_udp else f"{_size(each)} bytes over TCP"
+            for each in (attempt, polled.attempts[beside])
         )
         if not polled.agreed(beside, lambda one: as_wanted(one, True)):
             lines = {
@@ -123,3 +125,7 @@ class Fragments:
 
 def _all_echoed(seen: Sequence[Observation]) -> bool:
     return all(map(echoed, seen))
+
+
+def _size(attempt: Attempt) -> int:
+    return len(attempt.request) if attempt.kind is Kind.UDP else attempt.payload
