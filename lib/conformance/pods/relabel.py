@@ -39,9 +39,11 @@ class Relabel:
             self._set(pod, "annotations", IRRELEVANT, "yes")
 
     def add_irrelevant_label_to_namespaces(self, *pods: Workload) -> None:
-        """Give the namespaces of pods a label that no policy selects."""
+        """Give the namespaces of pods a label and an annotation that no policy selects."""
         for namespace in dict.fromkeys(pod.namespace for pod in pods):
-            self._change(ObjectRef(api_version="v1", kind="Namespace", name=namespace), "labels", IRRELEVANT, "yes")
+            target = ObjectRef(api_version="v1", kind="Namespace", name=namespace)
+            self._change(target, "labels", IRRELEVANT, "yes")
+            self._change(target, "annotations", IRRELEVANT, "yes")
 
     def add_irrelevant_labels(self, *pods: Workload) -> None:
         """Both, to pods and to their namespaces."""

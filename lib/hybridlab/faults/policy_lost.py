@@ -28,6 +28,7 @@ EVENTS: Mapping[str, str] = {
     "pod-replaced": "pods",
     "pod-labels": "pods",
     "namespace-labels": "namespaces",
+    "namespace-annotations": "namespaces",
     "kube-proxy-restart": "pods",
     "member-deleted": "pods",
     "backend-gone": SLICES,
@@ -234,8 +235,10 @@ class PolicyLost(Fault):
             case "service-edited" if old and new and old["spec"] != new["spec"]:
                 if old["spec"].get("selector") == new["spec"].get("selector"):
                     self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["namespace"])
-            case "namespace-labels" if old and new and _labels(old) != _labels(new):
-                self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["name"])
+            case "namespace-labels" | "namespace-annotations" if old and new:
+                field = self._event.partition("-")[2]
+                if old["metadata"].get(field) != new["metadata"].get(field):
+                    self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["name"])
             case "pod-labels" if old and new and _labels(old) != _labels(new):
                 self._lose_everywhere(lambda pod: pod.uid == new["metadata"]["uid"])
             case "member-deleted" if old and not new:

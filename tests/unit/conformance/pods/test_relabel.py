@@ -9,7 +9,7 @@ import pytest
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
-from conformance.pods.relabel import GUEST, Relabel
+from conformance.pods.relabel import GUEST, IRRELEVANT, Relabel
 
 
 def pod(name: str) -> Workload:
@@ -29,7 +29,9 @@ class Labels:
 
     def patch(self, target: ObjectRef, patch: dict[str, Any], why: str) -> None:
         code, arrives = self.errors.pop(target.name, (0, True))
-        for key, value in patch["metadata"]["labels"].items():
+        ((field, given),) = patch["metadata"].items()
+        for name, value in given.items():
+            key = f"annotation {name}" if field == "annotations" else name
             if arrives and value is None:
                 self.of[target.name].pop(key, None)
             elif arrives:
@@ -67,5 +69,16 @@ def test_guests_are_invited_with_all_pods_of_a_namespace_and_leave_again() -> No
     relabel = Relabel(labels)  # type: ignore[arg-type]
     relabel.invite(pod("a"), all_of=[pod("b"), pod("c")])
     assert labels.of == {"a": {GUEST: "welcome"}, "b": {}, "c": {}, "demo": {GUEST: "welcome"}}
+    relabel.undo()
+    assert labels.of == {"a": {}, "b": {}, "c": {}, "demo": {}}
+
+
+def test_what_nobody_selects_is_a_label_and_an_annotation_of_pods_and_of_their_namespaces() -> None:
+    labels = Labels()
+    labels.of["demo"] = {}
+    relabel = Relabel(labels)  # type: ignore[arg-type]
+    relabel.add_irrelevant_labels(pod("a"), pod("b"))
+    told = {IRRELEVANT: "yes", f"annotation {IRRELEVANT}": "yes"}
+    assert labels.of == {"a": told, "b": told, "c": {}, "demo": told}
     relabel.undo()
     assert labels.of == {"a": {}, "b": {}, "c": {}, "demo": {}}
