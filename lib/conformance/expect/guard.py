@@ -1,6 +1,7 @@
 """Before anything is said about the cluster: are the pods that it was seen with still the ones they were?"""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.expect import others
@@ -68,8 +69,5 @@ def excused(
     since = context.since.get((*key(attempt.source, attempt.target), want))
     otherwise = seen[0].at - unix(0.0) if turned else since
     at = change.enforced_at if change else "both"
-    by, lasting = (
-        others.excused(context.others, attempt, seen, want=want, otherwise=otherwise, at=at, lasting=only)
-        for only in (False, True)
-    )
-    return others.decided(context.others, text, by, lasting=bool(lasting)) if by else None
+    told = partial(others.excused, context.others, attempt, seen, want=want, otherwise=otherwise, at=at)
+    return others.decided(context.others, text, by, lasting=bool(told(lasting=True))) if (by := told()) else None
