@@ -128,5 +128,17 @@ EDITS: dict[str, Edit] = {
     "notPorts beside ports ignored": _beside("notPorts", "ports"),
     "nets beside a namespaceSelector ignored": _beside("nets", "namespaceSelector"),
     "service accounts beside a selector ignored": _beside("serviceAccounts", "selector"),
+    "names and selector of accounts: selector alone": each_end(
+        lambda end: (
+            end["serviceAccounts"].pop("names", None) if (end.get("serviceAccounts") or {}).get("selector") else 0
+        )
+    ),
+    "nets of the destination of ingress ignored": each_rule(
+        lambda rule, way: (
+            {**rule, "destination": {key: value for key, value in rule["destination"].items() if key != "nets"}}
+            if way == "ingress" and rule.get("destination")
+            else rule
+        )
+    ),
     "notNets beside a selector ignored": _beside("notNets", "selector", "namespaceSelector"),
 }

@@ -17,12 +17,15 @@ CASES = (
             + at(82, "namespaceSelector: has(team) && team == 'blue'")
             + ", "
             + at(83, "namespaceSelector: team == 'gone' || team == 'red'")
+            + ", "
+            + at(89, "namespaceSelector: team == 'red', serviceAccounts: {names: [clerk], selector: has(may)}")
             + "]",
         ),
         (
             "ingress shop/web from 10.2.0.1 TCP 81: allowed",
             "ingress shop/web from 10.2.0.1 TCP 82: denied",
             "ingress shop/web from 10.2.0.1 TCP 83: allowed",
+            "ingress shop/web from 10.2.0.1 TCP 89: denied",
         ),
     ),
     Case(

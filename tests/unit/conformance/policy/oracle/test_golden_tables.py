@@ -43,6 +43,7 @@ NOT_BY_TABLES = (
     | {
         "names of accounts: first only",
         "names of accounts: last only",
+        "names and selector of accounts: selector alone",
         "namespaceSelector of ends: first of && only",
         "namespaceSelector of ends: first of || only",
         "namespaceSelector of a peer: first expression only",
