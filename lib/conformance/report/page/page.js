@@ -36,7 +36,6 @@
     input.value = button.dataset.filter;
     apply();
     input.focus();
-    input.scrollIntoView({ block: "center" });
   }));
   document.querySelectorAll("[data-copy]").forEach((button) => button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(button.dataset.copy);
