@@ -22,7 +22,7 @@
     });
     groups.forEach((group) => {
       group.hidden = !group.querySelector("details.claim:not([hidden])");
-      group.open = filtered && !group.hidden;
+      group.open = filtered;
     });
     document.body.classList.toggle("filtered", filtered);
     shown.textContent = filtered ? `${count} of ${claims.length} claims` : "";
