@@ -15,7 +15,7 @@ def test_pods_of_different_nodes_reach_each_other(
     pods: WorkerPods, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
     pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
-    expect.reachable([*pod_pairs.tcp(8080), *pod_pairs.tcp(8089)], because=ACROSS)
+    expect.reachable([*pod_pairs.tcp(8080), *pod_pairs.tcp(45000)], because=ACROSS)
 
 
 @about("udp")
@@ -23,7 +23,7 @@ def test_pods_of_different_nodes_reach_each_other(
 @directions(across_nodes=True)
 def test_datagrams_pass_between_nodes_and_back(pods: WorkerPods, expect: Expect, client_os: OS, server_os: OS) -> None:
     pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
-    expect.reachable([*pod_pairs.udp(8080), *pod_pairs.udp(8089)], because=ACROSS)
+    expect.reachable([*pod_pairs.udp(8080), *pod_pairs.udp(45000)], because=ACROSS)
 
 
 @about("tcp")

@@ -13,7 +13,7 @@ def test_no_address_is_translated_between_nodes(
     pods: WorkerPods, addresses: Addresses, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
     pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
-    ways = [*pod_pairs.tcp_and_udp(8080), *pod_pairs.tcp_and_udp(8089)]
+    ways = [*pod_pairs.tcp_and_udp(8080), *pod_pairs.tcp_and_udp(45000)]
     expect.control(ways, because=OPEN)
     expect.sources(ways, are=addresses.of_pod, because=BECAUSE, control=True)
 
@@ -35,3 +35,11 @@ def test_no_address_is_translated_between_pools(
     pairs = there.tcp_and_udp(8080) + back.tcp_and_udp(8080)
     expect.control(pairs, because=OPEN)
     expect.sources(pairs, are=addresses.of_pod, because=BECAUSE, control=True)
+
+
+@verifies("NAT-1", part="the demo's port", provisional=True)
+def test_no_address_is_translated_at_the_demos_port(pods: WorkerPods, addresses: Addresses, expect: Expect) -> None:
+    clients = pods.clients("linux") + pods.clients("windows")
+    ways = clients.across(pods.servers("windows")).tcp(80)
+    expect.control(ways, because=OPEN)
+    expect.sources(ways, are=addresses.of_pod, because=BECAUSE, control=True)

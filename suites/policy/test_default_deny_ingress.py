@@ -16,7 +16,7 @@ def test_nobody_enters_the_selected_pod(pods: WorkerPods, policy: Policy, expect
     clients = pods.clients("linux") + pods.clients("windows")
     servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
     opened = (clients + servers).to(bystanders).tcp_and_udp(8080)
-    closed = [*clients.to(servers).tcp_and_udp(8080), *clients.to(servers).tcp(8089)]
+    closed = [*clients.to(servers).tcp_and_udp(8080), *clients.to(servers).tcp(45000)]
     because = "a policy without rules selects these servers, and no others"
     expect.change(policy.filled(server=servers), open=opened, closed=closed, because=because)
     expect.removed(policy, because="without a policy everything is allowed")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from conformance.errors import ControlBroken, Nonconformance, first_line
-from conformance.expect.engine.answered import as_wanted, telling, unexpected_backend
+from conformance.expect.engine.answered import as_wanted, echoed, telling, unexpected_backend
 from conformance.expect.explain import message
 from conformance.expect.explain.advice import kube_proxy
 from conformance.expect.guard import unless_changed
@@ -105,7 +105,7 @@ class Backends:
         direct = [(source, target.backends[0].tcp(target.backend_port)) for source, target in asked]
         attempts = [self._attempt(*pair, Kind.HTTP, payload=LARGE) for pair in (*asked, *direct)]
         expected = f"an answer of {LARGE} bytes"
-        self._polled(attempts, lambda one: as_wanted(one, True), expected, because, controls=len(direct))
+        self._polled(attempts, echoed, expected, because, controls=len(direct))
 
     def _attempt(self, source: Workload, target: Target, kind: Kind, *, payload: int = 0) -> Attempt:
         give_up = self.expect.timings.of(source.os).http_give_up

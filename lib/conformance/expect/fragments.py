@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect.engine.answered import as_wanted, with_who
+from conformance.expect.engine.answered import as_wanted, echoed, with_who
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import Polled, poll
@@ -25,12 +25,18 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 WHOLE = 12000
 """Bytes of a datagram that no MTU takes: more than jumbo frames (9216), and few enough pieces to arrive at once."""
 
-TRANSFER = 40000
-"""Bytes there and back over TCP: more than a connection sends before it has heard of the first of it (RFC 6928)."""
+TRANSFER = 1_200_000
+"""Bytes there and back over TCP: more than a connection sends before it has heard of the first of it (RFC 6928), and
+than 64 KiB and 1 MiB, at which windows and counters end."""
+BETWEEN = tuple(range(100, 1400, 100))
+"""Bytes that one packet takes: what loses packets of some sizes alone may let full ones pass, and the smallest."""
+TINY = 50
+"""Bytes that pass where any do: less than those sizes."""
 DO = {
     "udp": "let IPv4 fragments pass inside the overlay: look at firewalls and at network adapters' offloads, on both "
     "nodes and between them",
-    "tcp": "compare the pods' MTU with that of the way, and look at network adapters' offloads of TCP on both nodes",
+    "http": "compare the pods' MTU with that of the way, and look at network adapters' offloads of TCP on both nodes",
+    "small": "look for what drops packets by their length on both nodes and between them: firewalls, and offloads",
 }
 
 
@@ -41,10 +47,10 @@ class Fragments:
     expect: Expect
 
     def arrive(self, pairs: Sequence[Pair], *, because: str) -> None:
-        """A datagram of :data:`WHOLE` bytes arrives on each path to a UDP port, while small ones do.
+        """A datagram of :data:`WHOLE` bytes arrives on each path to a UDP port, and so do those of one packet.
 
-        To a TCP port :data:`TRANSFER` bytes do, and come back.  Raises Nonconformance, ControlBroken when small ones do
-        not arrive either.
+        To a TCP port :data:`TRANSFER` bytes do, and come back.  Raises Nonconformance, ControlBroken when what is small
+        does not arrive either.
         """
         self.expect.controls([pairs], because="where nothing small arrives nothing is said about what is larger")
         attempts = [
@@ -52,20 +58,37 @@ class Fragments:
             for source, target in pairs
             for size in (WHOLE if target.protocol == "udp" else TRANSFER, SMALLEST)
         ]
-        polled = poll(
-            self.expect,
-            attempts,
-            lambda seen: all(map(_connected, seen)),
-            because=because,
-        )
+        polled = poll(self.expect, attempts, _all_echoed, because=because)
+        lost = self._lost(pairs, because)
         tally = Tally(self.expect.context, "behaviour")
         for index, (source, target) in enumerate(pairs):
-            if polled.converged or polled.agreed(2 * index, _connected):
-                tally.right(source, target, with_who(because, polled.seen(2 * index)[-polled.agree :]))
+            if index not in lost and not (polled.converged or polled.agreed(2 * index, echoed)):
+                lost[index] = self._failure(polled, 2 * index, 2 * index + 1)
+            if index in lost:
+                tally.wrong(source, target, unless_changed(self.expect, [source, *target.backends], lost[index]))
             else:
-                failure = self._failure(polled, 2 * index)
-                tally.wrong(source, target, unless_changed(self.expect, [source, *target.backends], failure))
+                tally.right(source, target, with_who(because, polled.seen(2 * index)[-polled.agree :]))
         tally.end()
+
+    def _lost(self, pairs: Sequence[Pair], because: str) -> dict[int, Exception]:
+        """By its place a path on which some size of one packet never arrives, and what is said of it.
+
+        Each size has a round of its own, so that queues of busy nodes do not overflow; who did not get it is asked
+        again and again, beside what is small.
+        """
+        found = dict[int, Exception]()
+        for size in BETWEEN:
+            attempts = {place: self._attempt(*pair, size) for place, pair in enumerate(pairs) if place not in found}
+            seen = zip(attempts, self.expect.prober.observe([*attempts.values()]), strict=True)
+            if not (silent := [place for place, one in seen if not echoed(one)]):
+                continue
+            again = [attempts[place] for place in silent]
+            again += [self._attempt(*pairs[place], TINY) for place in silent]
+            polled = poll(self.expect, again, _all_echoed, because=because)
+            for index, place in enumerate(silent):
+                if not any(map(echoed, polled.seen(index))):
+                    found[place] = self._failure(polled, index, index + len(silent))
+        return found
 
     def _attempt(self, source: Workload, target: Target, size: int) -> Attempt:
         """With the patience that the slower end needs: a slow answer is no silence."""
@@ -77,28 +100,32 @@ class Fragments:
         return Attempt(source=source, target=target, kind=Kind.UDP, give_up_after=give_up, request=request)
 
     @staticmethod
-    def _failure(polled: Polled, index: int) -> Exception:
-        """``index``: of the attempt with what is large, which that with what is small follows."""
-        large, small = polled.seen(index), polled.seen(index + 1)
-        is_udp = polled.attempts[index].kind is Kind.UDP
-        sizes = (WHOLE if is_udp else TRANSFER, SMALLEST)
-        whole, little = (f"datagrams of {size} bytes" if is_udp else f"{size} bytes over TCP" for size in sizes)
-        if not polled.agreed(index + 1, _connected):
-            beside = {
-                "beside": f"{whole} in the same rounds: {message.summary(large)}",
+    def _failure(polled: Polled, index: int, beside: int) -> Exception:
+        """``index``: of the attempt that is lost; ``beside``: of that with what is small on the same path."""
+        lost, small, attempt = polled.seen(index), polled.seen(beside), polled.attempts[index]
+        size, is_udp = _size(attempt), attempt.kind is Kind.UDP
+        whole, little = (
+            f"datagrams of {_size(each)} bytes" if is_udp else f"{_size(each)} bytes over TCP"
+            for each in (attempt, polled.attempts[beside])
+        )
+        if not polled.agreed(beside, lambda one: as_wanted(one, True)):
+            lines = {
+                "beside": f"{whole} in the same rounds: {message.summary(lost)}",
                 "do": "see CONN-3 on this way first: nothing is said about what is large while small ones vanish",
             }
-            text = polled.message(index + 1, f"{little} answered", beside)
-            broken = message.of_control(text)
-            return ControlBroken(broken, control=polled.attempts[index + 1].label, seen=[*large, *small])
+            broken = message.of_control(polled.message(beside, f"{little} answered", lines))
+            return ControlBroken(broken, control=polled.attempts[beside].label, seen=[*lost, *small])
         lines = {
             "beside": f"{little} in the same rounds: {message.summary(small)}",
-            "do": DO["udp" if is_udp else "tcp"],
+            "do": DO["small" if size in BETWEEN else attempt.kind.value],
         }
-        text = polled.message(index, f"{f'a datagram of {WHOLE} bytes' if is_udp else whole} answered", lines)
-        return Nonconformance(text, seen=[*large, *small])
+        text = polled.message(index, f"{f'a datagram of {size} bytes' if is_udp else whole} answered", lines)
+        return Nonconformance(text, seen=[*lost, *small])
 
 
-def _connected(seen: Observation) -> bool:
-    """Whether the server itself answered."""
-    return as_wanted(seen, True)
+def _all_echoed(seen: Sequence[Observation]) -> bool:
+    return all(map(echoed, seen))
+
+
+def _size(attempt: Attempt) -> int:
+    return len(attempt.request) if attempt.kind is Kind.UDP else attempt.payload

@@ -69,6 +69,14 @@ def packets_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
     return RuleFault(lab.dataplane, identity, {lab.node(parameters["node"]): chosen})
 
 
+@TYPES.fault("bytes-changed", "underlay", NODE)
+def bytes_changed(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """In large packets of TCP that a node's pods send one byte is another when they arrive."""
+    # What goes between namespaces has no checksum yet, so that the receiver's system takes it.
+    rule = f'iifname "{lab.calico.plane.pod_prefix}*" meta l4proto tcp ip length > 1300 @th,8000,8 set 0x58'
+    return RuleFault(lab.dataplane, identity, {lab.node(parameters["node"]): [("f_fwd", rule)]})
+
+
 @TYPES.fault("node-datagrams-dropped", "underlay", NODE)
 def node_datagrams_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The datagrams that a node itself sends to pods are lost, but for questions to DNS; TCP passes."""

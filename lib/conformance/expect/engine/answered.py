@@ -5,6 +5,7 @@ server's.  Where nobody says it (a node's own port, the cluster's DNS, ping, a b
 """
 
 from collections.abc import Sequence
+from string import ascii_lowercase
 
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target
@@ -22,6 +23,8 @@ NAMELESS = "a server that does not say who it is"
 UNTOLD = "who answered could not be told"
 DNS_UNTOLD = f"{UNTOLD}: answers of DNS servers do not name the pod that gives them"
 PING_UNTOLD = f"{UNTOLD}: a reply to a ping names an address and no pod"
+_PAYLOAD = (ascii_lowercase * 2521).encode()
+"""What agents send as a payload (docs/probe-protocol.md, section 5)."""
 COMMAND_UNTOLD = f"{UNTOLD} by this command: it prints no name of the server"
 
 
@@ -100,8 +103,19 @@ def _why_untold(attempt: Attempt) -> str:
     return "a bare connection names nobody" if attempt.kind is Kind.TCP else "the server there does not name its pod"
 
 
+def altered(observation: Observation) -> bool:
+    """Whether an echo of a payload is not what was sent, as far as agents hand it on: its first 65,536 bytes."""
+    size = min(observation.attempt.payload, 1 << 16)
+    return observation.verdict is Verdict.CONNECTED and observation.body[:size] != _PAYLOAD[:size]
+
+
 def as_wanted(observation: Observation, want: bool) -> bool:
     """Whether a path is open, or closed, as it is to be."""
     if want:
         return observation.verdict is Verdict.CONNECTED and not unexpected_backend(observation)
     return observation.verdict in DENIED_VERDICTS
+
+
+def echoed(observation: Observation) -> bool:
+    """Whether a backend answered, and what was sent to it came back as it was."""
+    return as_wanted(observation, True) and not altered(observation)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import overload
 
-from conformance.expect.engine.answered import unexpected_backend
+from conformance.expect.engine.answered import altered, unexpected_backend
 from conformance.model.attempt import Attempt
 from conformance.model.counted import counted
 from conformance.model.explanation import Explanation
@@ -137,5 +137,7 @@ def _word(observation: Observation) -> str:
         why = observation.detail.partition(" for ")[0]
         within = f" within {observation.attempt.give_up_after:g} s" if why.startswith("no answer") else ""
         return f"{observation.verdict.value} ({why}{within})"
+    if altered(observation):
+        return "an answer of other bytes than were sent"
     code = f" ({observation.rcode})" if observation.rcode else ""
     return f"an answer of {other}" if other else f"{observation.verdict.value}{code}{answers}"

@@ -19,7 +19,7 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
 
 A, B = workload("a"), replace(workload("b"), node="linux-2")
 SERVICE = Target(host="10.96.0.9", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(A, B))
@@ -31,7 +31,7 @@ def by_turns(*pods: str) -> Callable[[Attempt, int], Observation]:
     def answer(attempt: Attempt, _: int) -> Observation:
         who = pods[next(numbers) % len(pods)]
         verdict = Verdict.CONNECTED if who else Verdict.TIMED_OUT
-        return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.01, served_by=f"ns/{who}" if who else "")
+        return observation(attempt, verdict, served_by=f"ns/{who}" if who else "")
 
     return answer
 
@@ -165,6 +165,16 @@ def test_a_large_answer_that_does_not_come_is_wrong() -> None:
 
     with pytest.raises(Nonconformance, match="expected an answer of 5000 bytes, observed TIMED_OUT"):
         whole(by_service_alone)
+
+
+def test_a_large_answer_that_is_another_by_a_service_is_wrong() -> None:
+    def changed(attempt: Attempt, number: int) -> Observation:
+        seen = by_turns("a")(attempt, number)
+        by_service = attempt.target and attempt.target.path is Addressing.CLUSTER_IP
+        return replace(seen, body=seen.body[:-1] + b"!") if by_service else seen
+
+    with pytest.raises(Nonconformance, match="observed an answer of other bytes than were sent"):
+        whole(changed)
 
 
 def test_a_large_answer_that_does_not_come_by_the_pods_address_either_says_nothing_of_services() -> None:

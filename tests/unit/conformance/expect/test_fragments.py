@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -9,7 +10,7 @@ import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.context import Context
-from conformance.expect.fragments import TRANSFER, WHOLE, Fragments
+from conformance.expect.fragments import BETWEEN, TRANSFER, WHOLE, Fragments
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
@@ -29,8 +30,13 @@ class Network:
 
     large: Sequence[Verdict]
     small: Sequence[Verdict] = (UP,)
+    tiny: Verdict = UP
+    """Of datagrams that are asked for beside such."""
+    between: Sequence[Verdict] = (UP,)
+    """Of those of 600 bytes; the other sizes of one packet arrive."""
     restarted: set[str] = field(default_factory=set)
     sizes: set[int] = field(default_factory=set)
+    asked: Counter[int] = field(default_factory=Counter)
     whole: set[bool] = field(default_factory=set)
     kept: list[Decision] = field(default_factory=list)
 
@@ -43,11 +49,15 @@ class Network:
 
     def _answer(self, attempt: Attempt, number: int) -> Observation:
         size = len(attempt.request)
-        if size < 100:  # the control before
-            return observation(attempt, UP)
+        if size < 100:  # controls
+            tiny = self.tiny if attempt.request.startswith("?") else UP
+            return observation(attempt, tiny)
         self.sizes.add(size)
         self.whole.add(attempt.whole)
-        answers = self.large if size == WHOLE else self.small
+        one_packet = self.between if size == 600 else (UP,)
+        number = self.asked[size] if size == 600 else number
+        self.asked[size] += 1
+        answers = self.large if size == WHOLE else self.small if size == 576 else one_packet
         return observation(attempt, answers[min(number, len(answers) - 1)])
 
     @property
@@ -59,7 +69,7 @@ def test_large_datagrams_that_arrive_are_well_and_may_be_cut_up() -> None:
     network = Network([UP])
     network.judge()
     assert network.verdicts == {"linux-1": ClaimVerdict.CONFIRMED, "windows-1": ClaimVerdict.CONFIRMED}
-    assert (network.sizes, network.whole) == ({576, 12000}, {False})
+    assert (network.sizes, network.whole) == ({576, 12000, *BETWEEN}, {False})
 
 
 def test_large_datagrams_that_vanish_are_a_violation_of_that_way_alone() -> None:
@@ -90,7 +100,23 @@ def test_transfers_that_do_not_end_are_a_violation_and_say_what_passed() -> None
     streams = replace(SERVER, protocol="tcp")
     with pytest.raises(
         Nonconformance,
-        match=r"linux-1 to windows-2 \(8080/tcp\): expected 40000 bytes over TCP answered, observed NO_ANSWER",
+        match=r"linux-1 to windows-2 \(8080/tcp\): expected 1200000 bytes over TCP answered, observed NO_ANSWER",
+    ):
+        Fragments(expect).arrive([(GOOD, streams)], because="they are filled")
+
+
+@pytest.mark.parametrize("changed", [0, 40_000])
+def test_transfers_that_come_back_as_something_else_are_a_violation(changed: int) -> None:
+    def answer(attempt: Attempt, number: int) -> Observation:
+        seen = observation(attempt, UP)
+        return replace(seen, body=seen.body[:changed] + b"!" + seen.body[changed + 1 :] if seen.body else b"")
+
+    prober = ScriptedProber({"good": [answer]})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
+    streams = replace(SERVER, protocol="tcp")
+    with pytest.raises(
+        Nonconformance,
+        match=r"expected [0-9]+ bytes over TCP answered, observed an answer of other bytes than were sent",
     ):
         Fragments(expect).arrive([(GOOD, streams)], because="they are filled")
 
@@ -99,6 +125,35 @@ def test_loss_that_ends_is_no_violation() -> None:
     network = Network([DROPPED, UP, DROPPED, UP])
     network.judge()
     assert set(network.verdicts.values()) == {ClaimVerdict.CONFIRMED}
+
+
+def test_a_size_that_never_arrives_is_a_violation_though_full_ones_do() -> None:
+    network = Network([UP], between=[DROPPED])
+    with pytest.raises(
+        Nonconformance,
+        match=r"windows-1 to windows-2 \(8080/udp\): expected a datagram of 600 bytes answered, observed TIMED_OUT",
+    ) as failed:
+        network.judge()
+    assert "beside    datagrams of 50 bytes in the same rounds: CONNECTED" in str(failed.value)
+    assert network.verdicts == {"linux-1": ClaimVerdict.CONFIRMED, "windows-1": ClaimVerdict.VIOLATED}
+
+
+def test_the_size_of_one_packet_that_is_lost_is_told_before_what_is_cut_up_into_such() -> None:
+    with pytest.raises(Nonconformance, match="expected a datagram of 600 bytes answered"):
+        Network([DROPPED], small=[DROPPED], between=[DROPPED]).judge()
+
+
+def test_a_size_that_arrives_once_was_lost_by_chance() -> None:
+    network = Network([UP], between=[*[DROPPED] * 5, UP, DROPPED])
+    network.judge()
+    assert set(network.verdicts.values()) == {ClaimVerdict.CONFIRMED}
+
+
+def test_nothing_is_said_of_a_size_while_small_datagrams_vanish() -> None:
+    network = Network([UP], tiny=DROPPED, between=[DROPPED])
+    with pytest.raises(ControlBroken, match=r"control failed: .* of 50 bytes answered"):
+        network.judge()
+    assert network.verdicts["windows-1"] is ClaimVerdict.INCONCLUSIVE
 
 
 def test_small_datagrams_that_vanish_too_are_a_broken_control() -> None:

@@ -7,12 +7,14 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from hybridlab.calico.felix import Felix
+from hybridlab.calico.felix_faults import FelixFaults
 from hybridlab.dataplane.model import Entry, NodeRoutes, Tunnel, TunnelRoute
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE, Fault, Parameter, Types
+from hybridlab.faults.model import NODE, Entries, Fault, Parameter, Types
 from hybridlab.faults.rules import NOWHERE
 from hybridlab.networks.vxlan.routes import DEVICE
 
@@ -26,25 +28,23 @@ PATIENCE = 10.0
 """s.  Felix programs its routes in milliseconds."""
 
 
-class _OfFelix(Fault):
-    """A fault of one node's Felix, which has to program its routes anew for it."""
+class _OfFelix(Entries):
+    """A fault of one node's Felix, which has to program its routes or its tunnel anew for it."""
 
-    def __init__(self, lab: LabParts, identity: str, node: str) -> None:
-        self._identity, self._node = identity, node
+    def __init__(
+        self,
+        lab: LabParts,
+        identity: str,
+        node: str,
+        laid: Callable[[Any], Any],
+        where: Callable[[FelixFaults], dict[str, Any]] = lambda faults: faults.routes,
+    ) -> None:
+        """``laid``: what Felix makes of them."""
+        self._node = node
         self._felix: Felix = lab.calico.felixes[node]
         if not self._felix.running:
             raise BadFault(f"Felix of node {node} does not run")
-
-    async def inject(self) -> None:
-        self._felix.faults.routes[self._identity] = self._laid
-        await self._programmed()
-
-    async def heal(self) -> None:
-        self._felix.faults.routes.pop(self._identity, None)
-        await self._programmed()
-
-    def _laid(self, routes: NodeRoutes) -> NodeRoutes:
-        return routes
+        super().__init__(identity, laid, {"": where(self._felix.faults)}, self._programmed, self._programmed)
 
     async def _programmed(self) -> None:
         """Felix has done what is due; one that does not run any more never will, and evidence tells."""
@@ -67,7 +67,7 @@ class BlocksAstray(_OfFelix):
     ) -> None:
         """``change`` makes the way wrong; ``words`` say what is then wrong with it."""
         node = lab.node(parameters["node"])
-        super().__init__(lab, identity, node)
+        super().__init__(lab, identity, node, self._laid)
         others = [other for other in lab.nodes(parameters["to"]) if other != node]
         if not others:
             raise BadFault(f"to is {parameters['to']!r}, the node itself")
@@ -124,10 +124,8 @@ class IpipRoutesLeft(_OfFelix):
     """A Linux node still routes a block by the device of IPIP, as from before the pools had VXLAN."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        super().__init__(lab, identity, lab.node_of("linux", parameters["node"]))
-
-    def _laid(self, routes: NodeRoutes) -> NodeRoutes:
-        return replace(routes, by_ipip=(BLOCK_BEFORE,))
+        node = lab.node_of("linux", parameters["node"])
+        super().__init__(lab, identity, node, lambda routes: replace(routes, by_ipip=(BLOCK_BEFORE,)))
 
     async def evidence(self) -> list[str]:
         """The route, once Felix has laid its routes with it."""
@@ -140,19 +138,12 @@ class DeviceDiffers(_OfFelix):
     """The VXLAN device of a Linux node has another VNI or port than configured."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        super().__init__(lab, identity, lab.node_of("linux", parameters["node"]))
+        node = lab.node_of("linux", parameters["node"])
+        super().__init__(lab, identity, node, self._made, lambda faults: faults.tunnels)
         given = {name: _number(name, parameters[name]) for name in ("vni", "port") if parameters[name]}
         if not given:
             raise BadFault("neither vni nor port is given")
         self._vni, self._port = given.get("vni"), given.get("port")
-
-    async def inject(self) -> None:
-        self._felix.faults.tunnels[self._identity] = self._made
-        await self._programmed()
-
-    async def heal(self) -> None:
-        self._felix.faults.tunnels.pop(self._identity, None)
-        await self._programmed()
 
     async def evidence(self) -> list[str]:
         spec = self._felix.routing.tunnel
