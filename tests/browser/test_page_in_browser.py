@@ -297,6 +297,8 @@ addEventListener('load', () => setTimeout(async () => {
   const rst = at('#RST-1'), around = rst.parentElement.closest('details');
   found.followed = [box.value, at('#shown').textContent, document.body.classList.contains('filtered'), rst.open,
     around.open];
+  history.replaceState(null, '', '#CONN-1'); scrollTo(0, 0); dispatchEvent(new Event('hashchange'));
+  found.scrolled = seen(at('#CONN-1'));
   type('demo-7'); location.hash = '#nowhere'; await new Promise((done) => setTimeout(done, 50));
   found.nowhere = shown(); type('');
   found.back = [shown().length, at('#shown').textContent, groups().every((one) => !one.open)];
@@ -305,9 +307,10 @@ addEventListener('load', () => setTimeout(async () => {
   found.copy = at('#violated [data-copy]').textContent;
   const sent = new Event('submit', {cancelable: true}); at('form.choose').dispatchEvent(sent);
   found.kept_here = sent.defaultPrevented;
-  dispatchEvent(new Event('beforeprint'));
   const folds = [...document.querySelectorAll('#builds details, #notes details, #difference details'), ...groups()];
   found.folds = folds.length - groups().length;
+  folds.forEach((one) => { one.open = false; });
+  dispatchEvent(new Event('beforeprint'));
   found.printed = folds.every((one) => one.open);
   const told = document.createElement('pre'); told.id = 'probe'; told.textContent = JSON.stringify(found);
   document.body.append(told);
@@ -334,6 +337,7 @@ def test_filter_choice_links_folds_and_copy_do_what_they_say(tmp_path: Path) -> 
     assert found["anew"][1]
     assert found["kept"], "the claims' own link keeps the choice"
     assert found["followed"] == ["", "", False, True, True], "a link to a claim that is left out ends the choice"
+    assert found["scrolled"], "also where the browser itself does not follow"
     assert found["nowhere"] == ["DEMO-7"]
     assert found["back"] == [len(catalog()), "", True]
     assert (found["copy"], found["kept_here"], found["printed"], found["folds"]) == ("copied", True, True, 3)

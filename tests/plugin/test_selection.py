@@ -210,7 +210,7 @@ def test_a_test_of_another_mode_is_not_applicable_and_of_an_unknown_one_not_run(
         (["--calico-version", "latest"], "--calico-version latest: 'latest' is not a version"),
         (["--calicoctl", "missing"], "--calicoctl missing: no such file"),
         (["--calicoctl", "pyproject.toml"], "--calicoctl pyproject.toml: no program that can be run"),
-        (["--report-dir", "pyproject.toml"], "no run directory can be made in"),
+        (["--report-dir", "pyproject.toml"], "pyproject.toml (--report-dir): Not a directory"),
         (["--tolerate", "a:b:c"], "--tolerate a:b:c: expected KEY"),
         (["--timings", "missing.yaml"], "--timings missing.yaml: cannot be read"),
     ],

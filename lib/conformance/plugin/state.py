@@ -103,7 +103,7 @@ def _controller(config: pytest.Config) -> State:
         directory, run_id = RunDirectory.create(reports)
         directory.hold()
     except OSError as error:
-        raise UsageProblem(f"no run directory can be made in {reports} (--report-dir): {error}") from error
+        raise UsageProblem(f"no run directory can be made in {reports} (--report-dir): {error.strerror}") from error
     interruption = Interruption()
     config.add_cleanup(interruption.end)  # before all others, so that it comes last
     interruption.begin(worker=False)

@@ -22,7 +22,7 @@
     });
     groups.forEach((group) => {
       group.hidden = !group.querySelector("details.claim:not([hidden])");
-      group.open = filtered && !group.hidden;
+      group.open = filtered;
     });
     document.body.classList.toggle("filtered", filtered);
     shown.textContent = filtered ? `${count} of ${claims.length} claims` : "";
@@ -36,7 +36,6 @@
     input.value = button.dataset.filter;
     apply();
     input.focus();
-    input.scrollIntoView({ block: "center" });
   }));
   document.querySelectorAll("[data-copy]").forEach((button) => button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(button.dataset.copy);
