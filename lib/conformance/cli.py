@@ -264,9 +264,10 @@ def _gate(options: argparse.Namespace) -> int:
     results = gate.judge(report, sets().named(options.require), accepted, catalog())
     told = [{"name": one.name, "answer": one.answer, "headline": one.headline, "waived": [],
              "obstacles": list(map(str, one.obstacles))} for one in results]  # fmt: skip
-    for each in summed_up.gates(told):
+    plain = {**report.plain, "gates": told}
+    for each in summed_up.gates(plain):
         print(*each["headlines"], *(f"  {printable(line)}" for line in each["obstacles"]), sep="\n")
-    if beside := summed_up.beside_gates({**report.plain, "gates": told}):
+    if beside := summed_up.beside_gates(plain):
         print(f"{terminal.BESIDE}: {', '.join(beside)}")
     for waiver in gate.unused(accepted, results):
         print(f"waiver not used: {waiver}")

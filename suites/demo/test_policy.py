@@ -30,7 +30,7 @@ def test_linux_client_still_reaches_windows_server(
     servers, others = pods.servers("windows"), pods.servers("linux")
     opened = [*friends.to(servers).tcp(80), *strangers.to(others).tcp(80)]
     because = "its label is the one that the policy allows, which shows only where the policy keeps others out"
-    expect.change(policy.filled(), open=opened, closed=strangers.to(servers).tcp(80), because=because)
+    expect.change(policy.filled(), open=opened, witness=strangers.to(servers).tcp(80), because=because)
     command.nc_opens(friends.to(servers).one_per_build().tcp(80), because=because)
     expect.removed(policy, because=REMOVED)
 

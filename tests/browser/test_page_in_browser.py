@@ -86,24 +86,27 @@ def hostile() -> str:
     return render(whole, difference=[MARKUP], failures={MARKUP: [(MARKUP, MARKUP)]})
 
 
-def browse(folder: Path, page: str, *options: str) -> subprocess.CompletedProcess[str]:
+def browse(folder: Path, page: str, *options: str, at: str = "") -> subprocess.CompletedProcess[str]:
     """Open a page in the browser."""
     file = folder / "report.html"
     file.write_text(page, encoding="utf-8")
     quiet = ("gpu", "background-networking", "component-update", "sync")
     command = [
         str(CHROMIUM), "--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{item}" for item in quiet),
-        f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", *options, file.as_uri(),
+        f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", *options, file.as_uri() + at,
     ]  # fmt: skip
     return subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
 
 
 def opened(
-    folder: Path, page: str, *options: str, probe: str = PROBE, budget: int = 3000
+    folder: Path, page: str, *options: str, probe: str = PROBE, budget: int = 3000, at: str = ""
 ) -> tuple[dict[str, Any], str]:
-    """What a probe found in the browser, and what the browser complained of.  ``budget``: ms of virtual time."""
+    """What a probe found in the browser, and what the browser complained of.
+
+    ``budget``: ms of virtual time; ``at``: what stands behind the page's address.
+    """
     whole = page.replace("</body>", probe + "</body>")
-    done = browse(folder, whole, f"--virtual-time-budget={budget}", "--dump-dom", *options)
+    done = browse(folder, whole, f"--virtual-time-budget={budget}", "--dump-dom", *options, at=at)
     told = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
     assert told, done.stderr[-2000:]
     found: dict[str, Any] = json.loads(html.unescape(told[1]))
@@ -267,19 +270,27 @@ addEventListener('load', () => setTimeout(async () => {
   const type = (text) => { box.value = text; box.dispatchEvent(new Event('input')); };
   const pick = (word) => at(`input[name=verdict][value="${word}"]`).click();
   const groups = () => [...document.querySelectorAll('details.group')];
-  found.first = at('input[name=verdict]:checked').value;
+  const seen = (one) => { const {top} = one.getBoundingClientRect(); return top >= -1 && top < innerHeight; };
+  const picked = () => at('input[name=verdict]:checked').value;
+  const soon = () => new Promise((done) => setTimeout(done, 50));
+  found.first = picked();
   found.closed = groups().every((one) => !one.open && !one.hidden);
   const area = at('#DEMO-7').dataset.area;
   type(`  ${area.toUpperCase()} `);
   found.area = [...new Set(shown().map((one) => document.getElementById(one).dataset.area))];
   found.opened = groups().filter((one) => !one.hidden).every((one) => one.open) && groups().some((one) => !one.hidden);
-  pick('VIOLATED'); found.both = shown();
+  type('   '); found.blank = [shown().length, document.body.classList.contains('filtered')];
+  type(`${area} `); pick('VIOLATED'); found.both = shown();
+  location.hash = '#CONN-1'; await soon();
+  found.forgets = [picked(), box.value, shown().length, seen(at('#CONN-1'))];
+  pick('VIOLATED');
   type('nothing has these words');
   found.none = [shown().length, at('#shown').textContent, groups().every((one) => one.hidden)];
   type('windows-client other'); found.words = shown();
   found.filtered = document.body.classList.contains('filtered');
+  scrollTo(0, document.body.scrollHeight);
   at('#areas [data-filter]').click();
-  found.anew = [at('input[name=verdict]:checked').value, box.value, document.activeElement === box];
+  found.anew = [picked(), box.value, document.activeElement === box, seen(box)];
   location.hash = '#claims'; await new Promise((done) => setTimeout(done, 50));
   found.kept = document.body.classList.contains('filtered');
   location.hash = '#RST-1'; await new Promise((done) => setTimeout(done, 50));
@@ -295,7 +306,8 @@ addEventListener('load', () => setTimeout(async () => {
   const sent = new Event('submit', {cancelable: true}); at('form.choose').dispatchEvent(sent);
   found.kept_here = sent.defaultPrevented;
   dispatchEvent(new Event('beforeprint'));
-  const folds = [...document.querySelectorAll('#builds details, #notes details'), ...groups()];
+  const folds = [...document.querySelectorAll('#builds details, #notes details, #difference details'), ...groups()];
+  found.folds = folds.length - groups().length;
   found.printed = folds.every((one) => one.open);
   const told = document.createElement('pre'); told.id = 'probe'; told.textContent = JSON.stringify(found);
   document.body.append(told);
@@ -307,17 +319,44 @@ addEventListener('load', () => setTimeout(async () => {
 def test_filter_choice_links_folds_and_copy_do_what_they_say(tmp_path: Path) -> None:
     whole = plain(decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"}), decided("CONN-1", {NEW: "CONFIRMED"}))
     whole["timings"] = {"windows.hold": "2 s instead of 5 s"}
-    found, complaints = opened(tmp_path, render(whole), "--window-size=1400,900", probe=USED)
+    page = render(whole, difference=[f"line {number}" for number in range(40)])
+    found, complaints = opened(tmp_path, page, "--window-size=1400,900", probe=USED)
     assert (found["first"], found["closed"]) == ("", True)
     assert (found["area"], found["opened"]) == (["Calico demo"], True)
-    assert found["both"] == ["DEMO-7"], "words and verdict hold together"
+    assert found["blank"] == [len(catalog()), False], "blanks are no words"
+    assert found["both"] == ["DEMO-7"], "an area and a verdict hold together"
+    assert found["forgets"] == ["", "", len(catalog()), True], "a link to a claim that is left out leads to it"
     assert found["none"] == [0, f"0 of {len(catalog())} claims", True]
     assert (found["words"], found["filtered"]) == (["DEMO-7"], True)
-    assert found["anew"] == ["", found["anew"][1], True], "an area's button forgets the verdict, and the words are seen"
+    assert found["anew"] == ["", found["anew"][1], True, True], (
+        "an area's button forgets the verdict and leads to its words"
+    )
     assert found["anew"][1]
     assert found["kept"], "the claims' own link keeps the choice"
     assert found["followed"] == ["", "", False, True, True], "a link to a claim that is left out ends the choice"
     assert found["nowhere"] == ["DEMO-7"]
     assert found["back"] == [len(catalog()), "", True]
-    assert (found["copy"], found["kept_here"], found["printed"]) == ("copied", True, True)
+    assert (found["copy"], found["kept_here"], found["printed"], found["folds"]) == ("copied", True, True, 3)
+    assert complaints == ""
+
+
+FOLLOWED = """
+<script>
+addEventListener('load', () => setTimeout(() => {
+  const one = document.getElementById('RST-1'), {top} = one.getBoundingClientRect();
+  const found = {open: [one.open, one.parentElement.closest('details').open], seen: top >= -1 && top < innerHeight,
+    picked: document.querySelector('input[name=verdict]:checked').value};
+  const told = document.createElement('pre'); told.id = 'probe'; told.textContent = JSON.stringify(found);
+  document.body.append(told);
+}, 50));
+</script>
+"""
+
+
+def test_an_address_that_names_a_claim_opens_it_and_a_page_that_is_loaded_again_begins_with_all(tmp_path: Path) -> None:
+    """A browser keeps which button was chosen before, and says nothing of it to the page."""
+    page = render(plain(decided("DEMO-7", {OLD: "VIOLATED"})))
+    page = page.replace('value="" checked', 'value=""').replace('value="VIOLATED"', 'value="VIOLATED" checked')
+    found, complaints = opened(tmp_path, page, "--window-size=1400,900", probe=FOLLOWED, at="#RST-1")
+    assert found == {"open": [True, True], "seen": True, "picked": ""}
     assert complaints == ""

@@ -73,11 +73,6 @@ def unavailable_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager
     return once(api, POLICIES, _anything, partial(_inject, api, "api-503 seconds=10"))
 
 
-def pods_refused_once_a_policy_comes(api: Api) -> contextlib.AbstractContextManager[None]:
-    """From the run's first policy on the webhook of somebody else that is asked about its pods does not answer."""
-    return once(api, POLICIES, _anything, partial(_inject, api, "admission does=times-out namespaces=calico-demo"))
-
-
 def api_server_restarts(api: Api) -> contextlib.AbstractContextManager[None]:
     """With the run's first policy the API server goes for 5 s, with all watches and execs."""
     return once(api, POLICIES, _anything, partial(_inject, api, "api-unreachable seconds=5"))
@@ -183,7 +178,6 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         requests_refused_as_a_policy_comes,
         errors_as_a_policy_comes,
         unavailable_as_a_policy_comes,
-        pods_refused_once_a_policy_comes,
         api_server_restarts,
         pod_preempted,
         somebodys_policy_comes,

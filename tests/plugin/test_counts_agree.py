@@ -103,6 +103,15 @@ def test_the_header_knows_how_many_are_not_about_the_cluster(run: Run) -> None:
     assert int(said[1]) == expected(run)["NOT_APPLICABLE"] or selected < set(catalog())
 
 
+def test_at_most_six_lines_stand_above_the_first_test(run: Run) -> None:
+    lines = run.out.splitlines()
+    (first,) = (place for place, line in enumerate(lines) if line.startswith("cluster: "))
+    (last,) = (place for place, line in enumerate(lines) if line.startswith("run: "))
+    told = [line for line in lines[first : last + 1] if not line.startswith("note: ")]
+    assert len(told) <= 6
+    assert [line.partition(":")[0] for line in told if not line.startswith(" ")][-2:] == ["claims", "run"]
+
+
 def test_the_terminal_and_what_is_shown_later_say_them(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     line = "claims: " + ", ".join(f"{number} {word}" for word, number in expected(run).items())
     assert line in run.out.splitlines()

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import time
 
 import pytest
 
@@ -86,6 +87,21 @@ def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(slow: Project, w
     after = run.out.partition("interrupted: what the run made is being removed\n")[2]
     assert told(after, "what the run made is removed, and reports are written"), run.out
     assert not [line for line in after.splitlines() if line.endswith(" runs")]
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_ctrl_c_twice_ends_at_once_with_one_line_that_says_what_may_be_left(slow: Project, workers: str) -> None:
+    takes = json.dumps({"cleaning up takes": 20})
+    process = slow.start("-n", workers, "--kubeconfig=lane", "--timings=timings.yaml", STAND_IN=takes)
+    wait_for(slow.path / "here")
+    os.killpg(process.pid, signal.SIGINT)
+    time.sleep(2)  # it is being removed by now
+    os.killpg(process.pid, signal.SIGINT)
+    out, _ = process.communicate(timeout=15)
+    assert process.returncode == 2, out
+    said = "interrupted again: there is no report, and what the run made may be left: pytest --janitor removes it"
+    assert out.splitlines().count(said) == 1, out
+    assert "Traceback" not in out
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])

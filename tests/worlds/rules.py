@@ -152,6 +152,8 @@ def _calico(obj: Obj) -> Iterator[str]:
             ends = [rule.get(side) or {} for side in ("source", "destination")]
             if any("ports" in end or "notPorts" in end for end in ends) and "protocol" not in rule:
                 yield f"{obj['metadata']['name']} has ports without a protocol"
+            if any("0.0.0.0/0" in end.get("notNets", ()) for end in ends):
+                yield f"{obj['metadata']['name']} has a negation of all addresses, which Calico's validation refuses"
             if rule.get("protocol") == "ICMP" and any("ports" in end or "notPorts" in end for end in ends):
                 yield f"{obj['metadata']['name']} has ports of ICMP"
 

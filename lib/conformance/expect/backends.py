@@ -145,7 +145,7 @@ class Backends:
     ) -> Nonconformance:
         """Return this source's failure; records a decision per backend it did not reach."""
         expected = f"{'all of ' if len(target.backends) > 1 else ''}{_listed(target)} and no other"
-        text = message.connectivity(
+        text = message.explanation(
             self.expect.context.claims,
             seen[-1].attempt,
             expected=expected,

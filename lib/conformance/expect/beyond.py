@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError, first_line
@@ -26,6 +26,7 @@ from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Addressing, Pair, Protocol, Target, Workload
+from conformance.model.explanation import Explanation
 from conformance.model.facts import Fact
 from conformance.pods.groups import PodPairs
 from conformance.verdicts.meaning import of_limitation
@@ -115,7 +116,7 @@ class Beyond:
         pings = self._pings([(source, there.address) for source, there in pod_pairs], *REPLY)
         for (source, there), ran in zip(pod_pairs, pings, strict=True):
             so = f"ping does not pass between Linux pods either, so that of Windows pods shows nothing ({because})"
-            self._demand_reply(source, _named(there), self._said(source, ran), so, LOOK_AT_ICMP)
+            self._demand_reply(source, there, self._said(source, ran), so, LOOK_AT_ICMP)
 
     def ping(self, pod_pairs: PodPairs, *, because: str, want: bool = True) -> None:
         """Each pod's ping of the other of its pair is answered, the first or one that is tried again.
@@ -134,10 +135,11 @@ class Beyond:
             if said[-1].replied is want:
                 tally.right(source, there, f"{because}; {PING_UNTOLD}")
             else:
-                wrong: Exception = self._wrong(source, _named(there), said, because)
+                text = self._told(source, there, said, because)
+                wrong: Exception = Nonconformance(text)
                 policies = self.expect.context.others
                 if by := policies.excuse(source, there.tcp(0), "closed" if want else "open", protocol="ICMP"):
-                    wrong = others.decided(policies, str(wrong), by)
+                    wrong = others.decided(policies, text, by)
                 tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
         tally.end()
 
@@ -146,7 +148,7 @@ class Beyond:
         pings = self._pings([(source, there.address) for source, there in pod_pairs], *REPLY)
         for (source, there), ran in zip(pod_pairs, pings, strict=True):
             so = "it does not pass before the policy is made either, so that silence would show nothing"
-            self._demand_reply(source, _named(there), self._said(source, ran), so, LOOK_AT_ICMP)
+            self._demand_reply(source, there, self._said(source, ran), so, LOOK_AT_ICMP)
 
     def under_icmp_rules(
         self,
@@ -171,7 +173,7 @@ class Beyond:
         ran |= dict(zip(silent, pings, strict=True))
         so = "the Linux pod does not answer under the rule, so that a Windows pod's silence shows nothing"
         for source, there in linux:
-            self._demand_reply(source, _named(there), self._said(source, ran[source, there]), so, LOOK_AT_ICMP)
+            self._demand_reply(source, there, self._said(source, ran[source, there]), so, LOOK_AT_ICMP)
         named, alone = Case(claim=claim, part=part), Case(claim=claim, part="ICMP alone")
         tallies = Tally(named.keep(self.expect.context), "closed"), Tally(alone.keep(self.expect.context), "open")
         for source, there in [*silent, *allowed]:
@@ -188,7 +190,7 @@ class Beyond:
             elif replied == ((source, there) in allowed):
                 tally.right(source, there, told if replied else because)
             else:
-                wrong = self._wrong(source, _named(there), said, because)
+                wrong = Nonconformance(self._told(source, there, said, because))
                 tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
         for tally in tallies:
             tally.end()
@@ -230,12 +232,10 @@ class Beyond:
         so, do = "a target that answers no ping shows nothing", "name another target by --external-target"
         self._demand_reply(linux, address, self._said(linux, ran), so, do)
 
-    def _demand_reply(self, linux: Workload, address: str, said: Sequence[_Said], so: str, do: str) -> None:
+    def _demand_reply(self, linux: Workload, there: Workload | str, said: Sequence[_Said], so: str, do: str) -> None:
         if not said[-1].replied:
             text = message.of_control(
-                f"{self._head(linux, address, said)}: {so}\n"
-                f"  command   {said[-1].command}, {counted(len(said), 'time')}\n"
-                f"  do        {do}"
+                replace(self._told(linux, there, said), so=so, lines={"command": said[-1].command, "do": do})
             )
             raise ControlBroken(text, control="ping from a Linux pod")
 
@@ -292,20 +292,22 @@ class Beyond:
             seconds=ended.seconds,
         )
 
-    def _head(self, source: Workload, address: str, said: Sequence[_Said]) -> str:
-        claims = ", ".join(self.expect.context.claims) or "no claim"
-        tries = f"{sum(item.echoes for item in said)} tries, {sum(item.seconds for item in said):.1f} s"
-        seen = "no reply, observed one" if said[-1].replied else "a reply, observed none"
-        return f"{claims}  {source.label} -> {address}  expected {seen} ({tries})"
-
-    def _wrong(self, source: Workload, address: str, said: Sequence[_Said], because: str) -> Nonconformance:
-        return Nonconformance(
-            f"{self._head(source, address, said)}\n"
-            f"  because   {because}\n"
-            f"  command   {said[-1].command}, {counted(len(said), 'time')}\n"
-            f"  printed   {said[-1].text[:300]}\n"
-            f"  do        {LOOK_AT_ICMP}"
+    def _told(self, source: Workload, there: Workload | str, said: Sequence[_Said], because: str = "") -> Explanation:
+        """What is wrong with pings; ``there``: a pod, or an address."""
+        address, node = (
+            (f"{there.address} ({there.label})", there.node) if isinstance(there, Workload) else (there, there)
         )
+        expected, observed = ("no reply", "one") if said[-1].replied else ("a reply", "none")
+        return Explanation(
+            claims=self.expect.context.claims,
+            path=f"{source.label} -> {address}", where=f"{source.node} to {node} (ping)",
+            expected=expected, observed=observed, tries=sum(item.echoes for item in said),
+            seconds=sum(item.seconds for item in said),
+            lines={
+                "because": because, "command": f"{said[-1].command}, {counted(len(said), 'time')}",
+                "printed": said[-1].text[:300], "do": LOOK_AT_ICMP,
+            },
+        )  # fmt: skip
 
 
 def asked_for(pools: Mapping[str, Fact[str]]) -> None:
@@ -315,11 +317,6 @@ def asked_for(pools: Mapping[str, Fact[str]]) -> None:
             raise MissingCapability(
                 f"nothing here asks for it: {name} is not true ({natted.source})", "set it for every enabled pool"
             )
-
-
-def _named(pod: Workload) -> str:
-    """The address of a pod that is pinged, and which pod that is: either end's node may be what is wrong."""
-    return f"{pod.address} ({pod.label})"
 
 
 @dataclass(frozen=True, kw_only=True)

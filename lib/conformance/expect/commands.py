@@ -8,7 +8,7 @@ something about the tools, and is ProbeBroken.  Each pair of pods is decided on 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -17,8 +17,10 @@ from conformance.expect.context import Context
 from conformance.expect.engine.answered import COMMAND_UNTOLD
 from conformance.expect.engine.at_once import at_once
 from conformance.expect.tally import Tally
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Half
 from conformance.model.endpoint import Pair, Target, Workload
+from conformance.model.explanation import Explanation
 from conformance.settings import Timings
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -80,13 +82,9 @@ class Commands:
 
         def judge(said: _Said, _: Target) -> None:
             if said.ended.exit_code == 0:
-                raise Nonconformance(
-                    f"{said}\n  attempts on the same path timed out before: the denial does not hold for every request"
-                )
+                raise Nonconformance(said.but("attempts timed out there: the denial does not hold for every request"))
             if not _says(said.ended.output, TIMED_OUT):
-                raise ProbeBroken(
-                    f"{said}\n  attempts on the same path timed out: the command failed for another reason"
-                )
+                raise ProbeBroken(said.but("attempts timed out there: the command failed for another reason"))
 
         self._each(pairs, _web_request, lambda _: f"exit code 1, {TIMED_OUT!r}", judge, half="closed", because=because)
 
@@ -97,23 +95,23 @@ class Commands:
         Nonconformance where it gives others or knows no such name, ProbeBroken where the command says neither.
         """
         tally, wanted = Tally(self.context, "behaviour"), sorted(to)
-        told = "ForEach-Object { $_.IPAddressToString }"
-        words = ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | {told}"]
+        shown = "ForEach-Object { $_.IPAddressToString }"
+        words = ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | {shown}"]
         ran = at_once([partial(self._run, client, words) for client in clients])
         for client, future in zip(clients, ran, strict=True):
             try:
                 ended = future.result()
-                head = (
-                    f"{', '.join(self.context.claims) or 'no claim'}  {client.label}  {name} by Windows' own resolver: "
-                    f"expected {', '.join(wanted)}"
-                )
-                said = _Said(ended, head, because, " ".join(words))
+                told = Explanation(
+                    claims=self.context.claims, path=client.label, where=client.node, expected=", ".join(wanted),
+                    observed="", prefix=f"{name} by Windows' own resolver: ", lines={"because": because},
+                )  # fmt: skip
+                said = _Said(ended, told, " ".join(words))
                 if UNKNOWN_NAME in ended.output:
-                    raise Nonconformance(f"{said}\n  do        {COMPARE_SUFFIXES}")
+                    raise Nonconformance(said.but(do=COMPARE_SUFFIXES))
                 if ended.exit_code != 0:
-                    raise ProbeBroken(f"{said}\n  it failed for another reason than the name")
+                    raise ProbeBroken(said.but("it failed for another reason than the name"))
                 if sorted(ended.output.split()) != wanted:
-                    raise Nonconformance(str(said))
+                    raise Nonconformance(said.but())
             except (Nonconformance, SuiteError) as error:
                 tally.wrong(client, None, error)
             else:
@@ -132,8 +130,7 @@ class Commands:
         def judge(said: _Said, target: Target) -> None:
             if said.ended.exit_code != 0 or not _says(said.ended.output, shows(target)):
                 raise ProbeBroken(
-                    f"{said}\n  attempts on the same path connected: the command, its image or its server is not the "
-                    "demo's"
+                    said.but("attempts connected there: the command, its image or its server is not the demo's")
                 )
 
         self._each(pairs, argv, lambda target: f"exit code 0, {shows(target)!r}", judge, half="open", because=because)
@@ -169,9 +166,12 @@ class Commands:
     def _said(self, pair: Pair, argv: Sequence[str], ended: Ended, expected: str, because: str) -> _Said:
         client, target = pair
         self.context.attach(f"{argv[0]} in {client.role}", f"$ {' '.join(argv)}\n{ended.output}\n-> {ended.exit_code}")
-        claims = ", ".join(self.context.claims) or "no claim"
-        head = f"{claims}  {client.label} -> {target.label}  {' '.join(argv[:2])}: expected {expected}"
-        return _Said(ended, head, because, " ".join(argv))
+        attempt = Attempt(source=client, target=target, kind=Kind.TCP, give_up_after=REQUEST_TIMEOUT)
+        told = Explanation(
+            claims=self.context.claims, path=attempt.label, where=attempt.nodes, prefix=f"{' '.join(argv[:2])}: ",
+            expected=expected, observed="", lines={"because": because},
+        )  # fmt: skip
+        return _Said(ended, told, " ".join(argv))
 
 
 def _says(output: str, words: str) -> bool:
@@ -181,21 +181,20 @@ def _says(output: str, words: str) -> bool:
 
 @dataclass(frozen=True)
 class _Said:
-    """A command that ended, and the message should it be wrong."""
+    """A command that ended, and what is said of it should it be wrong."""
 
     ended: Ended
-    head: str
-    because: str
+    _told: Explanation
+    """What was expected of it where."""
     command: str
 
-    def __str__(self) -> str:
-        said = " ".join(self.ended.output.split())
-        return (
-            f"{self.head}, observed exit code {self.ended.exit_code} (1 try, {self.ended.seconds:.1f} s)\n"
-            f"  because   {self.because}\n"
-            f"  command   {self.command}\n"
-            f"  printed   {said[:300] or 'nothing'}"
-        )
+    def but(self, so: str = "", do: str = "") -> Explanation:
+        """The message; ``so``: what its first line ends with."""
+        lines = {"command": self.command, "printed": " ".join(self.ended.output.split())[:300] or "nothing"}
+        return replace(
+            self._told, observed=f"exit code {self.ended.exit_code}", tries=1, seconds=self.ended.seconds, so=so,
+            lines=self._told.lines | lines | ({"do": do} if do else {}),
+        )  # fmt: skip
 
 
 def _web_request(target: Target) -> list[str]:

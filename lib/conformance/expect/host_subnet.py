@@ -8,6 +8,7 @@ from conformance.expect.beyond import asked_for
 from conformance.expect.streams import StreamExpect
 from conformance.expect.tally import Tally
 from conformance.model.claim import ClaimVerdict
+from conformance.model.explanation import Explanation
 from conformance.model.facts import Fact
 from conformance.pods.groups import PodPairs
 
@@ -37,14 +38,18 @@ class HostSubnet:
         tally, opened = Tally(self.streams.expect.context, "open"), self.streams.open(*ways)
         for stream, state in zip(opened, self.streams.streams.look(opened), strict=True):
             client, target, seen = stream.client, stream.target, state.server.remote.rpartition(":")[0]
-            head = f"{', '.join(tally.context.claims)}  {client.label} -> {target.label}"
+            path = f"{client.label} -> {target.label}"
             if seen == client.node_address:
                 tally.right(client, target, because)
             elif seen == client.address:
-                told = f"{head}: the server saw the pod's own address {seen}, although {because}"
+                told = f"{path}: the server saw the pod's own address {seen}, although {because}"
                 tally.right(client, target, told, ClaimVerdict.LIFTED)
             else:
-                wrong = f"{head}  expected source {client.node_address} (its node), observed source {seen}"
                 do = f"compare the OutBoundNAT policy of the pod's endpoint on node {client.node}, and see NAT-2"
-                tally.wrong(client, target, Nonconformance(f"{wrong}\n  because   {because}\n  do        {do}"))
+                wrong = Explanation(
+                    claims=tally.context.claims, path=path, where=f"{client.node} to a node's own port",
+                    expected=f"source {client.node_address} (its node)", observed=f"source {seen}",
+                    lines={"because": because, "do": do},
+                )  # fmt: skip
+                tally.wrong(client, target, Nonconformance(wrong))
         tally.end()

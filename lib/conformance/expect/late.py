@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from conformance.errors import EnvironmentBroken
 from conformance.expect.engine.decide import Broken, Held, Path, Standing, Why, Wrong
-from conformance.expect.explain import message
 from conformance.expect.outcome import Outcome
 from conformance.expect.session import Session
 
@@ -31,10 +30,8 @@ def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
             continue
         if machine.overwhelmed(began, now):
             machine.excused += 1
-            claims = expect.context.claims
-            line = message.headline(claims, path.attempt, outcome.expected, outcome.seen, path.seconds)
-            by = f"{OVERWHELMED}{told(path, standing)}"
-            outcome.standing = Broken(EnvironmentBroken(f"{message.explained(line, by=by)}\n  do        {REMEDY}"))
+            text = outcome.explained(expect.context.claims, f"{OVERWHELMED}{told(path, standing)}", REMEDY)
+            outcome.standing = Broken(EnvironmentBroken(text))
 
 
 def told(path: Path, standing: Standing) -> str:

@@ -161,6 +161,6 @@ def _about(pair: Pair, reason: str, verdict: ClaimVerdict, wrong: Exception | No
     attempts = wrong.paths if isinstance(wrong, Nonconformance | SuiteError) else ()
     if wrong and (not attempts or (attempts[0].source, attempts[0].target) == pair):
         return wrong
-    if verdict is ClaimVerdict.VIOLATED:
-        return Nonconformance(f"{', '.join(context.claims)}  {reason}")
-    return ControlBroken(reason, control=reason)
+    where = next((one.nodes for one in attempts if (one.source, one.target) == pair), pair[0].node)
+    told = f"{', '.join(context.claims)}: {where}: {reason}"
+    return Nonconformance(told) if verdict is ClaimVerdict.VIOLATED else ControlBroken(told, control=reason)

@@ -12,6 +12,7 @@ from conformance.expect.explain.nearest import Nearest
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
+from conformance.model.explanation import Explanation
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.verdicts.meaning import of_path
 
@@ -34,6 +35,8 @@ class Outcome:
     standing: Standing
     is_control: bool
     """Whether the path was to be open, or closed, for others' sake only."""
+    is_witness: bool = False
+    """Of such a one: whether it only shows that policies are in force, so that another claim speaks of what passes."""
     wavered: str = ""
     """What was seen of it earlier in the run, when it lost connections; it is asked once more now."""
 
@@ -76,7 +79,8 @@ class Outcome:
     @property
     def verdict(self) -> ClaimVerdict:
         """What it says about a claim that needs it to be so."""
-        wrong = isinstance(self.standing, Wrong) and (not self.is_control or self.passes_policy)
+        answers = not self.is_control or (self.passes_policy and not self.is_witness)
+        wrong = isinstance(self.standing, Wrong) and answers
         return of_path(held=self.held, wavered=bool(self.wavered), wrong=wrong)
 
     @property
@@ -96,7 +100,7 @@ class Outcome:
     def rank(self) -> int:
         """Rank of a failure; the lowest of several is told first."""
         match self.standing:
-            case Wrong() if not self.path.want:
+            case Wrong() if not self.path.want and not self.is_witness:
                 return 0
             case Wrong() if not self.is_control:
                 return 1
@@ -110,6 +114,14 @@ class Outcome:
                 return 5
             case _:
                 return 6
+
+    def explanation(self, claims: Sequence[str], do: str = "") -> Explanation:
+        """What was expected of it and seen."""
+        return message.explanation(claims, self.path.attempt, self.expected, self.seen, self.path.seconds, do=do)
+
+    def explained(self, claims: Sequence[str], by: str, do: str = "") -> Explanation:
+        """The same, with what explains it."""
+        return message.explained(self.explanation(claims, do), by=by)
 
     def reason(self, because: str) -> str:
         """One line: enough on its own.  Of an open path it says, too, where nobody told who answered."""
@@ -186,7 +198,7 @@ def failure(
     if "do" not in near.lines or (removed and "policies there" not in near.lines):
         further["do"] = _advice(first, told, enforced_at, removed=removed)
     observed = message.summary(seen) + _led(first, seen, name_leads_to(first)) + near.observed
-    text = message.connectivity(
+    text = message.explanation(
         claims, told.attempt, expected=expected, because=because, seen=seen, seconds=seconds,
         further=further, observed=observed, so=so,
     )  # fmt: skip
@@ -280,7 +292,7 @@ def _when(outcome: Outcome) -> str:
         return ""
     tries = [tried for tried in path.tries if tried.seen is not None]
     arrived = [tried for tried in tries if tried.seen is not None and tried.seen.verdict not in DENIED_VERDICTS]
-    allowed = f"it has to be by {path.rule.within:g} s"
+    allowed = f"it has to be by {round(path.rule.within, 1):g} s"
     if len(arrived) == len(tries):
         return f"not closed in {path.seconds:.1f} s; {allowed}"
     return f"closed late or not for good: a packet still arrived {arrived[-1].at:.1f} s after this began; {allowed}"

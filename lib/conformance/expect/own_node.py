@@ -39,9 +39,9 @@ class OwnNode:
         out = self._poll(direct, lambda seen: seen.verdict is Verdict.TIMED_OUT, "the policy does not admit them")
         if not out.converged:
             attempt, seen = next(each for each in out if each[1][-1].verdict is not Verdict.TIMED_OUT)
-            text = out.headline(list(out.attempts).index(attempt), "TIMED_OUT")
-            broke = f"{text} by pod address: nothing shows that a policy guards this pod\n  do  see POL-1 first"
-            raise ControlBroken(message.of_control(broke), control="the stranger by pod address", seen=seen)
+            index, so = list(out.attempts).index(attempt), "by pod address: nothing shows that a policy guards this pod"
+            broke = message.of_control(out.message(index, "TIMED_OUT", {"do": "see POL-1 first"}, so=so))
+            raise ControlBroken(broke, control="the stranger by pod address", seen=seen)
         tally, polled = Tally(self.expect.context, "behaviour"), self._poll(paths, _connected, because)
         for index, (attempt, seen) in enumerate(polled):
             if polled.agreed(index, _connected):

@@ -1,20 +1,21 @@
 """Expectations about pods' first seconds, before Felix has programmed them, and about who reaches them all the same."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, first_line
 from conformance.expect import others
 from conformance.expect.engine.answered import UNTOLD, as_wanted
-from conformance.expect.explain import message
+from conformance.expect.explain import cause, message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
-from conformance.model.counted import counted
 from conformance.model.endpoint import OS, Pair, Target, Workload
+from conformance.model.explanation import Explanation
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.new_pod import NewPod, Stage
 from conformance.pods.roles import ECHO_PORT
@@ -124,11 +125,8 @@ class PodStartup:
         tally, told = Tally(expect.context, "behaviour"), list[str]()
         for index, (one, (attempt, seen)) in enumerate(zip(new_pods, polled, strict=True)):
             if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
-                line = polled.headline(index, "TIMED_OUT")
-                text = (
-                    f"{line}: its egress policy is not in force, so its first action says nothing\n"
-                    f"  do  read Felix' log on node {one.pod.node}"
-                )
+                so = "its egress policy is not in force, so its first action says nothing"
+                text = polled.message(index, "TIMED_OUT", {"do": f"read Felix' log on node {one.pod.node}"}, so=so)
                 tally.wrong(one.pod, target, self._past_policy(text, None, *seen))
                 continue
             connected = one.connected_first()
@@ -183,32 +181,27 @@ class PodStartup:
         attempts = [self.expect.attempt(client, target, want=False) for target in targets]
         *answers, witness = expect.prober.observe([*attempts, self.expect.attempt(client, beside)])
         if not as_wanted(witness, True):
-            line = message.headline(claims, witness.attempt, "CONNECTED", [witness], settled.seconds)
-            raise ControlBroken(
-                message.of_control(f"{line}: a dead client would look like a denial\n  do  {_client(client)}"),
-                control=witness.attempt.label,
-                seen=[witness],
-            )
+            raise self._dead_client(witness.attempt, [witness], settled.seconds)
         for seen in answers:
             if seen.verdict is not Verdict.TIMED_OUT:
-                line = message.headline(claims, seen.attempt, "TIMED_OUT", [seen], settled.seconds)
-                text = (
-                    f"{line}: no policy is in force that could keep the kubelet out\n"
-                    "  do  read Felix' log on that node: the new pod's policy is not in force"
-                )
+                text = message.explanation(
+                    claims, seen.attempt, "TIMED_OUT", [seen], settled.seconds,
+                    so="no policy is in force that could keep the kubelet out",
+                    do="read Felix' log on that node: the new pod's policy is not in force",
+                )  # fmt: skip
                 raise self._past_policy(text, client, seen)
         wrong = []
         for one, target, ready in zip(new_pods, targets, settled.last, strict=True):
             expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
-            line = (
-                f"{', '.join(claims) or 'no claim'}  kubelet of node {one.pod.node} -> {one.pod.label}  expected Ready "
-                f"by its readiness probe, observed {'Ready' if ready else 'not Ready'} "
-                f"({counted(len(settled.seen), 'try', 'tries')}, {settled.seconds:.1f} s)"
-            )
+            text = Explanation(
+                claims=claims, path=f"kubelet of node {one.pod.node} -> {one.pod.label}",
+                where=f"the kubelet of {one.pod.node} to its own pod", expected="Ready by its readiness probe",
+                observed="not Ready", tries=len(settled.seen), seconds=settled.seconds,
+                lines={"because": because, "do": LOOK_FOR_HOST[one.pod.os].format(node=one.pod.node)},
+            )  # fmt: skip
             told = f"{because}; {UNTOLD}: the kubelet does not say whom it found ready"
-            expect.context.decided(None, one.pod, of_promise(ready), told if ready else line, "open")
-            do = LOOK_FOR_HOST[one.pod.os].format(node=one.pod.node)
-            wrong += [] if ready else [f"{line}\n  because  {because}\n  do       {do}"]
+            expect.context.decided(None, one.pod, of_promise(ready), told if ready else text.headline, "open")
+            wrong += [] if ready else [text]
         if wrong:
             raise Nonconformance(wrong[0])
 
@@ -220,14 +213,22 @@ class PodStartup:
 
     # --- how ----------------------------------------------------------------------------------------------------------
 
-    def _past_policy(self, text: str, client: Workload | None, *seen: Observation) -> Exception:
+    def _dead_client(self, attempt: Attempt, seen: Sequence[Observation], seconds: float) -> ControlBroken:
+        """A client that does not reach its control."""
+        client, so = attempt.source, "a dead client would look like a denial"
+        do = f"look at {client.namespace}/{client.pod} and at packet loss on node {client.node}"
+        told = message.explanation(self.expect.context.claims, attempt, "CONNECTED", seen, seconds, so=so, do=do)
+        return ControlBroken(message.of_control(told), control=attempt.label, seen=seen)
+
+    def _past_policy(self, text: Explanation, client: Workload | None, *seen: Observation) -> Exception:
         """A violation where it connected past the policy (decided here with ``client``), else a broken control."""
         attempt = seen[-1].attempt
         pods = [attempt.source, *(attempt.target.backends if attempt.target else ())]
         broken = ControlBroken(message.of_control(text), control=attempt.label, seen=seen)
         if seen[-1].verdict is not Verdict.CONNECTED:
             return unless_changed(self.expect, pods, broken)
-        wrong = unless_changed(self.expect, pods, Nonconformance(text, seen=seen), want=False)
+        told = replace(text, cause=cause.passes([attempt], "target" if client else "source"))
+        wrong = unless_changed(self.expect, pods, Nonconformance(told, seen=seen), want=False)
         if client is not None:
             self.expect.context.decided(client, attempt.target, of_failure(wrong), first_line(wrong), "closed")
         return wrong
@@ -243,29 +244,19 @@ class PodStartup:
                 "beside": f"{attempts[1].label} {message.summary(beside)}",
                 "do": LOOK_AT[attempts[0].target.backends[0].os] if attempts[0].target else "",
             }
-            told = message.connectivity(
+            told = message.explanation(
                 claims, attempts[0], expected="TIMED_OUT", because=because, seen=seen, seconds=watched.seconds,
                 further=further,
             )  # fmt: skip
             return Nonconformance(told, seen=seen)
         if not as_wanted(last.beside, True):
-            line = message.headline(claims, attempts[1], "CONNECTED", beside, watched.seconds)
-            text = f"{line}: a dead client would look like a denial\n  do  {_client(attempts[0].source)}"
-            return ControlBroken(message.of_control(text), control=attempts[1].label, seen=beside)
-        line = message.headline(claims, attempts[0], "TIMED_OUT", seen, watched.seconds)
+            return self._dead_client(attempts[1], beside, watched.seconds)
+        line = partial(message.explanation, claims, attempts[0], "TIMED_OUT", seen, watched.seconds)
         if not watched.converged:
-            return EnvironmentBroken(
-                f"{line}: its first action was still {last.stage}\n"
-                "  do  look at the pod's events, and at its node's load"
-            )
+            so, do = f"its first action was still {last.stage}", "look at the pod's events, and at its node's load"
+            return EnvironmentBroken(line(so=so, do=do))
         if last.new_pod.verdict is not Verdict.TIMED_OUT:
-            text = (
-                f"{line}: that is neither an answer of the pod nor a silent drop\n"
-                "  do  look at the routes to the new pod on both nodes (VXLAN-2)"
-            )
+            so = "that is neither an answer of the pod nor a silent drop"
+            text = line(so=so, do="look at the routes to the new pod on both nodes (VXLAN-2)")
             return ControlBroken(message.of_control(text), control=attempts[0].label, seen=seen)
         return None
-
-
-def _client(client: Workload) -> str:
-    return f"look at {client.namespace}/{client.pod} and at packet loss on node {client.node}"

@@ -47,15 +47,13 @@ class Polled:
         newest = self.seen(index)[-self.agree :]
         return len(newest) == self.agree and all(map(right, newest))
 
-    def headline(self, index: int, expected: str) -> str:
-        """A message's first line about one of the attempts."""
-        return message.headline(self.claims, self.attempts[index], expected, self.seen(index), self.settled.seconds)
-
-    def message(self, index: int, expected: str, further: Mapping[str, str], *, observed: str = "") -> Explanation:
-        """The whole message about one of them; arguments as of ``explain.message.connectivity``."""
-        return message.connectivity(
+    def message(
+        self, index: int, expected: str, further: Mapping[str, str], *, observed: str = "", so: str = ""
+    ) -> Explanation:
+        """The whole message about one of them; arguments as of ``explain.message.explanation``."""
+        return message.explanation(
             self.claims, self.attempts[index], expected=expected, because=self.because, seen=self.seen(index),
-            seconds=self.settled.seconds, further=further, observed=observed,
+            seconds=self.settled.seconds, further=further, observed=observed, so=so,
         )  # fmt: skip
 
 

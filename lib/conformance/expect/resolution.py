@@ -151,7 +151,7 @@ class _Question:
         within = f" within {self.slow(attempt):g} s" if is_slow else ""
         of_pods = {"DNS pods": "; ".join(f"{pod}: {told}" for pod, told in otherwise.items())} if otherwise else {}
         advice = {**of_pods, "do": _advice(last, self.wanted, self.exists)}
-        text = message.connectivity(
+        text = message.explanation(
             context.claims, attempt, expected=right_answer + self.over + within, because=self.because, seen=seen,
             seconds=seconds, further=cause.lines if cause else advice, observed=observed,
             so=f"{self.name} has an A record, which NXDOMAIN denies" if self.exists and _denied(last) else "",

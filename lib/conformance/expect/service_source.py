@@ -134,15 +134,13 @@ class ServiceSource:
         self.expect.controls([pairs], because="no policy is in force yet")
         for (client, _), plain in self.expect.told(direct, because=because).items():
             if _addresses(plain) != {client.address}:
-                line = message.headline(
+                text = message.explanation(
                     self.expect.context.claims, plain[-1].attempt, f"source {client.address}", plain, _span(plain),
-                    observed=_observed(plain),
+                    observed=f"{_observed(plain)} by pod address",
+                    so="what the server sees by ClusterIP says nothing about Services",
+                    do="see NAT-1 first: what rewrites the source without a Service",
                 )  # fmt: skip
-                text = message.of_control(
-                    f"{line} by pod address: what the server sees by ClusterIP says nothing about Services\n"
-                    "  do  see NAT-1 first: what rewrites the source without a Service"
-                )
-                raise ControlBroken(text, control="the source by pod address", seen=plain)
+                raise ControlBroken(message.of_control(text), control="the source by pod address", seen=plain)
         through = self.pod_pairs.through(self.service)
         self.expect.reachable([*through, *self._strangers(direct=False)], because=because)
         told = self.expect.told(through, because=because)
@@ -185,7 +183,7 @@ class ServiceSource:
         addresses = Addresses(self.facts, self.nodes.source_vip)
         observed = message.tally([addresses.named(observation.seen_client, client) for observation in seen])
         return Nonconformance(
-            message.connectivity(
+            message.explanation(
                 self.expect.context.claims,
                 seen[-1].attempt,
                 expected=f"source {' or '.join(addresses.named(one, client) for one in wanted)}",

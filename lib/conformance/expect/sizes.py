@@ -106,19 +106,14 @@ class Sizes:
         follower = self._own(*followed_by)
         self.expect.context.record(f"MTU of {following.os} pods, bytes", follower.mtu)
         if follower.mtu != setting.value:
-            line = message.headline(
-                self.expect.context.claims,
-                follower.above.attempt,
-                f"an MTU of {setting.value}",
-                follower.seen,
-                follower.seconds,
-                observed=f"one of {follower.mtu}",
-            )
-            text = message.of_control(
-                f"{line}: {setting.value} is set ({setting.source}): the pod is older than the setting, or the setting "
-                "is not in force\n  do  start new pods, and look at calico-node's log for the setting"
-            )
-            raise ControlBroken(text, control=following.label, seen=follower.seen)
+            said = f"{setting.value} is set ({setting.source})"
+            text = message.explanation(
+                self.expect.context.claims, follower.above.attempt, f"an MTU of {setting.value}", follower.seen,
+                follower.seconds, observed=f"one of {follower.mtu}",
+                so=f"{said}: the pod is older than the setting, or the setting is not in force",
+                do="start new pods, and look at calico-node's log for the setting",
+            )  # fmt: skip
+            raise ControlBroken(message.of_control(text), control=following.label, seen=follower.seen)
         # To nodes where nothing answers each search waits its time out, so they wait together.
         searches = at_once([partial(self._node, node, ignoring) for ignoring, _ in by])
         for (ignoring, mate), on_node in zip(by, searches, strict=True):
@@ -172,8 +167,8 @@ class Sizes:
             seconds += carried.seconds
             self.expect.control(source, target, because=f"packets of {SMALLEST} bytes pass everywhere (RFC 1122)")
         attempt, expected = seen[0].attempt, f"packets of {SMALLEST} bytes to pass"
-        line = message.headline(self.expect.context.claims, attempt, expected, seen, seconds)
-        raise ProbeBroken(f"{line}: small datagrams pass, but none of {SMALLEST} bytes", seen)
+        claims, so = self.expect.context.claims, f"small datagrams pass, but none of {SMALLEST} bytes"
+        raise ProbeBroken(message.explanation(claims, attempt, expected, seen, seconds, so=so), seen)
 
     def _own(self, source: Workload, mate: Workload) -> Carried:
         """The MTU of the source's device."""
@@ -190,8 +185,8 @@ class Sizes:
         if found.mtu < SMALLEST:
             expected = f"packets of {SMALLEST} bytes to be taken by its own system"
             claims = self.expect.context.claims
-            line = message.headline(claims, found.above.attempt, expected, found.seen, found.seconds)
-            raise ProbeBroken(line, found.seen)
+            told = message.explanation(claims, found.above.attempt, expected, found.seen, found.seconds)
+            raise ProbeBroken(told, found.seen)
         return found
 
     def _largest(self, source: Workload, target: Target, passes: Callable[[Observation], bool]) -> Carried:
@@ -250,7 +245,7 @@ class Sizes:
 
     def _black_hole(self, carried: Carried, again: Polled, because: str) -> Nonconformance:
         seen = [*carried.seen, *again.seen(0)]
-        text = message.connectivity(
+        text = message.explanation(
             self.expect.context.claims,
             carried.above.attempt,
             expected=_refused(carried),

@@ -258,7 +258,7 @@ class _OfNode:
         return why and f"the path {way} by {protocol.upper()} of the watched pod on node {self.node} {why}"
 
     def _wrong(self, path: Watched, one: Stretch, expected: str, so: str, lasted: str, *, turned: bool) -> Exception:
-        line = message.connectivity(
+        line = message.explanation(
             self.expect.context.claims, path.attempt, expected=f"{expected} all through the run", because=self.because,
             seen=one.seen, seconds=one.asked[2] - one.asked[0], so=f"policy of node {self.node} {so}",
             further={

@@ -49,11 +49,12 @@ class StreamExpect:
             opened = self.streams.open(pairs)
         except NotOpened as failed:
             path, _, what = str(failed).removeprefix("stream ").partition(": ")
-            text = (
-                f"{', '.join(self.expect.context.claims) or 'no claim'}  {path}  stream  expected to open and to stay, "
-                f"observed {what or 'nothing'}\n"
-                "  do        see CONN-3 for this pair of pods first, then Felix' log on their nodes"
-            )
+            ends = next((pair for pair in pairs if pair[0].label in path and pair[1].address in path), pairs[0])
+            text = Explanation(
+                claims=self.expect.context.claims, path=f"{path}  stream", expected="a stream that opens and stays",
+                observed=what or "nothing", where=f"{ends[0].node} to {ends[1].node}",
+                lines={"do": "see CONN-3 for this pair of pods first, then Felix' log on their nodes"},
+            )  # fmt: skip
             raise ControlBroken(message.of_control(text), control="stream") from failed
         self._open += opened
         return opened

@@ -129,7 +129,7 @@ class Throughout:
             seen.verdict in ARRIVED for other in all_closed if other.target == one.target for _, seen in other.seen
         )
         seconds = max((at for at, _ in one.seen), default=0.0)
-        line = message.connectivity(
+        line = message.explanation(
             self.expect.context.claims, attempt, expected="TIMED_OUT all the while", because=because,
             seen=all_seen, seconds=seconds, further={"policies": self._policies},
         )  # fmt: skip

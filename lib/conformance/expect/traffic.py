@@ -7,7 +7,7 @@ or where a policy closes the source one to the same target (control beside), whe
 then holds.  A control that fails is ControlBroken, a probe that fails is ProbeBroken; neither is ever a denial.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -115,6 +115,7 @@ class Expect(Session):
         *policies: Policies,
         open: Iterable[Pairs] = (),
         closed: Iterable[Pairs] = (),
+        witness: Iterable[Pairs] = (),
         because: str,
         kind: Kind | None = None,
     ) -> list[Observation]:
@@ -122,11 +123,14 @@ class Expect(Session):
 
         All of them are seen open before (but those that an earlier change of this test has closed): the control
         before is part of it.  Raises as :meth:`control` before the change and as :meth:`matrix` after it, and what
-        applying raises.
+        applying raises.  ``witness``: paths that close, too, which shows that the policies are in force; that one stays
+        open is what another claim says, and a broken control of this one.
         """
-        opened, shut = each(open), each(closed)
+        opened, shown = each(open), each(witness)
+        shut = [*each(closed), *shown]
         self._make(policies, [*opened, *shut])
-        return self._decide(opened, shut, because, kind, open_is_control=False)[-1]
+        seen = {key(*pair) for pair in shown}
+        return self._decide(opened, shut, because, kind, open_is_control=False, witnesses=seen)[-1]
 
     def limitation(
         self, *policies: Policies, as_documented: Paths, lifted: Paths, witness: Paths, because: str
@@ -210,7 +214,7 @@ class Expect(Session):
             seen, allowed = wrong[0]
             others = [one[-1].attempt.label for one, _ in wrong[1:]]
             raise Nonconformance(
-                message.connectivity(
+                message.explanation(
                     self.context.claims,
                     seen[-1].attempt,
                     expected=f"source {' or '.join(allowed)}",
@@ -290,6 +294,7 @@ class Expect(Session):
         closed_is_control: bool = False,
         about_denial: bool = False,
         new: Iterable[Workload] = (),
+        witnesses: Collection[tuple[str, str]] = (),
     ) -> list[list[Observation]]:
         """The last observations of each path that agreed, oldest first; each list has one of every path."""
         change = self.context.change()
@@ -300,7 +305,7 @@ class Expect(Session):
             steady=not (closed or open_is_control or about_denial),
         )  # fmt: skip
         are_controls = [
-            (open_is_control if path.want else closed_is_control)
+            (open_is_control if path.want else closed_is_control or key_of(path.attempt) in witnesses)
             or (about_denial and key_of(path.attempt) not in self._so_far.opened)
             for path in paths
         ]
@@ -316,7 +321,10 @@ class Expect(Session):
                 standings = self._ask(paths, about_denial=about_denial)
                 ended.extend(standings)
         seconds = self.clock.monotonic() - began
-        outcomes = [Outcome(*one) for one in zip(paths, standings, are_controls, strict=True)]
+        outcomes = [
+            Outcome(path, standing, is_control, is_witness=key_of(path.attempt) in witnesses)
+            for path, standing, is_control in zip(paths, standings, are_controls, strict=True)
+        ]
         late.excuse(self, outcomes, began)
         self._vet(outcomes, because)
         wrong = failure(
@@ -391,7 +399,7 @@ class Expect(Session):
         )
         self._so_far.demand_same_addresses(outcomes, self._name_leads_to)
         for outcome in outcomes:
-            if not outcome.is_control or outcome.passes_policy:
+            if not outcome.is_control or outcome.is_witness or outcome.passes_policy:
                 attempt = outcome.path.attempt
                 half: Half = "open" if outcome.path.want else "closed"
                 reason = outcome.reason(because) + late.told(outcome.path, outcome.standing)

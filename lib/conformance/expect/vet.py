@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from conformance.errors import EnvironmentBroken, MissingCapability, SuiteError
 from conformance.expect.engine.decide import Broken, BrokenControl, Path, Why, Wrong
-from conformance.expect.explain import message
 from conformance.expect.guard import excused, pods_unchanged
 from conformance.expect.outcome import Outcome
 from conformance.expect.session import Session
@@ -52,9 +51,8 @@ def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
     except EnvironmentBroken as broken:
         doubted = [outcome for outcome in doubtful if changed(expect, outcome.path.attempt)] or doubtful
         for outcome in doubted:
-            do = "do  read that pod's events, and its log with kubectl logs --previous"
-            told = f"{message.explained(_headline(expect, outcome), by=str(broken))}\n  {do}"
-            outcome.standing = Broken(EnvironmentBroken(told))
+            do = "read that pod's events, and its log with kubectl logs --previous"
+            outcome.standing = Broken(EnvironmentBroken(outcome.explained(expect.context.claims, str(broken), do)))
 
 
 def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:
@@ -66,14 +64,9 @@ def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:
         why = outcome.standing.why if isinstance(outcome.standing, Wrong | BrokenControl) else None
         if why not in (Why.CLOSED, Why.OPEN, Why.WAVERS, Why.LEAK):
             continue
-        text, turned = _headline(expect, outcome), why in (Why.WAVERS, Why.LEAK)
+        text, turned = outcome.explanation(expect.context.claims), why in (Why.WAVERS, Why.LEAK)
         if by := excused(expect, text, outcome.path.attempt, outcome.seen, want=outcome.path.want, turned=turned):
             outcome.standing = Broken(by)
-
-
-def _headline(expect: Session, outcome: Outcome) -> str:
-    path = outcome.path
-    return message.headline(expect.context.claims, path.attempt, outcome.expected, outcome.seen, path.seconds)
 
 
 def changed(expect: Session, attempt: Attempt) -> EnvironmentBroken | None:

@@ -70,10 +70,9 @@ class OpenPaths:
     def _put_off(self, outcome: Outcome, claims: Sequence[str], now: float) -> None:
         path = outcome.path
         before, when = self._open[way(path.attempt)]
-        line = message.headline(claims, path.attempt, outcome.expected, outcome.seen, path.seconds)
         by = f"it wavers, and {before} saw it open {now - when:.0f} s before: asked once more at the end of the run"
         self._wavered[way(path.attempt)] = message.summary(outcome.seen)
-        outcome.standing = Broken(Wavered(message.explained(line, by=by)))
+        outcome.standing = Broken(Wavered(outcome.explained(claims, by)))
 
 
 def way(attempt: Attempt) -> Way:

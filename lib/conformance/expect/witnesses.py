@@ -5,7 +5,7 @@ One that cannot testify raises ControlBroken.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import ndiff
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from conformance.expect.traffic import Expect, Policies
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Pair, Workload
+from conformance.model.explanation import Explanation
 from conformance.model.host import AclRule
 from conformance.model.stream import StreamState
 from conformance.timing import until
@@ -87,11 +88,10 @@ class Opens:
         try:
             yield
         except ControlBroken as failed:
-            text = message.of_control(str(failed), when)
-            raise ControlBroken(
-                f"{text}\n  without this control nothing shows that the change took effect",
-                control="witness", seen=failed.seen,
-            ) from failed  # fmt: skip
+            text = message.of_control(failed.explanation or str(failed), when)
+            so = "without this control nothing shows that the change took effect"
+            text = replace(text, lines=text.lines | {"why": so}) if isinstance(text, Explanation) else f"{text}: {so}"
+            raise ControlBroken(text, control="witness", seen=failed.seen) from failed
 
 
 @dataclass(frozen=True)
@@ -149,13 +149,13 @@ class AclLists:
             lost = next((state for state in own if state.lost), None)
             if had == now:
                 after = f", while a stream was lost ({lost.label}: {lost.words})" if lost else ""
-                text = (
-                    f"{', '.join(self.expect.context.claims) or 'no claim'}  HNS endpoint of {pod.label}  expected "
-                    f"another ACL list, observed the same {counted(len(had), 'rule')}{after} "
-                    f"({counted(len(settled.seen), 'try', 'tries')}, {settled.seconds:.1f} s)\n  because  {because}\n"
-                    f"  do       compare Get-HnsEndpoint before and after, and read Felix' log on node {pod.node}\n"
-                    f"  the lists, - before and + after:\n{shown}"
-                )
+                do = f"compare Get-HnsEndpoint before and after, and read Felix' log on node {pod.node}"
+                text = Explanation(
+                    claims=self.expect.context.claims, path=f"HNS endpoint of {pod.label}", expected="another ACL list",
+                    observed=f"the same {counted(len(had), 'rule')}{after}", tries=len(settled.seen),
+                    seconds=settled.seconds, where=f"a pod on {pod.node}", lines={"because": because, "do": do},
+                    table=f"  the lists, - before and + after:\n{shown}",
+                )  # fmt: skip
                 tally.wrong(None, pod, unless_changed(self.expect, [pod], Nonconformance(text)))
             elif lost:
                 tally.right(None, pod, f"{because}; with it {lost.label} was lost: {lost.words}")
@@ -180,16 +180,16 @@ class AclLists:
             before = sum(_entries(had, now) for _, had, now in lists)
             after = sum(_entries(now, had) for _, had, now in lists)
             times = f" ({before / after:.1f} times as many)" if after else ""
-            told = f"{counted(before, 'ACL entry', 'ACL entries')} before and {after} now{times}, on node {node}"
+            told = f"{counted(before, 'ACL entry', 'ACL entries')} before and {after} now{times}"
             if before > after > 0:
-                tally.right(None, lists[0][0], f"{because}: {told}")
+                tally.right(None, lists[0][0], f"{because}: {told}, on node {node}")
                 continue
-            text = (
-                f"{', '.join(self.expect.context.claims) or 'no claim'}  ACL lists of {counted(len(lists), 'pod')} on "
-                f"node {node}  expected fewer entries than before, observed {told}\n  because  {because}\n"
-                f"  do       compare Get-HnsEndpoint under both policies\n  the lists, - before and + after:\n"
-                + "\n\n".join(shown)
-            )
+            text = Explanation(
+                claims=self.expect.context.claims, path=f"ACL lists of {counted(len(lists), 'pod')} on node {node}",
+                expected="fewer entries than before", observed=told, where=node,
+                lines={"because": because, "do": "compare Get-HnsEndpoint under both policies"},
+                table="\n\n".join(["  the lists, - before and + after:", *shown]),
+            )  # fmt: skip
             error = unless_changed(self.expect, [pod for pod, *_ in lists], Nonconformance(text))
             tally.wrong(None, lists[0][0], error, ("fewer ACL entries", f"{after} of {before}"))
         tally.end()

@@ -14,9 +14,9 @@ class Explanation:
     """Who connects to whom: ``ns/client (windows, node w1) -> 10.0.0.9:80/tcp``."""
     expected: str
     observed: str
-    tries: int
-    seconds: float
-    """From the first try to the last."""
+    tries: int = 0
+    seconds: float = 0.0
+    """From the first try to the last; 0, and no try: it was read."""
     lines: dict[str, str] = field(default_factory=dict)
     """Named lines in the order in which they are told: ``because``, ``observed`` (the newest answer's own words),
     ``policies``, ``Felix``, ``by node``, ``beside``, ``do`` and others."""
@@ -41,11 +41,11 @@ class Explanation:
 
         Where the cause is known it stands in the place of nodes; where neither is, the path does.
         """
-        tried = f"{counted(self.tries, 'try', 'tries')}, {self.seconds:.1f} s"
+        tried = f" ({counted(self.tries, 'try', 'tries')}, {self.seconds:.1f} s)" if self.tries or self.seconds else ""
         known = self.cause or self.where
         begins = f": {known}: {self.prefix}" if known else f"  {self.prefix}{self.path}  "
         share = f", {self.share}" if self.share and self.cause else ""
-        line = f"{begins}expected {self.expected}, observed {self.observed} ({tried}){share}"
+        line = f"{begins}expected {self.expected}, observed {self.observed}{tried}{share}"
         return f"{', '.join(self.claims) or 'no claim'}{line}{f': {self.so}' if self.so else ''}"
 
     def __str__(self) -> str:

@@ -408,7 +408,8 @@ class Controller:
         lost = sum(1 for test in tests if not test.ran)
         if lost:
             return (
-                f"{counted(lost, 'planned test was', 'planned tests were')} not run, because the run ended before them"
+                f"{counted(lost, 'planned test was', 'planned tests were')} not run, because the run ended before "
+                f"{'it' if lost == 1 else 'them'}"
             )
         return "the run ended before its tests were known" if self.interrupted and not tests else ""
 

@@ -4,12 +4,14 @@ Three answers: ``qualified``; ``not qualified``, since something is decided and 
 something is not decided.  What a lab shows qualifies nothing, and is said so.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from conformance.catalog import Catalog, NotApplicable, applicability
 from conformance.model.claim import ClaimResult
+from conformance.model.counted import counted
 from conformance.model.verdict import ClaimVerdict
 from conformance.qualify.sets import Demand, GateSet
 from conformance.qualify.stored import StoredClaim, StoredReport
@@ -21,6 +23,9 @@ WOULD = "would qualify"
 """What reports say in the place of ``qualified`` where the evidence is a lab's."""
 NO_BUILD = "no Windows build"
 """Stands for the build where a cluster has no Windows node whose build is known."""
+
+WHOLE = REPORT, RUN = "the report", "the run"
+"""What an obstacle is about that is about no claim."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,11 +76,15 @@ class GateResult:
 
     @property
     def headline(self) -> str:
-        """``core on Windows 20348 (mode vxlan): not qualified (2 in the way, 1 waived)``."""
+        """``core on Windows 20348 (mode vxlan): not qualified (1 claim violated, 9 claims not selected)``."""
         words = f"{WOULD}; a lab qualifies nothing" if self.word == WOULD else self.word
-        standing = {each.claim for each in self.standing}
-        waived = {each.claim for each in self.obstacles if each.waiver}
-        counts = [f"{len(standing)} in the way"] * bool(standing) + [f"{len(waived)} waived"] * bool(waived)
+        found = {each.claim: each.found for each in reversed(self.standing)}  # what is decided counts
+        found = dict(reversed(found.items())) | {
+            each.claim: "waived" for each in self.obstacles if each.claim not in found
+        }
+        told = Counter(said for claim, said in found.items() if claim not in WHOLE)
+        counts = [f"{claim} {found[claim]}" for claim in WHOLE if claim in found]
+        counts += [f"{counted(number, 'claim')} {said.lower().replace('_', ' ')}" for said, number in told.items()]
         build = self.build if self.build == NO_BUILD else f"Windows {self.build}"
         return f"{self.name} on {build} (mode {self.mode}): {words}" + (f" ({', '.join(counts)})" if counts else "")
 
@@ -118,11 +127,11 @@ def _obstacles(
 ) -> Iterator[Obstacle]:
     if report.schema == "1":
         reason = "schema 1 tells neither on which builds a claim was decided nor whether the run got to its end"
-        yield _open("the report", "", "too old", reason)
+        yield _open(REPORT, "", "too old", reason)
     if report.facts is None:
-        yield _open("the report", "", "about no cluster", "it holds no facts")
+        yield _open(REPORT, "", "about no cluster", "it holds no facts")
     if report.cut_short:
-        yield _open("the run", "", "cut short", report.cut_short)
+        yield _open(RUN, "", "cut short", report.cut_short)
     for demand in required.demands:
         claim = report.claims.get(demand.claim)
         if claim is None:

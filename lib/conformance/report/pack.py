@@ -69,8 +69,11 @@ def pack(run: Path, archive: Path, machine: Sequence[Path]) -> tuple[list[str], 
     files = list(_files(run))  # before the archive, which may lie among them
     inside: list[str] = []
     left_out: list[str] = []
-    with tempfile.NamedTemporaryFile(dir=archive.resolve().parent, delete=False) as file:
-        fresh = Path(file.name)
+    try:
+        with tempfile.NamedTemporaryFile(dir=archive.resolve().parent, delete=False) as file:
+            fresh = Path(file.name)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(archive)) from None  # which the user named
     try:
         with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as whole:
             for path in files:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.model.verdict import PRECEDENCE
@@ -39,22 +39,32 @@ def counts(claims: Sequence[Claim]) -> dict[str, int]:
 
 def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
     """What several claims fail of to those claims, what is open first, then the worst; that of one claim is in none."""
-    by_test = {test["test"]: test.get("cause") or "" for test in plain.get("tests") or ()}
     found: dict[str, list[Claim]] = {}
-    for claim in sorted(plain["claims"], key=lambda one: (not one.get("opens"), WORDS.index(word(one)))):
-        told = [by_test.get(one["test"], "") for one in claim["results"] if one["verdict"] == claim["verdict"]]
-        if claim["verdict"] in FALLEN and (cause := next(filter(None, told), "")):
-            found.setdefault(cause, []).append(claim)
+    for claim, cause in sorted(_fallen(plain), key=lambda one: (not one[0].get("opens"), WORDS.index(word(one[0])))):
+        found.setdefault(cause, []).append(claim)
     return {cause: claims for cause, claims in found.items() if len(claims) > 1}
 
 
-def grouped(obstacles: Sequence[str]) -> list[str]:
-    """Lines of a gate, one for each claim and verdict however many of its parts, and for claims that say the same."""
+def _fallen(plain: Mapping[str, Any]) -> Iterator[tuple[Claim, str]]:
+    """Claims of which it is known what they fail of, with that."""
+    by_test = {test["test"]: test.get("cause") or "" for test in plain.get("tests") or ()}
+    for claim in plain["claims"] if by_test else ():
+        told = [by_test.get(one["test"], "") for one in claim["results"] if one["verdict"] == claim["verdict"]]
+        if claim["verdict"] in FALLEN and any(told):
+            yield claim, next(filter(None, told))
+
+
+def grouped(obstacles: Sequence[str], known: Mapping[tuple[str, str], str]) -> list[str]:
+    """Lines of a gate, one for each claim and verdict however many of its parts, and for claims that say the same.
+
+    ``known``: claim and verdict to what it fails of, which is said in the place of a path.
+    """
     parts: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for line in obstacles:
         told = re.fullmatch(_OBSTACLE, line, re.DOTALL)
         claim, part, said, why = told.groups("") if told else (line, "", "", "")
-        parts.setdefault((claim, said), []).append((part, why.removeprefix(f"{claim}: ").removeprefix(f"{claim}  ")))
+        why = known.get((claim, said)) or why.removeprefix(f"{claim}: ").removeprefix(f"{claim}  ")
+        parts.setdefault((claim, said), []).append((part, why))
     found: dict[str, list[str]] = {}
     for (claim, said), ((part, why), *more) in parts.items():
         named = f" ({f'{len(more) + 1} parts' if more else part})" if part else ""
@@ -62,11 +72,12 @@ def grouped(obstacles: Sequence[str]) -> list[str]:
     return [f"{', '.join(claims)} {said}".rstrip() for said, claims in found.items()]
 
 
-def gates(judged: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def gates(plain: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Gates with ``obstacles`` as :func:`grouped`; those of one set that say the same together, by ``headlines``."""
+    known = {(claim["id"], claim["verdict"]): cause for claim, cause in _fallen(plain)}
     found: list[dict[str, Any]] = []
-    for gate in judged:
-        said = {**gate, "headlines": [gate["headline"]], "obstacles": grouped(gate["obstacles"])}
+    for gate in plain.get("gates") or ():
+        said = {**gate, "headlines": [gate["headline"]], "obstacles": grouped(gate["obstacles"], known)}
         if found and all(found[-1][what] == said[what] for what in ("name", "answer", "obstacles", "waived")):
             found[-1]["headlines"].append(gate["headline"])
         else:

@@ -112,7 +112,7 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
 
 
 def _gates(plain: Mapping[str, Any]) -> Iterator[tuple[str, Tone]]:
-    for gate in summed_up.gates(plain.get("gates") or ()):
+    for gate in summed_up.gates(plain):
         yield from ((f"gate: {headline}", _tone(gate)) for headline in gate["headlines"])
         yield from ((f"      {line}", "bad") for line in gate["obstacles"])
     if beside := summed_up.beside_gates(plain):

@@ -11,8 +11,10 @@ from conformance.run.capturing import ends_of
 
 
 def nodes_of(error: BaseException, names: Sequence[str]) -> list[str]:
-    """The nodes that a failure is about: of the ends of its wrong paths, else those that its first line names."""
-    ends = [end.node for path in getattr(error, "paths", ()) for end in ends_of(path)]
+    """The nodes that a failure is about: of the ends of its wrong paths, or its only one, else those that it names."""
+    only = {(one.attempt.source.uid, one.attempt.target): one.attempt for one in getattr(error, "seen", ())}
+    ways = getattr(error, "paths", ()) or (only.values() if len(only) == 1 else ())
+    ends = [end.node for path in ways for end in ends_of(path)]
     for text in (first_line(error), str(error)):
         if not ends:
             ends = [name for name in names if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text)]

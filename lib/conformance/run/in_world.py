@@ -137,7 +137,7 @@ class InWorld(Session):
             raise wrong[0].standing.error
         if wrong:
             attempt, seen = wrong[0].path.attempt, wrong[0].seen
-            told = message.connectivity(
+            told = message.explanation(
                 self.context.claims, attempt, expected="CONNECTED", because="no world's policies are there", seen=seen,
                 seconds=wrong[0].path.seconds, further={"do": advice.open_path(attempt, seen)},
             )  # fmt: skip
@@ -329,7 +329,7 @@ class InWorld(Session):
         further["beside"] = "pods on both nodes that no policy selects connected all the while"
         further["do"] = advice.felix(attempt, one.side)
         further["replay"] = self.replay
-        return message.connectivity(
+        return message.explanation(
             [one.cell.claim], attempt, expected=outcome.expected, because=f"{because}: {one.by}", seen=outcome.seen,
             seconds=outcome.path.seconds, further=further, so=so,
         )  # fmt: skip

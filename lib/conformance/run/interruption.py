@@ -11,6 +11,9 @@ from typing import Any
 
 from conformance.run.run import Run
 
+INTERRUPTED = 2
+"""The exit code that pytest has for it, too."""
+
 
 class Interruption:
     """The handlers of one process, from its first look at the cluster to the end of everything that pytest does."""
@@ -19,12 +22,13 @@ class Interruption:
         self.run: Run | None = None
         """The run, once there is one."""
         self._before: dict[int, Any] = {}
-        self._by_signal = False
+        self._by_signal = self._worker = False
         self.exit_code: int | None = None
         """What the session ended with, once it has."""
 
     def begin(self, *, worker: bool) -> None:
         """From here on.  Workers of xdist are ended by their controller, and hear of Ctrl-C alone."""
+        self._worker = worker
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT,) if worker else (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._interrupt)
@@ -48,8 +52,17 @@ class Interruption:
 
     def _interrupt(self, number: int, frame: object) -> None:
         # SIGTERM once is enough: clearing up is not to be interrupted again.  Who presses Ctrl-C twice wants that.
-        signal.signal(number, signal.SIG_IGN if number == signal.SIGTERM else signal.default_int_handler)
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGTERM else self._give_up)
         self._by_signal = True
         if self.run is not None:
             self.run.interrupt()
         raise KeyboardInterrupt
+
+    def _give_up(self, number: int, frame: object) -> None:
+        """Ctrl-C while it is cleared up: the process ends with one line, and pytest gets no traceback to print."""
+        signal.signal(number, signal.SIG_DFL)
+        self.exit_code = INTERRUPTED
+        if self.run is not None and not self._worker:
+            kept = "" if self.run.choice.own_lab else ", and what the run made may be left: pytest --janitor removes it"
+            self.run.alive.say(f"interrupted again: there is no report{kept}")
+        raise SystemExit(INTERRUPTED)

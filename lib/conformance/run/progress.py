@@ -55,13 +55,14 @@ class Alive:
     """
 
     def __init__(self) -> None:
-        self._doing, self._since, self._last = "", 0.0, 0.0
+        self._doing, self._since, self._last, self._descriptor = "", 0.0, 0.0, 2
         self._ended = threading.Event()
 
     def begin(self, every: float, descriptor: int) -> None:
         """From now on, until :meth:`end`.  ``every``: s of silence that a user is left with at most."""
-        self._ended.clear()  # doubled below: pytest closes its own at Ctrl-C, and another file gets that number
-        threading.Thread(target=self._watch, args=(every, os.dup(descriptor)), name="alive", daemon=True).start()
+        self._ended.clear()
+        self._descriptor = os.dup(descriptor)  # pytest closes its own at Ctrl-C, and another file gets that number
+        threading.Thread(target=self._watch, args=(every, self._descriptor), name="alive", daemon=True).start()
 
     def end(self) -> None:
         self._ended.set()
@@ -75,12 +76,16 @@ class Alive:
         if what != self._doing:
             self._doing, self._since = what, time.monotonic()
 
+    def say(self, line: str) -> None:
+        """At once, from wherever: a handler of a signal may be called in the midst of printing."""
+        with suppress(OSError):  # nobody reads any more
+            os.write(self._descriptor, f"\n{line}\n".encode())
+
     def _watch(self, every: float, descriptor: int) -> None:
         self.heard()
         while not self._ended.wait(every / 10):
             now, what = time.monotonic(), self._doing
             if what and now - self._last >= every:
                 self.heard()
-                with suppress(OSError):  # nobody reads any more
-                    os.write(descriptor, f"\n[{now - self._since:.0f} s] {what}\n".encode())
+                self.say(f"[{now - self._since:.0f} s] {what}")
         os.close(descriptor)

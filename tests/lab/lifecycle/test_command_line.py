@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
+import signal
 import socket
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.lab.lab_process import hybridlab, running_lab
+from tests.lab.lab_process import READY_WITHIN, hybridlab, running_lab
 
 
 @pytest.mark.parametrize(
@@ -86,3 +92,34 @@ def test_a_lab_says_when_it_is_ready_and_ends_cleanly_on_a_signal(tmp_path: Path
         assert stat.S_IMODE(lab.kubeconfig.stat().st_mode) == 0o600
         assert lab.stop() == 0
         assert not lab.kubeconfig.exists()
+
+
+def test_at_a_terminal_a_lab_says_what_to_do_next_and_ctrl_c_ends_it_without_a_word(tmp_path: Path) -> None:
+    kubeconfig, (here, there) = tmp_path / "lab.yaml", pty.openpty()
+    command = [sys.executable, "-m", "hybridlab", "up", "--profile", "small", "--kubeconfig", str(kubeconfig)]
+    process = subprocess.Popen(command, stdin=there, stdout=there, stderr=there, start_new_session=True)
+    os.close(there)
+    try:
+        said = _heard(here, b"Ctrl-C ends it\r\n")
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all that run there
+        after = _heard(here, b"")
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(here)
+    assert f"export KUBECONFIG={kubeconfig}; kubectl get nodes" in said
+    assert len(said.splitlines()) == 3
+    assert after == ""
+    assert not kubeconfig.exists()
+
+
+def _heard(terminal: int, until: bytes) -> str:
+    """What is printed there, up to some words, or to its end."""
+    found = b""
+    while not (until and until in found) and select.select([terminal], [], [], READY_WITHIN)[0]:
+        try:
+            found += os.read(terminal, 4096)
+        except OSError:  # nobody has it open any more
+            break
+    return found.decode()

@@ -57,7 +57,7 @@ def test_every_report_that_is_kept_is_summed_up_again(
     said = capsys.readouterr().out
     assert said.splitlines()[0].startswith(f"run {report['run']['id']} of ")
     assert all(f"gate: {gate['headline']}\n" in said for gate in report["gates"])
-    assert all(f"      {line}\n" in said for gate in report["gates"] for line in grouped(gate["obstacles"]))
+    assert all(f"      {line}\n" in said for gate in report["gates"] for line in grouped(gate["obstacles"], {}))
     assert f"(exit code {report['run']['exit_code']}: " in said
 
 

@@ -4,6 +4,7 @@ Builds an :class:`Explanation`, or text, from its arguments and nothing else; at
 an attachment.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,19 +20,6 @@ MARK = "<---- WRONG"
 CONTROL = "control failed: "
 
 
-def headline(
-    claims: Sequence[str],
-    attempt: Attempt,
-    expected: str,
-    seen: Sequence[Observation],
-    seconds: float,
-    *,
-    observed: str = "",
-) -> str:
-    """``POL-1  ns/client (windows, node w1) -> 10.0.0.9:80/tcp  expected TIMED_OUT, observed CONNECTED (3 tries)``."""
-    return explanation(claims, attempt, expected, seen, seconds, observed=observed).headline
-
-
 def explanation(
     claims: Sequence[str],
     attempt: Attempt,
@@ -39,12 +27,22 @@ def explanation(
     seen: Sequence[Observation],
     seconds: float,
     *,
+    because: str = "",
+    further: Mapping[str, str] | None = None,
     observed: str = "",
+    so: str = "",
+    do: str = "",
 ) -> Explanation:
-    """What was expected of one attempt and seen of it; ``observed``: where what is wrong is not the verdict."""
+    """What was expected of one attempt and seen of it; ``observed``: where what is wrong is not the verdict.
+
+    Lines below the first: why that is expected and what was seen last, where ``because`` is given; ``further`` ones in
+    order (policies, controls); what to do.  ``so``: what the first line ends with.
+    """
+    lines = {"because": because, "observed": details(seen)} if because else {}
     return Explanation(
         claims=tuple(claims), path=attempt.label, expected=expected, observed=observed or summary(seen),
-        tries=sum(observation.tries for observation in seen), seconds=seconds,
+        tries=sum(observation.tries for observation in seen), seconds=seconds, where=attempt.nodes, so=so,
+        lines=lines | dict(further or {}) | ({"do": do} if do else {}),
     )  # fmt: skip
 
 
@@ -85,26 +83,6 @@ def details(seen: Sequence[Observation]) -> str:
     return "; ".join(words)
 
 
-def connectivity(
-    claims: Sequence[str],
-    attempt: Attempt,
-    *,
-    expected: str,
-    because: str,
-    seen: Sequence[Observation],
-    seconds: float,
-    further: Mapping[str, str],
-    observed: str = "",
-    so: str = "",
-) -> Explanation:
-    """The whole message about one attempt; ``further`` lines are shown in order (policies, controls, what to do).
-
-    ``observed``: for the first line, where what is wrong is not the verdict.  ``so``: what the first line ends with.
-    """
-    found = explanation(claims, attempt, expected, seen, seconds, observed=observed)
-    return replace(found, lines={"because": because, "observed": details(seen), **further}, so=so, where=attempt.nodes)
-
-
 @overload
 def of_control(text: Explanation, when: str = "") -> Explanation: ...
 @overload
@@ -134,9 +112,9 @@ def explained(text: str | Explanation, by: str) -> str | Explanation:
 
 
 def _ids(text: str) -> tuple[str, str]:
-    """What a message begins with, up to two spaces in its first line, and the rest; empty: it begins without ids."""
-    ids, gap, _ = text.partition("\n")[0].partition("  ")
-    return (ids + gap, text[len(ids + gap) :]) if gap else ("", text)
+    """What a message begins with, up to what is said of it, and the rest; empty: it begins without ids."""
+    found = re.match(r"(?:(?:[A-Z]+-\d+(?:, )?)+|no claim)(?:  |: )", text)
+    return (found[0], text[found.end() :]) if found else ("", text)
 
 
 def table(rows: Sequence[tuple[str, str, str, bool]]) -> str:

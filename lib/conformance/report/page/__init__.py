@@ -37,21 +37,22 @@ FOLDED = {
     summed_up.UNSELECTED: "not selected",
 }
 """Claims of which nothing is to be seen, behind a line for each of these words."""
-KEPT = 20_000
-"""Characters of a failure's attachment that the page shows; the file has the rest."""
+KEPT, AT_LEAST, TOGETHER = 20_000, 500, 400_000
+"""Characters of a failure's attachment that the page shows, fewer where there are many; the file has the rest."""
 BUNDLED = (".txt", ".yaml", ".json")
 
 
 def bundles(plain: Mapping[str, Any], folder: Path) -> dict[str, list[tuple[str, str]]]:
     """Test that failed to names and texts of what it left, read below the run's directory; cut where they are long."""
+    failed = [test for test in plain["tests"] if test["verdict"] in ("VIOLATED", "INCONCLUSIVE")]
+    files = [(test["test"], folder / name) for test in failed for name in test.get("attachments") or ()]
+    files = [(test, path) for test, path in files if path.suffix in BUNDLED and path.is_file()]
+    kept = max(AT_LEAST, min(KEPT, TOGETHER // max(len(files), 1)))
     found: dict[str, list[tuple[str, str]]] = {}
-    for test in plain["tests"]:
-        for name in test.get("attachments") or () if test["verdict"] in ("VIOLATED", "INCONCLUSIVE") else ():
-            path = folder / name
-            if path.suffix in BUNDLED and path.is_file():
-                text = path.read_text(encoding="utf-8", errors="replace")
-                more = f"\n... {len(text) - KEPT} characters more in {name}" if len(text) > KEPT else ""
-                found.setdefault(test["test"], []).append((path.name, text[:KEPT] + more))
+    for test, path in files:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        more = f"\n... {len(text) - kept} characters more in {path.relative_to(folder)}" if len(text) > kept else ""
+        found.setdefault(test, []).append((path.name, text[:kept] + more))
     return found
 
 
@@ -100,7 +101,7 @@ def render(
             attested=plain.get("attested") or {},
             images=plain.get("images") or [],
             failures=failures or {},
-            gates=summed_up.gates(plain.get("gates") or ()),
+            gates=summed_up.gates(plain),
             waived=plain.get("waived") or {},
             beside=summed_up.beside_gates(plain),
             BESIDE=BESIDE,

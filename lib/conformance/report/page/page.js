@@ -10,9 +10,9 @@
   const apply = () => {
     const asked = input.value.trim().toLowerCase();
     const verdict = choice.find((one) => one.checked).value;
-    const words = areas.has(asked) ? [] : asked.split(/\s+/).filter(Boolean);
+    const words = asked.split(/\s+/);
     const filtered = Boolean(asked || verdict);
-    texts ??= claims.map((claim) => `${claim.dataset.word} ${claim.dataset.area} ${claim.textContent}`.toLowerCase());
+    texts ??= claims.map((claim) => `${claim.dataset.area} ${claim.textContent}`.toLowerCase());
     let count = 0;
     claims.forEach((claim, index) => {
       const fits = (!verdict || claim.dataset.word === verdict) && words.every((word) => texts[index].includes(word))
@@ -43,9 +43,9 @@
     button.textContent = "copied";
   }));
   const follow = () => {
-    const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const place = document.getElementById(location.hash.slice(1));
     if (!place) return;
-    if (document.body.classList.contains("filtered") && (place.hidden || place.id !== "claims")) all();
+    if (document.body.classList.contains("filtered") && place.id !== "claims") all();
     for (let one = place; one; one = one.parentElement) {
       if (one.tagName === "DETAILS") one.open = true;
     }

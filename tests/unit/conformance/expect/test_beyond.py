@@ -102,7 +102,8 @@ def test_neither_total_loss_nor_unreachable_is_a_reply(printed: str) -> None:
     assert told(town.kept) == []
     with pytest.raises(
         Nonconformance,
-        match=r"XSVC-4  ns/windows .* -> 192.168.0.9 .*node.*  expected a reply, observed none \(7 tries, 9.1 s\)",
+        match=r"XSVC-4: windows-1 to linux-1 \(ping\): expected a reply, observed none \(7 tries, 9.1 s\)\n"
+        r"  path +ns/windows .* -> 192.168.0.9 .*node",
     ):
         town.beyond().ping(PodPairs([(WINDOWS, SERVER)]), because="x")
 
@@ -125,7 +126,7 @@ def test_a_reply_of_another_address_is_none() -> None:
 def test_a_target_that_answers_no_ping_or_no_tcp_decides_nothing() -> None:
     with pytest.raises(
         ControlBroken,
-        match=r"XSVC-4  control failed: ns/linux .* observed none .7 tries, 9.1 s.: .* answers no ping",
+        match=r"XSVC-4: linux-1 to 198\.51.* \(ping\): control failed: .* none .7 tries, 9.1 s.: .* answers no ping",
     ):
         Town({("linux", OUTSIDE): LINUX_LOST}).beyond().control([WINDOWS], LINUX, because="x")
     with pytest.raises(ControlBroken, match="beyond the cluster"):
@@ -136,7 +137,9 @@ def test_where_linux_pods_do_not_ping_each_other_nothing_is_said_of_windows() ->
     pairs = PodPairs([(LINUX, SERVER)])
     Town({("linux", SERVER.address): [LINUX_LOST, LINUX_ANSWERED]}).beyond().ping_passes(pairs, because="x")
     town = Town({("linux", SERVER.address): LINUX_LOST})
-    with pytest.raises(ControlBroken, match=r"XSVC-4  control failed: ns/linux .*: ping does not pass between Linux"):
+    with pytest.raises(
+        ControlBroken, match=r"XSVC-4: linux-1 to .*: control failed: .*: ping does not pass between Linux"
+    ):
         town.beyond().ping_passes(pairs, because="x")
     assert town.kept == []
 

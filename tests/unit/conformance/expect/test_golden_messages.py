@@ -93,7 +93,7 @@ def test_a_failure_reads_letter_by_letter_as_agreed(
     seen: list[Observation], expected: str, further: dict[str, str], golden: str
 ) -> None:
     attempt = seen[0].attempt if seen else tcp(Verdict.CONNECTED).attempt
-    text = message.connectivity(
+    text = message.explanation(
         ["POL-1"],
         attempt,
         expected=expected,

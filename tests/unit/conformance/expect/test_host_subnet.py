@@ -59,7 +59,10 @@ def test_the_node_of_the_pod_confirms_and_the_pod_itself_lifts() -> None:
 
 
 def test_a_third_address_violates() -> None:
-    with pytest.raises(Nonconformance, match=r"XNAT-2  .*expected source .* observed source 192\.0\.2\.9"):
+    with pytest.raises(
+        Nonconformance,
+        match=r"^XNAT-2: windows-1 to a node\'s own port: expected source .* observed source 192\.0\.2\.9",
+    ):
         Heard("192.0.2.9").ask()
 
 

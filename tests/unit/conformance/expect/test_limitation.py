@@ -161,6 +161,12 @@ def test_a_witness_that_is_lost_leaves_the_others_as_they_are() -> None:
     assert isinstance(raised, ControlBroken)
 
 
+def test_what_is_not_the_worst_of_a_look_begins_with_its_nodes_too() -> None:
+    _, raised = together(foe=UP, beside=DROPPED)
+    assert isinstance(raised, ControlBroken)
+    assert str(raised).startswith("XPOL-1: control failed: linux-1 to 192.168.0.9 (80/tcp): ns/beside (linux, node ")
+
+
 def test_a_denial_beside_a_path_that_is_gone_is_judged_where_that_path_is_no_control_of_it() -> None:
     script = after(DROPPED, foe=DROPPED)
     witness = {(BESIDE, BYSTANDER): True, (FRIEND, BYSTANDER): True, (FOE, BYSTANDER): True}

@@ -185,7 +185,7 @@ def test_a_way_that_cannot_be_measured_leaves_the_other_ways_verdicts_alone() ->
 
 def test_no_large_packet_at_all_is_no_size() -> None:
     with pytest.raises(
-        ProbeBroken, match=r"CONN-3 .* TIMED_OUT .2 tries, .*small datagrams pass, but none of 576 bytes"
+        ProbeBroken, match=r"CONN-3: .* TIMED_OUT .2 tries, .*small datagrams pass, but none of 576 bytes"
     ):
         sizes(Net(way=500)).carries([(LINUX, LINUX_SERVER)], because="x")
 
@@ -214,7 +214,7 @@ def test_windows_pods_with_the_mtu_that_is_set_lift_the_limitation() -> None:
 
 
 def test_a_setting_that_linux_does_not_follow_decides_nothing() -> None:
-    with pytest.raises(ControlBroken, match=r"CONN-3 .* expected an MTU of 1440, observed one of 1450 .* 1440 is set"):
+    with pytest.raises(ControlBroken, match=r"CONN-3: .* expected an MTU of 1440, observed one of 1450 .* 1440 is set"):
         ignored(Net(own={"linux-node": 1500}), 1440)
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
 from conformance.expect.traffic import Expect
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Verdict
 from tests.unit.conformance.expect.conftest import Make
@@ -135,3 +137,39 @@ def test_a_removal_that_could_open_nothing_is_refused(expect: Make) -> None:
     expectation = expect(friend=[UP])
     with pytest.raises(UsageProblem, match="has seen no path closed"):
         expectation.removed(changed(expectation), because="nothing is in force any more")
+
+
+WITNESSED: dict[str, Any] = {"open": [(FRIEND, SERVER), OWN], "witness": [(STRANGER, SERVER)]}
+
+
+def keeping(expectation: Expect, kept: list[Decision]) -> Expect:
+    return replace(expectation, context=replace(expectation.context, keep=kept.extend))
+
+
+def test_what_passes_where_another_claim_says_that_it_must_not_is_a_broken_control_of_this_one(expect: Make) -> None:
+    kept: list[Decision] = []
+    expectation = keeping(expect(friend=[UP], stranger=[UP]), kept)
+    policies = replace(changed(expectation), after={"friend": [UP], "stranger": [UP]})
+    with pytest.raises(ControlBroken, match=r"windows-1 does not enforce the policy: control failed: expected TIMED_"):
+        expectation.change(policies, **WITNESSED, because="only the friend may enter")
+    assert [(one.verdict, one.halves) for one in kept if one.verdict is not ClaimVerdict.CONFIRMED] == [
+        (ClaimVerdict.INCONCLUSIVE, ("closed",))
+    ]
+
+
+def test_what_is_closed_to_a_friend_violates_however_open_the_witness_is(expect: Make) -> None:
+    expectation = expect(friend=[UP], stranger=[UP])
+    policies = replace(changed(expectation), after={"friend": [DROPPED], "stranger": [UP]})
+    with pytest.raises(Nonconformance, match=r"expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/friend "):
+        expectation.change(policies, **WITNESSED, because="only the friend may enter")
+
+
+def test_a_witness_that_closes_is_the_denial_beside_what_stays_open_and_opens_again(expect: Make) -> None:
+    kept: list[Decision] = []
+    expectation = keeping(expect(friend=[UP], stranger=[UP]), kept)
+    policies = changed(expectation, friend=[UP], stranger=[UP])
+    expectation.change(policies, **WITNESSED, because="only the friend may enter")
+    assert {(one.verdict, one.halves) for one in kept} == {
+        (ClaimVerdict.CONFIRMED, ("open",)), (ClaimVerdict.CONFIRMED, ("closed",))
+    }  # fmt: skip
+    assert expectation.removed(policies, because="nothing is in force any more")

@@ -119,7 +119,7 @@ def test_not_applicable_passes_only_for_a_condition_that_the_set_names() -> None
 def test_a_waived_violation_is_shown_as_waived_and_stands_in_nobodys_way() -> None:
     results = gate(report([decided("DEMO-7", {NEW: "VIOLATED"}), *SVC]), WAIVER)
     assert results[0].answer == "qualified"
-    assert results[0].headline.endswith("qualified (1 waived)")
+    assert results[0].headline.endswith("qualified (1 claim waived)")
     assert str(results[0].obstacles[0]).startswith("DEMO-7 VIOLATED, waived by jane until 2026-12-31: calico#1")
     assert unused([WAIVER], results) == ()
 
@@ -129,6 +129,16 @@ def test_a_waiver_for_another_build_does_not_help() -> None:
     results = gate(report([decided("DEMO-7", {NEW: "VIOLATED"}), *SVC]), narrow)
     assert results[0].answer == "not qualified"
     assert unused([narrow], results) == (narrow,)
+
+
+def test_a_headline_counts_claims_by_what_was_found_of_them_the_worst_of_each() -> None:
+    parts = [decided("SVC-2", {NEW: "VIOLATED"}, "server near"), undecided("SVC-2", "NOT_RUN", "server far")]
+    found = gate(report([*parts, decided("DEMO-7", {NEW: "VIOLATED"})]), WAIVER)[0].headline
+    assert found == "two on Windows 20348 (mode vxlan): not qualified (1 claim violated, 1 claim waived)"
+    cut = gate(report([undecided("DEMO-7", "NOT_RUN"), undecided("SVC-2", "NOT_RUN", "server near")],
+                      run={"cut_short": "x"}))[0].headline  # fmt: skip
+    assert cut.endswith("incomplete (the run cut short, 2 claims not run)")
+    assert gate(report([*SVC]))[0].headline.endswith("incomplete (1 claim not selected)")
 
 
 def test_a_lab_never_qualifies_anything() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.catalog import catalog
+from conformance.model.counted import counted
 from conformance.model.verdict import ClaimVerdict
 from conformance.qualify.compare import compare
 from conformance.qualify.gate import GateResult, exit_code, judge, unused
@@ -78,7 +79,7 @@ def test_the_documented_waivers_accept_what_these_releases_break_and_show_it() -
     }.items():
         for result in rules(name, *accepted).values():
             assert {obstacle.claim for obstacle in result.obstacles} == claims
-            assert result.headline.endswith(f"qualifies nothing ({len(claims)} waived)")
+            assert result.headline.endswith(f"qualifies nothing ({counted(len(claims), 'claim')} waived)")
 
 
 def test_what_a_release_does_not_break_leaves_its_waiver_unused() -> None:
@@ -94,7 +95,7 @@ def test_a_waiver_for_another_claim_helps_nothing() -> None:
     assert compare(stored("healthy"), stored("leak")).exit_code == 1
     assert gate("leak", WAIVER)["17763"].answer == "not qualified"
     every = [Waiver(**{**vars(WAIVER), "claim": claim}) for claim in ("DEMO-5", "DEMO-6", "DEMO-7")]
-    assert gate("leak", *every)["17763"].headline.endswith("(3 waived)")
+    assert gate("leak", *every)["17763"].headline.endswith("(3 claims waived)")
 
 
 def test_a_healthy_lab_would_qualify_and_qualifies_nothing() -> None:

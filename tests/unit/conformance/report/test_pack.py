@@ -189,6 +189,14 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.Captu
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_archive_that_cannot_be_made_is_told_by_the_name_that_was_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "conformance.json").write_text('{"run": {"command": ""}}', encoding="utf-8")
+    assert main(["pack", str(tmp_path), f"--to={tmp_path}/none/x.zip"]) == 4
+    assert capsys.readouterr().err == f"ERROR: {tmp_path}/none/x.zip: No such file or directory\n"
+
+
 def test_a_path_at_the_begin_of_a_line_goes_in_any_writing_and_a_short_folder_takes_nothing_else_with_it() -> None:
     assert scrubbed(json.dumps("told by\n/home/jane/suite/x.py")) == json.dumps("told by\n(here)/x.py")
     for text in ("<p>a</p></a>", "apis/apps/v1", "/apple/x", "x/app/y", "/application"):

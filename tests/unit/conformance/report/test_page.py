@@ -142,6 +142,15 @@ def test_what_a_failure_left_is_on_the_page_and_escaped(tmp_path: Path) -> None:
     assert "<img" not in page
 
 
+def test_of_many_files_each_shows_less_so_that_the_page_does_not_grow_with_them(tmp_path: Path) -> None:
+    names = [f"{number}.txt" for number in range(400)]
+    for name in names:
+        (tmp_path / name).write_text("x" * 30_000)
+    (found,) = bundles({"tests": [{"test": "t", "verdict": "VIOLATED", "attachments": names}]}, tmp_path).values()
+    assert [name for name, _ in found] == names
+    assert 400_000 <= sum(len(text) for _, text in found) < 430_000
+
+
 def test_versions_nodes_and_their_part_in_the_run_are_told() -> None:
     one = {
         "workload": "calico-node-windows", "container": "felix", "image": "calico/node:v3.31.2", "version": "v3.31.2",

@@ -105,14 +105,20 @@ def test_a_gate_has_a_line_for_each_claim_and_for_claims_that_say_the_same() -> 
             "CONN-4 (a (b)) NOT_RUN: the run ended before it",
             "DEMO-5 NOT_RUN: the run ended before it",
             "DEMO-6 not selected: ",
+            "DEMO-1 VIOLATED: n/a -> 10.0.0.1",
+            "DEMO-2 VIOLATED: n/b -> 10.0.0.2",
+            "DEMO-2 INCONCLUSIVE: the probe broke",
             "what no obstacle says",
-        ]
+        ],
+        {("DEMO-1", "VIOLATED"): "w1 leaks", ("DEMO-2", "VIOLATED"): "w1 leaks"},
     ) == [
         "CONN-3 (2 parts) VIOLATED: packets vanish",
         "the run cut short: 2 planned tests were not run",
         "DEMO-7 VIOLATED: it is open",
         "CONN-4 (a (b)), DEMO-5 NOT_RUN: the run ended before it",
         "DEMO-6 not selected",
+        "DEMO-1, DEMO-2 VIOLATED: w1 leaks",
+        "DEMO-2 INCONCLUSIVE: the probe broke",
         "what no obstacle says",
     ]
 
@@ -224,9 +230,29 @@ def test_words_are_counted_in_the_order_of_their_weight() -> None:
 
 def test_gates_of_two_sets_and_those_that_waive_otherwise_stand_apart() -> None:
     gate = {"name": "core", "answer": "qualified", "headline": "core", "obstacles": [], "waived": []}
-    three = summed_up.gates([gate, gate | {"waived": ["DEMO-7, by jane"]}, gate | {"name": "policy"}, gate])
+    several = [gate, gate | {"waived": ["DEMO-7, by jane"]}, gate | {"name": "policy"}, gate]
+    three = summed_up.gates({"claims": [], "gates": several})
     assert [len(one["headlines"]) for one in three] == [1, 1, 1, 1]
-    assert [len(one["headlines"]) for one in summed_up.gates([gate, gate])] == [2]
+    assert [len(one["headlines"]) for one in summed_up.gates({"claims": [], "gates": [gate, gate]})] == [2]
+
+
+def test_a_gate_says_what_claims_fail_of_where_that_is_known_of_what_is_in_its_way() -> None:
+    gate = {"name": "policy", "answer": "not qualified", "headline": "policy", "waived": []}
+    gate["obstacles"] = [
+        "DEMO-5 VIOLATED: ns/a -> 10.0.0.1",
+        "DEMO-7 (x) VIOLATED: ns/b -> 10.0.0.2",
+        "A INCONCLUSIVE: b",
+    ]
+    plain = {
+        "claims": [claim("DEMO-5", "VIOLATED"), claim("DEMO-7", "VIOLATED"), claim("A", "VIOLATED")],
+        "tests": [
+            {"test": "DEMO-5", "cause": FELIX},
+            {"test": "DEMO-7", "cause": FELIX},
+            {"test": "A", "cause": FELIX},
+        ],
+        "gates": [gate],
+    }
+    assert summed_up.gates(plain)[0]["obstacles"] == [f"DEMO-5, DEMO-7 (x) VIOLATED: {FELIX}", "A INCONCLUSIVE: b"]
 
 
 def test_what_a_run_asked_and_how_long_policies_took_is_told_where_it_is_asked_for() -> None:

@@ -10,6 +10,7 @@ import pytest
 from conformance.errors import EnvironmentBroken, Nonconformance, ProbeBroken
 from conformance.expect.explain import message
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.observation import Observation, Verdict
 from conformance.run.felix_first import nodes_of, say_first
 from tests.unit.conformance.expect.stand_ins import workload
 
@@ -24,7 +25,7 @@ def down(nodes: Sequence[str]) -> Mapping[str, str]:
 
 
 def test_an_expectation_begins_with_it_and_has_the_path_below() -> None:
-    told = message.connectivity(
+    told = message.explanation(
         ["DEMO-5"], PATH, expected="CONNECTED", because="x", seen=[], seconds=1.0, further={"do": "see CONN-3"}
     )
     error = ProbeBroken(message.of_control(told, "before the change"))
@@ -49,6 +50,13 @@ def test_nothing_is_said_of_other_nodes(text: str) -> None:
     error = Nonconformance(text)
     assert say_first(error, NAMES, down) == ""
     assert str(error) == text
+
+
+def test_a_failure_of_one_path_is_about_its_ends_and_of_several_about_what_it_names() -> None:
+    seen = [Observation(attempt=PATH, verdict=Verdict.TIMED_OUT, seconds=1.0, at=0.0)] * 2
+    assert nodes_of(Nonconformance("Service web", seen=seen), NAMES) == ["linux-1", "windows-1"]
+    other = replace(seen[0], attempt=replace(PATH, target=SERVER.tcp(81)))
+    assert nodes_of(Nonconformance("Service web", seen=[*seen, other]), NAMES) == []
 
 
 def test_the_ends_of_wrong_paths_count_before_names_in_the_text() -> None:

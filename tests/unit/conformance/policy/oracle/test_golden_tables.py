@@ -41,6 +41,15 @@ NOT_SAID = {"d-tie-np-gnp-alpha", "d-tie-np-gnp-gamma", "d-tie-k8s-np", "d-tie-n
 NOT_BY_TABLES = (
     counts.EDITS.keys()
     | {
+        "names of accounts: first only",
+        "names of accounts: last only",
+        "namespaceSelector of ends: first of && only",
+        "namespaceSelector of ends: first of || only",
+        "namespaceSelector of a peer: first expression only",
+        "an empty value of matchLabels is nobody's",
+        "projectcalico.org/namespace is no label",
+        "accounts have no name for selectors",
+        "== wants spaces",
         "Kubernetes' policies come last",
         "types not said are both",
         "types not said are ingress",

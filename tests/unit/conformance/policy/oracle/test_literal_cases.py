@@ -13,12 +13,17 @@ from conformance.policy.oracle.policies import Direction
 from conformance.policy.oracle.rules import Packet
 from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switch
 from conformance.policy.oracle.world import World
-from tests.unit.conformance.policy.oracle import cases_of_forms, cases_of_policies, cases_of_rules
+from tests.unit.conformance.policy.oracle import (
+    cases_of_forms,
+    cases_of_identities,
+    cases_of_policies,
+    cases_of_rules,
+)
 from tests.unit.conformance.policy.oracle.literal import WORLD, Case, calico
 from tests.unit.conformance.policy.oracle.test_golden_tables import NOT_BY_TABLES
 from tests.worlds.mutants import MUTANTS, Misread, Mutant
 
-CASES = (*cases_of_policies.CASES, *cases_of_rules.CASES, *cases_of_forms.CASES)
+CASES = (*cases_of_policies.CASES, *cases_of_rules.CASES, *cases_of_forms.CASES, *cases_of_identities.CASES)
 OBJECTS = yaml.safe_load(WORLD)
 
 
