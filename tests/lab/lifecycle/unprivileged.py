@@ -1,7 +1,7 @@
 """Start a lab as an ordinary user from a test that runs as root.
 
 Needs an interpreter outside any home (one that the ordinary user can execute) of the same Python version as this
-one; the lab's own packages are copied to where that user can read them.
+one; the lab's own packages are copied to where that user can read them, and so are libraries that were fetched for it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+
+from hybridlab.kernel.libnftables import FETCHED
 
 UID = 65534
 """nobody: exists everywhere and owns nothing."""
@@ -47,6 +49,8 @@ def unprivileged_launcher(directory: Path) -> Unprivileged | str:
     os.chown(home, UID, UID)
     drop = f"import os, sys; os.setgroups([]); os.setgid({UID}); os.setuid({UID}); os.execv(sys.argv[1], sys.argv[1:])"
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(packages), "TMPDIR": str(home), "HOME": str(home)}
+    if FETCHED.exists():  # beside this interpreter, where the other one does not look
+        environment["LD_LIBRARY_PATH"] = str(shutil.copytree(FETCHED, directory / "libraries"))
     return Unprivileged((interpreter, "-c", drop, interpreter), environment, home)
 
 
