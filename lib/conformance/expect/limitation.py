@@ -92,6 +92,7 @@ def decide(look: Look, context: Context, cases: Sequence[Case], *, because: str)
     sound = [case for case in cases if not _broken(case, first)]
     doubtful = [case for case in sound if any(first[pair][0] is ClaimVerdict.VIOLATED for pair in case.as_documented)]
     second: Seen = {}
+    still_wrong: Exception | None = None
     if doubtful:
         gone = {pair: not is_open for case in doubtful for pair, is_open in case.as_documented.items()
                 if first[pair][0] is ClaimVerdict.VIOLATED}  # fmt: skip
@@ -115,8 +116,8 @@ def decide(look: Look, context: Context, cases: Sequence[Case], *, because: str)
                 if isinstance(error, Nonconformance) and (source, target) in case.as_documented:
                     error.add_note("  neither   as documented nor as where the limitation is gone")
                 errors.append(error)
-    if errors:
-        raise min(errors, key=lambda error: not isinstance(error, Nonconformance))
+    if errors:  # what a look itself raised says most
+        raise min(errors, key=lambda one: (not isinstance(one, Nonconformance), one not in (wrong, still_wrong)))
 
 
 def _all(case: Case) -> dict[Pair, bool]:

@@ -177,9 +177,9 @@ def test_a_denial_beside_a_path_that_is_gone_is_judged_where_that_path_is_no_con
     assert sorted(str(one.verdict) for one in script.kept) == ["CONFIRMED", "LIFTED"]
 
 
-def in_and_out(foe: Answer) -> tuple[list[Decision], BaseException | None]:
+def in_and_out(foe: Answer, friend: Answer = UP) -> tuple[list[Decision], BaseException | None]:
     """The decisions of two parts under one change, where the foe is answered so at the first server."""
-    script = Script({"friend": [UP], "foe": [at_first(foe, DROPPED)], "beside": [UP]})
+    script = Script({"friend": [friend], "foe": [at_first(foe, DROPPED)], "beside": [UP]})
     change = PolicyChange(what="NetworkPolicy", at=0.0, enforced_at="both")
     context = Context(claims=("POL-1",), keep=script.kept.extend, change=lambda: change)
     enter = Paths(open=[(FRIEND, SERVER), (FOE, BYSTANDER)], closed=[(FOE, SERVER)], at="target")
@@ -202,6 +202,14 @@ def test_parts_that_share_a_change_are_decided_each_for_itself() -> None:
     assert {(one.claim, one.part) for one in kept if str(one.verdict) == "VIOLATED"} == {("POL-1", "in")}
     assert {one.symptoms[0] for one in kept if one.opens} == {("TIMED_OUT", "CONNECTED")}
     assert isinstance(raised, Nonconformance)
+
+
+def test_of_parts_that_share_a_change_the_failure_of_the_look_is_told_whole() -> None:
+    _, raised = in_and_out(UP, friend=DROPPED)  # the friend's path comes first, the foe's is worse
+    assert isinstance(raised, Nonconformance)
+    assert raised.explanation is not None
+    assert raised.explanation.headline.startswith("POL-1: ")
+    assert raised.explanation.lines["because"] == "it says so"
 
 
 def test_parts_that_share_a_change_are_enforced_each_at_its_own_end() -> None:
