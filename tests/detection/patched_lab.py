@@ -83,11 +83,12 @@ def long_names_lost(true: Any, graph: Any, policy: Any) -> None:
 
 
 def kinds_collide(true: Any, graph: Any, policy: Any) -> None:
-    """A policy takes the place of one of its name and namespace that is of another kind."""
-    for key in list(graph._policies):
-        if (key.name, key.namespace) == (policy.key.name, policy.key.namespace) and key.kind != policy.key.kind:
+    """A policy takes the place of one of its name and namespace that is of another kind, whichever comes first."""
+    rivals = [key for key in graph._policies if (key.name, key.namespace) == (policy.key.name, policy.key.namespace)]
+    if all(key.kind <= policy.key.kind for key in rivals):
+        for key in rivals:
             graph.remove_policy(key)
-    true(policy)
+        true(policy)
 
 
 def tiers_by_name(true: Any, graph: Any, name: str, tier: Any) -> None:

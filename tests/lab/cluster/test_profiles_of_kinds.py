@@ -54,7 +54,11 @@ def sources_seen(lab: RunningLab, client: str, server: str) -> tuple[str, str]:
     lab.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=30s")
     address = objects(lab, "service", "server")[0]["spec"]["clusterIP"]
     ask = f"(Invoke-WebRequest -Uri http://{address}/clientip -UseBasicParsing -TimeoutSec 5).Content"
-    seen = lab.kubectl("exec", "client", "--", "powershell", "-Command", ask).stdout.strip().rpartition(":")[0]
+    asked = ("exec", "client", "--", "powershell", "-Command", ask)
+    for _ in range(2):  # on a busy machine the node may not know the Service's backend yet
+        if not lab.kubectl(*asked, check=False).returncode:
+            break
+    seen = lab.kubectl(*asked).stdout.strip().rpartition(":")[0]
     tunnel = objects(lab, "node", client)[0]["metadata"]["annotations"]["projectcalico.org/IPv4VXLANTunnelAddr"]
     start, _, last = tunnel.rpartition(".")
     return seen, f"{start}.{int(last) + 1}"
