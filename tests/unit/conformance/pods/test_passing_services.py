@@ -1,0 +1,43 @@
+"""Services that come in front of pods go again, in the midst of a test and at its end."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import Workload
+from conformance.pods.groups import Group
+from conformance.pods.passing_services import PassingServices
+
+SERVER = Workload(
+    namespace="demo", pod="server", container="c", uid="uid", role="server", os="linux", node="n",
+    address="192.0.2.1", node_address="192.0.2.2",
+)  # fmt: skip
+
+
+class Cluster:
+    """The names of the Services that are there."""
+
+    def __init__(self) -> None:
+        self.there: list[str] = []
+
+    def apply(self, made: dict[str, Any], why: str, *, namespace: str) -> dict[str, Any]:
+        self.there.append(made["metadata"]["name"])
+        return made
+
+    def delete(self, target: ObjectRef, why: str) -> None:
+        self.there.remove(target.name)
+
+    def read(self, made: dict[str, Any], backends: Group) -> SimpleNamespace:
+        return SimpleNamespace(by_address=made["metadata"]["name"])
+
+
+def test_before_no_pods_none_comes_and_those_that_came_go() -> None:
+    cluster = Cluster()
+    services = PassingServices(cluster, cluster)  # type: ignore[arg-type]
+    assert [str(target) for target in services.come(Group([SERVER]))] == ["passing-1"]
+    assert services.come() == []
+    assert cluster.there == []
+    services.remove()
+    assert cluster.there == []
