@@ -77,7 +77,7 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
             unread.append(f"{kind} ({api}): {str(error).splitlines()[0]}")
         return []
 
-    tiers = {tier["metadata"]["name"]: tier.get("spec") or {} for tier in (listed(calico, "Tier") if calico else [])}
+    tiers = {tier["metadata"]["name"]: tier for tier in (listed(calico, "Tier") if calico else [])}
     wanted = [(KUBERNETES, "NetworkPolicy")]
     wanted += [(calico, kind) for kind in ("NetworkPolicy", "GlobalNetworkPolicy")] if calico else []
     wanted += [
@@ -120,14 +120,29 @@ def _policy(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> ForeignP
     meta, spec = obj["metadata"], obj.get("spec") or {}
     baseline = kind == "BaselineAdminNetworkPolicy" or str(spec.get("tier")) == "Baseline"
     tier = ADMIN_TIERS.get(kind) or str(spec.get("tier") or DEFAULT)
-    known = tiers.get(tier) or {}
-    order = known.get("order")
+    there = tiers.get(tier) or {"metadata": {}}
+    known = there.get("spec") or {}
+    order, versions = known.get("order"), [one["metadata"].get("resourceVersion") for one in (obj, there)]
     return ForeignPolicy(
         kind=kind, name=str(meta["name"]), namespace=str(meta.get("namespace") or ""), api=api,
-        uid=str(meta.get("uid") or ""), version=str(meta.get("resourceVersion") or ""), spec=spec, tier=tier,
+        uid=str(meta.get("uid") or ""), version="/".join(filter(None, versions)), spec=spec, tier=tier,
         tier_passes=known.get("defaultAction") == "Pass",
         before_default=not baseline and (tier == DEFAULT or order is None or float(order) <= DEFAULT_ORDER),
     )  # fmt: skip
+
+
+def as_told(kube: Kube, api: str, kind: str, obj: Obj) -> ForeignPolicy:
+    """A policy as a watch tells it, beside its tier and the sets of networks that are there now."""
+
+    def listed(wanted: str) -> list[Obj]:
+        try:
+            return kube.objects(api, wanted)
+        except SuiteError:
+            return []
+
+    tiers = {tier["metadata"]["name"]: tier for tier in (listed("Tier") if api in CALICO else [])}
+    policy = _policy(api, kind, obj, tiers)
+    return _beside(policy, [one for each in SETS for one in listed(each)]) if _chooses_by_labels(policy) else policy
 
 
 def _chooses_by_labels(policy: ForeignPolicy) -> bool:
@@ -197,6 +212,7 @@ class PoliciesThere:
     def excuse(
         self, source: Workload, target: Target, seen: Seen, *, protocol: str = "", since: float | None = None,
         otherwise: float | None = None, at: Side = "both", lasting: bool = False,
+        among: Sequence[ForeignPolicy] | None = None,
     ) -> str:  # fmt: skip
         """Which policies of others could give what was seen on a way; empty: none.
 
@@ -204,16 +220,20 @@ class PoliciesThere:
         gone or edited by now or not; None: what is there now.
         ``otherwise``: when this test began to see the way behave otherwise (``time.monotonic``); None: it never did.
         ``at``: the end at which policies count.  ``lasting``: only what was there before the way was asked, and by
-        the newest look still is.
+        the newest look still is.  ``among``: these, and nothing that a look has found.
         """
         looks = [self._looks[-1][1] if lasting and self._looks else self.look()]
         looks += [past for when, past in self._looks if since and when >= since and not lasting]
         several = {(policy.uid, policy.version): policy for past in looks for policy in past.foreign}
-        foreign = [
-            policy
-            for policy in several.values()
-            if not self._was_there(policy, otherwise) and (self._was_there(policy, since) or not lasting)
-        ]
+        foreign = (
+            among
+            if among is not None
+            else [
+                policy
+                for policy in several.values()
+                if not self._was_there(policy, otherwise) and (self._was_there(policy, since) or not lasting)
+            ]
+        )
         if not foreign:
             return ""
         targets = [target] if target.host or target.backends else [target, *self._dns()]

@@ -140,6 +140,46 @@ def test_what_was_there_while_a_way_was_asked_is_excused_when_it_is_gone(monkeyp
     assert not told(115.0), "it went before the way was asked first"
 
 
+def test_a_change_of_its_tier_is_one_of_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(V3)
+    tier = {"metadata": {"name": "early", "resourceVersion": "7"}, "spec": {"defaultAction": "Pass"}}
+    cluster.lists[V3, "Tier"] = [tier]
+    one = policy("early.log", tier="early", selector="all()", types=["Ingress"], ingress=[{"action": "Log"}])
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [one]
+    there, moments = known(cluster), iter([100.0, 110.0])
+    monkeypatch.setattr(policies_there, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    assert excuse(there) == "", "what it leaves goes on to the next tier"
+    tier |= {"metadata": {"name": "early", "resourceVersion": "8"}, "spec": {"defaultAction": "Deny"}}
+    assert excuse(there, otherwise=105.0) == "GlobalNetworkPolicy early.log (tier early) denies ingress of ns/server"
+
+
+def test_of_several_policies_those_alone_are_named_that_could_give_what_was_seen() -> None:
+    cluster = Cluster(V3)
+    spec: dict[str, Any] = {"selector": "all()", "types": ["Ingress", "Egress"]}
+    harmless = policy("go-anywhere", **spec, ingress=[{"action": "Allow"}], egress=[{"action": "Allow"}])
+    passing = policy("passing", **spec, ingress=[{"action": "Pass"}], egress=[{"action": "Pass"}])
+    denying = policy("company-wide", **spec | {"types": ["Ingress"]}, ingress=[{"action": "Deny"}])
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [harmless, passing]
+    assert excuse(known(cluster)) == ""
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [harmless, denying, passing]
+    assert excuse(known(cluster)) == "GlobalNetworkPolicy company-wide denies ingress of ns/server"
+
+
+def test_those_that_a_watch_told_of_are_judged_as_those_that_are_there() -> None:
+    cluster = Cluster(V3)
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("there", selector="all()", ingress=[{"action": "Deny"}])]
+
+    def told(selector: str, *, at: Any = "both", seen: Any = "closed", **more: Any) -> str:
+        spec = {"selector": selector, "types": ["Ingress"], "ingress": [{"action": "Deny"}], **more}
+        one = policies_there.as_told(cluster, V3, "GlobalNetworkPolicy", policy("gone", **spec))  # type: ignore[arg-type]
+        return known(cluster).excuse(CLIENT, SERVER.tcp(8080), seen, at=at, among=[one])
+
+    assert told("app == 'server'") == "GlobalNetworkPolicy gone denies ingress of ns/server"
+    unread = "GlobalNetworkPolicy gone may deny ingress of ns/server"
+    assert told("app == 'server'", serviceAccountSelector="has(x)") == unread
+    assert told("app == 'client'") == told("app == 'server'", at="source") == told("app == 'server'", seen="open") == ""
+
+
 def test_sets_of_networks_are_read_where_rules_may_choose_them_and_a_change_of_theirs_is_one_of_the_policy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
