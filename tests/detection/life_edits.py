@@ -89,6 +89,42 @@ def pod_preempted(api: Api) -> contextlib.AbstractContextManager[None]:
     return once(api, POLICIES, _anything, take)
 
 
+def pulls_stall_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager[None]:
+    """From the run's first policy on new pods get images of a mirror, which no node has and none can pull."""
+
+    def stall(policy: Any) -> None:
+        for fault in ("admission does=mirror namespaces=calico-demo", "image-pull-stalls"):
+            _inject(api, fault, policy)
+
+    return once(api, POLICIES, _anything, stall)
+
+
+@contextmanager
+def node_cordoned(api: Api, node: str) -> Iterator[None]:
+    """With the run's first policy somebody cordons a node."""
+    path = f"/api/v1/nodes/{node}"
+    with once(api, POLICIES, _anything, lambda _: api.merge(path, {"spec": {"unschedulable": True}})):
+        yield
+    api.merge(path, {"spec": {"unschedulable": None}})
+
+
+@contextmanager
+def node_drained(api: Api, node: str) -> Iterator[None]:
+    """With the run's first policy somebody cordons a node and evicts what is on it, as an upgrade of nodes does."""
+
+    def drain(_: Any) -> None:
+        api.merge(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
+        for pod in api("GET", f"{PODS}?fieldSelector=spec.nodeName%3D{node}")["items"]:
+            if pod["metadata"]["namespace"].startswith("calico-demo"):
+                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod["metadata"]["name"]}}
+                path = "/api/v1/namespaces/{namespace}/pods/{name}/eviction".format(**pod["metadata"])
+                api("POST", path, body)
+
+    with once(api, POLICIES, _anything, drain):
+        yield
+    api.merge(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": None}})
+
+
 @contextmanager
 def somebodys_policy_comes(api: Api) -> Iterator[None]:
     """With the run's first policy one of somebody else's comes that may let pods in, and stays."""
@@ -180,6 +216,9 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         unavailable_as_a_policy_comes,
         api_server_restarts,
         pod_preempted,
+        pulls_stall_as_a_policy_comes,
+        node_cordoned,
+        node_drained,
         somebodys_policy_comes,
         labels_of_others,
         machine_replaced,

@@ -171,13 +171,13 @@ class Waits:
             if stuck and time.monotonic() - unscheduled > self.kube.timings.unschedulable:
                 raise EnvironmentBroken(self._pod_message(stuck[0], pod_state(stuck[0])))
         bad = [item for item in pods or now.values() if not enough(item)]
-        detail = self._pod_message(bad[0], pod_state(bad[0])) if bad else f"no pod with {labels} in {namespace}"
+        detail = self._pod_message(bad[0], pod_state(bad[0])) if bad else f"{len(pods) or 'no'} pod with {labels} in {namespace}"
         raise EnvironmentBroken(
             f"{sum(map(enough, pods))} of {count} pods {what} after {within:.0f} s: {detail}\n  seen    {seen}"
         )
 
     def _refusal(self, namespace: str, labels: str) -> str:
-        """Why the API server refuses pods with these labels; empty: it refuses none.
+        """Why pods with these labels are not made; empty: nothing says so.
 
         As their ReplicaSet tells it, or the Deployment that may not even make that.
         """
@@ -187,6 +187,8 @@ class Waits:
         except ApiRefused:
             return ""  # who may not read them learns it from the wait's end
         for maker in makers:
+            if (maker.get("spec") or {}).get("replicas") == 0:
+                return f"somebody scaled {maker['metadata'].get('name')} to no pods"
             for condition in (maker.get("status") or {}).get("conditions") or []:
                 if (condition.get("type"), condition.get("status")) in REFUSED:
                     return f"{condition.get('reason')}: {condition.get('message')}"

@@ -12,6 +12,7 @@ from conformance.expect.others import excused
 from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Addressing, Workload
 from conformance.model.observation import Verdict
 from conformance.run import policies_there
@@ -56,7 +57,7 @@ class Cluster:
 
 
 def known(cluster: Any, *uids: str) -> PoliciesThere:
-    changes: Any = SimpleNamespace(run=RUN, uids=set(uids))
+    changes: Any = SimpleNamespace(run=RUN, uids=set(uids), kept={})
     return PoliciesThere(cluster, changes)
 
 
@@ -180,6 +181,70 @@ def test_those_that_a_watch_told_of_are_judged_as_those_that_are_there() -> None
     assert told("app == 'client'") == told("app == 'server'", at="source") == told("app == 'server'", seen="open") == ""
 
 
+def made(there: PoliciesThere, kind: str, name: str, obj: dict[str, Any], space: str | None = "ns") -> None:
+    """The run made it so."""
+    api = V3 if "Policy" in kind else "v1"
+    there.changes.kept[ObjectRef(api_version=api, kind=kind, name=name, namespace=space)] = obj
+
+
+@pytest.mark.parametrize("seen", ["open", "closed"])
+def test_what_somebody_did_to_the_runs_own_policy_of_an_end_is_not_calicos(seen: Any) -> None:
+    cluster = Cluster(V3)
+    there = known(cluster, "uid-deny")
+    deny = policy("deny", selector="app == 'server'", types=["Ingress"])
+    made(there, "NetworkPolicy", "deny", deny)
+    cluster.lists[V3, "NetworkPolicy"] = [deny]
+    assert excuse(there, seen) == ""
+    cluster.lists[V3, "NetworkPolicy"] = [deny | {"spec": deny["spec"] | {"ingress": [{"action": "Allow"}]}}]
+    assert excuse(there, seen, otherwise=0.0) == "somebody edited NetworkPolicy deny of this run"
+    cluster.lists[V3, "NetworkPolicy"] = []
+    assert excuse(there, seen, otherwise=0.0) == "somebody deleted NetworkPolicy deny of this run"
+    cluster.forbidden.add(V3)
+    assert excuse(there, seen) == "", "whether it is there is not known"
+
+
+def test_what_somebody_did_to_a_policy_of_other_pods_or_a_staged_one_explains_nothing() -> None:
+    there = known(Cluster(V3))
+    made(there, "NetworkPolicy", "deny", policy("deny", selector="app == 'db'", types=["Ingress"]))
+    made(there, "StagedNetworkPolicy", "staged", policy("staged", selector="all()", types=["Ingress"]))
+    assert excuse(there) == ""
+
+
+def test_what_somebody_did_to_the_service_by_which_a_pod_was_called_is_not_calicos() -> None:
+    cluster = Cluster()
+    there, spec = known(cluster), {"clusterIP": "10.96.0.9", "selector": {"app": "server"}}
+    for name in ("shop", "other"):
+        made(there, "Service", name, {"metadata": {"name": name}, "spec": spec})
+    by_service = replace(SERVER.tcp(8080), host="10.96.0.9", path=Addressing.CLUSTER_IP, name="Service shop")
+    left: list[Any] = [{"spec": spec}, {"spec": spec | {"selector": {}}}, None]
+    find = cluster.find
+    cluster.find = lambda api, kind, *way: left[0] if kind == "Service" else find(api, kind, *way)  # type: ignore
+    told = []
+    while left:
+        told.append(there.excuse(CLIENT, by_service, "closed"))
+        left.pop(0)
+    assert told == ["", *(f"somebody {did} Service ns/shop (v1) of this run" for did in ("edited", "deleted"))]
+
+
+def test_labels_that_somebody_changed_are_why_a_policy_says_what_it_did_not_say_before() -> None:
+    cluster = Cluster(V3)
+    there = known(cluster)
+    space = {"metadata": {"name": "ns", "labels": {"team": "own"}}}
+    made(there, "Namespace", "ns", space, None)
+    deny = policy("quarantine", namespaceSelector="state == 'bad'", types=["Ingress"], ingress=[{"action": "Deny"}])
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [deny]
+    find, now = cluster.find, {"team": "own"}
+    cluster.find = lambda api, kind, *way: (  # type: ignore[method-assign]
+        {"metadata": {"name": "ns", "labels": now}} if kind == "Namespace" else find(api, kind, *way)
+    )
+    assert excuse(there) == ""
+    now["cost"] = "1"
+    assert excuse(there, otherwise=float("inf")) == "", "no policy is about that label"
+    now["state"] = "bad"
+    told = "since somebody changed labels of its namespace GlobalNetworkPolicy quarantine denies ingress of ns/server"
+    assert excuse(there, otherwise=float("inf")) == told, "the policy itself was there all the while"
+
+
 def test_sets_of_networks_are_read_where_rules_may_choose_them_and_a_change_of_theirs_is_one_of_the_policy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -286,11 +351,17 @@ def test_a_node_is_under_policies_that_select_its_host_endpoint_and_under_no_oth
         policy("pods", **deny | {"selector": "app == 'x'"}),
     ]
     assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == "", "a node without one is under no policy"
-    endpoint = policy("linux-2-auto-hep", {"kubernetes-host": ""}, node="linux-2", interfaceName="*")
+    open_to_all = {"interfaceName": "*", "profiles": ["projectcalico-default-allow"]}
+    endpoint = policy("linux-2-auto-hep", {"kubernetes-host": ""}, node="linux-2", **open_to_all)
     cluster.lists[V3, "HostEndpoint"] = [endpoint]
     said = "GlobalNetworkPolicy hosts denies egress of node linux-2"
     assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == said
     assert known(cluster).excuse(host, SERVER.tcp(8080), "open") == ""
+    cluster.lists[V3, "HostEndpoint"] = [policy("eth0", node="linux-2", interfaceName="eth0")]
+    alone = "HostEndpoint node linux-2/eth0 denies egress of node linux-2"
+    assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == alone, "what no policy allows is denied there"
+    assert known(cluster).excuse(CLIENT, SERVER.tcp(8080), "closed") == "", "pods are not its business"
+    cluster.lists[V3, "HostEndpoint"] = [endpoint]
     own = Workload(**{**vars(host), "node": SERVER.node})
     assert known(cluster).excuse(own, SERVER.tcp(8080), "closed") == "", "the endpoint is another node's"
     endpoint["spec"]["node"] = SERVER.node
