@@ -53,16 +53,9 @@ class Waits:
         self.kube = kube
 
     def states(
-        self,
-        api_version: str,
-        kind: str,
-        namespace: str | None,
-        *,
-        labels: str = "",
-        fields: str = "",
-        within: float,
+        self, api_version: str, kind: str, namespace: str | None, *, labels: str = "", fields: str = "", within: float,
         quiet: Callable[[dict[str, Obj]], float] | None = None,
-    ) -> Iterator[dict[str, Obj]]:
+    ) -> Iterator[dict[str, Obj]]:  # fmt: skip
         """The selected objects by name, now and after every change of one of them, for at most ``within`` seconds.
 
         A watch that a gateway dropped silently looks like one on which nothing happens.  Therefore each lasts for
@@ -119,17 +112,10 @@ class Waits:
         )
 
     def pods_ready(
-        self,
-        namespace: str,
-        labels: str,
-        count: int,
-        *,
-        within: float,
-        progress: Callable[[str], None] | None = None,
-        lost: Callable[[], Exception | None] | None = None,
-        enough: Callable[[Obj], bool] | None = None,
+        self, namespace: str, labels: str, count: int, *, within: float, progress: Callable[[str], None] | None = None,
+        lost: Callable[[], Exception | None] | None = None, enough: Callable[[Obj], bool] | None = None,
         what: str = "ready",
-    ) -> list[Obj]:
+    ) -> list[Obj]:  # fmt: skip
         """The ``count`` pods that carry ``labels`` and do not terminate, once all are Ready, or ``enough`` (``what``).
 
         ``progress`` is told each new state.  ``lost`` is asked now and then: what to raise since their node is no more.
@@ -171,7 +157,11 @@ class Waits:
             if stuck and time.monotonic() - unscheduled > self.kube.timings.unschedulable:
                 raise EnvironmentBroken(self._pod_message(stuck[0], pod_state(stuck[0])))
         bad = [item for item in pods or now.values() if not enough(item)]
-        detail = self._pod_message(bad[0], pod_state(bad[0])) if bad else f"{len(pods) or 'no'} pod with {labels} in {namespace}"
+        detail = (
+            self._pod_message(bad[0], pod_state(bad[0]))
+            if bad
+            else f"{len(pods) or 'no'} pod with {labels} in {namespace}"
+        )
         raise EnvironmentBroken(
             f"{sum(map(enough, pods))} of {count} pods {what} after {within:.0f} s: {detail}\n  seen    {seen}"
         )
