@@ -271,9 +271,9 @@ class PoliciesThere:
             made = _policy(target.api_version, target.kind, obj, {})
             left = there.get(made.uid, made if target.kind not in READ else None)
             if left is None:
-                found.append((f"somebody deleted {made.label} of this run", made))
+                found.append((f"somebody's deletion of {made.label}", made))
             elif left.spec != made.spec:
-                found += [(f"somebody edited {made.label} of this run", one) for one in (made, left)]
+                found += [(f"somebody's edit of {made.label}", one) for one in (made, left)]
         return found
 
     def _services(self, target: Target) -> list[str]:
@@ -286,7 +286,7 @@ class PoliciesThere:
                 except SuiteError:
                     continue
                 if left is None or left.get("spec") != made.get("spec"):
-                    found.append(f"somebody {'edited' if left else 'deleted'} {one.label} of this run")
+                    found.append(f"somebody's {'edit' if left else 'deletion'} of {one.label}")
         return found
 
     def _relabelled(self, pods: Iterable[Workload]) -> bool:

@@ -196,9 +196,9 @@ def test_what_somebody_did_to_the_runs_own_policy_of_an_end_is_not_calicos(seen:
     cluster.lists[V3, "NetworkPolicy"] = [deny]
     assert excuse(there, seen) == ""
     cluster.lists[V3, "NetworkPolicy"] = [deny | {"spec": deny["spec"] | {"ingress": [{"action": "Allow"}]}}]
-    assert excuse(there, seen, otherwise=0.0) == "somebody edited NetworkPolicy deny of this run"
+    assert excuse(there, seen, otherwise=0.0) == "somebody's edit of NetworkPolicy deny"
     cluster.lists[V3, "NetworkPolicy"] = []
-    assert excuse(there, seen, otherwise=0.0) == "somebody deleted NetworkPolicy deny of this run"
+    assert excuse(there, seen, otherwise=0.0) == "somebody's deletion of NetworkPolicy deny"
     cluster.forbidden.add(V3)
     assert excuse(there, seen) == "", "whether it is there is not known"
 
@@ -223,7 +223,7 @@ def test_what_somebody_did_to_the_service_by_which_a_pod_was_called_is_not_calic
     while left:
         told.append(there.excuse(CLIENT, by_service, "closed"))
         left.pop(0)
-    assert told == ["", *(f"somebody {did} Service ns/shop (v1) of this run" for did in ("edited", "deleted"))]
+    assert told == ["", *(f"somebody's {did} of Service ns/shop (v1)" for did in ("edit", "deletion"))]
 
 
 def test_labels_that_somebody_changed_are_why_a_policy_says_what_it_did_not_say_before() -> None:
