@@ -109,7 +109,8 @@ class Edit:
     at: float
     what: str
     policies: tuple[ForeignPolicy, ...]
-    """As it was until then, and as it was from then on: the data plane may be late with either."""
+    """As it was until then, and as it was from then on: the data plane may be late with either.  None: it was one of
+    the watch's own, which is not what it was from then on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,7 +291,8 @@ class _OfNode:
         """Which policies of others that came, changed or went then could give what was seen; empty: none."""
         by, (source, target, protocol) = self.expect.context.others, others.way(path.attempt)
         at: Side = "both" if want else "target" if path.way == "in" else "source"
-        found = [
+        found = [edit.what for edit in self.kept.foreign if not edit.policies and edit.at <= began + 1]
+        found += [
             f"{told} ({edit.what})"
             for edit in self.kept.foreign
             if began - self._patience(path) <= edit.at <= began + 1

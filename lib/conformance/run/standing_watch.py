@@ -307,6 +307,10 @@ class Watch:
             known = self._policies_there.pop(meta["uid"], None)
             self._policies_there |= {} if happened == HAPPENED["DELETED"] else {meta["uid"]: (kind, obj)}
             self._edited(api, text, [one for one in (known, (kind, obj)) if one])
+            home, own = str(meta.get("namespace")).startswith(self._deployer.namespace), self._changes.run.owns(obj)
+            edited = happened == HAPPENED["DELETED"] or bool(known and known[1].get("spec") != obj.get("spec"))
+            if own and home and edited and not self._over:
+                self._foreign.append(Edit(at=time.monotonic(), what=f"{text} by somebody's doing", policies=()))
         elif happened != HAPPENED["MODIFIED"]:
             self._events.append((time.monotonic(), text))
 

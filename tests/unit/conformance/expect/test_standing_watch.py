@@ -182,6 +182,9 @@ def test_a_path_that_turned_when_a_policy_of_others_changed_that_could_give_it_d
     shut = [*[UP] * 20, *[DROPPED] * 40]
     with pytest.raises(EnvironmentBroken, match="may give closed at both"):
         watch(allowed=shut, foreign=(edit(19, "closed at both"),), others=Judges())
+    own = Edit(at=BEGAN + 3, what="NetworkPolicy ns/in went by somebody's doing", policies=())
+    with pytest.raises(EnvironmentBroken, match="NetworkPolicy ns/in went by somebody's doing, and that is not this"):
+        watch(opened=opens(30, 3), foreign=(own,), others=Judges())
     for other in (edit(10, "open at target"), edit(29, "open at source"), edit(29, "closed at both")):
         with pytest.raises(Nonconformance, match="was lost in second 30"):
             watch(opened=opens(30, 3), foreign=(other,), others=Judges())

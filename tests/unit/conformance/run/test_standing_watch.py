@@ -110,6 +110,23 @@ def test_what_others_do_to_policies_is_kept_with_the_policy_before_and_after() -
     assert from_plain(Kept, to_plain(Kept(began=0.0, ended=1.0, paths=(), foreign=tuple(watch._foreign)))).foreign
 
 
+def test_what_somebody_does_to_the_watchs_own_policies_is_kept_until_they_are_taken_away() -> None:
+    watch, api = following(), "networking.k8s.io/v1"
+    own = obj("in", space="calico-demo-ab12-watch", labels=Ownership("ab12", "watch").labels)
+    watch._over = False
+    watch._note(api, "NetworkPolicy", own, "came")
+    watch._note(api, "NetworkPolicy", own, "changed")  # an annotation
+    assert watch._foreign == []
+    watch._note(api, "NetworkPolicy", own | {"spec": {"ingress": [{}]}}, "changed")
+    watch._note(
+        api, "NetworkPolicy", own | {"metadata": own["metadata"] | {"namespace": "calico-demo-ab12-gw0"}}, "went"
+    )
+    watch._over = True
+    watch._note(api, "NetworkPolicy", own, "went")
+    told = "NetworkPolicy calico-demo-ab12-watch/in changed by somebody's doing"
+    assert [(one.what, one.policies) for one in watch._foreign] == [(told, ())]
+
+
 def test_policies_of_the_run_of_other_namespaces_and_twins_are_not_kept() -> None:
     watch, api = following(), "projectcalico.org/v3"
     watch._note(api, "GlobalNetworkPolicy", obj("own", labels=Ownership("ab12", "gw0").labels), "came")
