@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from tests.detection.lab_api import ANSWER_WITHIN, Api, on_each
-from tests.detection.policies_of_others import foreign_policy_may_allow_ingress
+from tests.detection.policies_of_others import foreign_policy_may_allow_ingress, policies_of_others
 
 ANOTHER_BOOT = {"status": {"nodeInfo": {"bootID": "00000000-0000-4000-8000-000000000026"}}}
 PODS, POLICIES = "/api/v1/pods", "/apis/networking.k8s.io/v1/networkpolicies"
@@ -125,6 +125,34 @@ def node_drained(api: Api, node: str) -> Iterator[None]:
     api.merge(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": None}})
 
 
+def policies_are_deleted(api: Api) -> contextlib.AbstractContextManager[None]:
+    """Somebody deletes each policy of the run as soon as it is there, as who keeps a cluster tidy does."""
+
+    def delete(policy: Any) -> None:
+        if policy["metadata"]["namespace"].startswith("calico-demo"):
+            with contextlib.suppress(OSError):  # it has gone already
+                api("DELETE", "/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies/{name}".format(
+                    **policy["metadata"]
+                ))  # fmt: skip
+
+    return on_each(api, POLICIES, delete)
+
+
+@contextmanager
+def quarantined_as_a_policy_comes(api: Api) -> Iterator[None]:
+    """With the run's first policy its namespaces get a label, which a policy that was there before denies all for."""
+    bad = {"namespaceSelector": "state == 'bad'", "types": ["Egress"], "order": 1, "egress": [{"action": "Deny"}]}
+
+    def label(_: Any) -> None:
+        for space in api("GET", "/api/v1/namespaces")["items"]:
+            if space["metadata"]["name"].startswith("calico-demo"):
+                path = f"/api/v1/namespaces/{space['metadata']['name']}"
+                api.merge(path, {"metadata": {"labels": {"state": "bad"}}})
+
+    with policies_of_others(api, "", quarantine=bad), once(api, POLICIES, _anything, label):
+        yield
+
+
 @contextmanager
 def somebodys_policy_comes(api: Api) -> Iterator[None]:
     """With the run's first policy one of somebody else's comes that may let pods in, and stays."""
@@ -219,6 +247,8 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         pulls_stall_as_a_policy_comes,
         node_cordoned,
         node_drained,
+        policies_are_deleted,
+        quarantined_as_a_policy_comes,
         somebodys_policy_comes,
         labels_of_others,
         machine_replaced,
