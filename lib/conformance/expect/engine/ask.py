@@ -60,17 +60,10 @@ LATE = (Why.OPEN, Why.CLOSED, Why.WAVERS, Why.CONTROL, Why.SILENT)
 
 
 def ask(
-    asking: Asking,
-    paths: Sequence[Path],
-    *,
-    cadence: Mapping[str, float],
-    settle: float,
-    clock: Clock,
-    about_denial: bool = False,
-    agreeing: Mapping[str, float] | None = None,
-    machine: Machine | None = None,
+    asking: Asking, paths: Sequence[Path], *, cadence: Mapping[str, float], settle: float, clock: Clock,
+    about_denial: bool = False, agreeing: Mapping[str, float] | None = None, machine: Machine | None = None,
     lost: Callable[[Sequence[Path]], Sequence[Path]] = lambda paths: (),
-) -> list[Standing]:
+) -> list[Standing]:  # fmt: skip
     """How each path ends, once all are decided or no attempt that may still be made could decide them.
 
     Cancels what is under way, however it ends.
@@ -167,18 +160,10 @@ class _Round:
     """One expectation's attempts."""
 
     def __init__(
-        self,
-        asking: Asking,
-        paths: Sequence[Path],
-        cadence: Mapping[str, float],
-        settle: float,
-        clock: Clock,
-        *,
-        about_denial: bool,
-        agreeing: Mapping[str, float],
-        machine: Machine,
+        self, asking: Asking, paths: Sequence[Path], cadence: Mapping[str, float], settle: float, clock: Clock, *,
+        about_denial: bool, agreeing: Mapping[str, float], machine: Machine,
         lost: Callable[[Sequence[Path]], Sequence[Path]],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._asking, self._settle, self._clock, self._machine = asking, settle, clock, machine
         self._began = clock.monotonic()
         self._within = max((path.rule.within for path in paths), default=0.0)
