@@ -1,5 +1,7 @@
 """Calico's policy for both ways is in force after labels and Services came: by TCP, by UDP and by ping."""
 
+import functools
+
 from conformance.fixtures import Beyond, Expect, PassingServices, Policy, Relabel, Sides
 from conformance.marks import about, manifest, needs, verifies
 
@@ -20,11 +22,14 @@ def test_who_is_kept_out_or_in_stays_so_by_tcp_udp_and_ping(
     expect: Expect,
     beyond: Beyond,
 ) -> None:
-    here, pings = sides_of_everybody, sides_of_everybody.strangers.one_per_os().to(sides_of_everybody.servers)
-    beyond.before(pings)
-    opened, closed, come = here.open_both_ways, here.closed_both_ways, passing_services.come
-    expect.change(policy.filled(friend=here.friends), open=opened, closed=closed, because=ALONE)
+    here, come = sides_of_everybody, passing_services.come
+    beyond.before(here.pings)
+    opened, closed = here.open_both_ways, here.closed_both_ways
+    expect.change(policy.filled(friend=here.friends), open=opened, closed=closed, because=ALONE, base=True)
     relabel.add_irrelevant_labels(*here.servers, *here.strangers)
     expect.matrix(open=[*opened, (here.friends, come(*here.by_os))], closed=closed, because=NOBODYS)
-    expect.matrix(open=[*opened, (here.friends, come(*here.by_os[::-1]))], closed=closed, because=NOBODYS)
-    beyond.ping(pings, want=False, because=NOBODYS)
+    policy.touch()
+    policy.beside("policy/over-time/nobodys.yaml")
+    opened = [*opened, (here.friends, come(*here.by_os[::-1]))]
+    look = functools.partial(expect.matrix, open=opened, closed=closed, because=NOBODYS)
+    beyond.ping(here.pings, want=False, because=NOBODYS, meanwhile=look)

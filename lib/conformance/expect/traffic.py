@@ -72,7 +72,7 @@ class Expect(Session):
 
         Without ``targets``, ``sources`` are pairs.
         """
-        return self._decide(pairs_of(sources, targets), [], because, kind, open_is_control=False)[-1]
+        return self._decide(pairs_of(sources, targets), [], because, kind)[-1]
 
     def control(
         self,
@@ -108,7 +108,7 @@ class Expect(Session):
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
         self._so_far.forget(gone)
-        return self._decide(each(open), each(closed), because, kind, open_is_control=False, new=new)[-1]
+        return self._decide(each(open), each(closed), because, kind, new=new)[-1]
 
     def change(
         self,
@@ -118,19 +118,21 @@ class Expect(Session):
         witness: Iterable[Pairs] = (),
         because: str,
         kind: Kind | None = None,
+        base: bool = False,
     ) -> list[Observation]:
         """Applying ``policies`` leaves the ``open`` paths open and closes the ``closed`` ones.
 
         All of them are seen open before (but those that an earlier change of this test has closed): the control
         before is part of it.  Raises as :meth:`control` before the change and as :meth:`matrix` after it, and what
         applying raises.  ``witness``: paths that close, too, which shows that the policies are in force; that one stays
-        open is what another claim says, and a broken control of this one.
+        open is what another claim says, and a broken control of this one.  ``base``: something is to happen
+        next, of which the closed paths are controls, which have to agree and need not last; what passes is wrong.
         """
         opened, shown = each(open), each(witness)
         shut = [*each(closed), *shown]
         self._make(policies, [*opened, *shut])
         seen = {key(*pair) for pair in shown}
-        return self._decide(opened, shut, because, kind, open_is_control=False, witnesses=seen)[-1]
+        return self._decide(opened, shut, because, kind, closed_is_control=base, witnesses=seen)[-1]
 
     def limitation(
         self, *policies: Policies, as_documented: Paths, lifted: Paths, witness: Paths, because: str
@@ -143,24 +145,24 @@ class Expect(Session):
         """
         self.limitations(*policies, cases=[limitation.case_of(as_documented, lifted, witness)], because=because)
 
-    def changes(self, *policies: Policies, parts: Mapping[str, Paths], because: str) -> None:
+    def changes(self, *policies: Policies, parts: Mapping[str, Paths], because: str, base: bool = False) -> None:
         """As :meth:`change`, of several parts of the test's claim that share it, by ports of the same servers.
 
         What is wrong with one leaves the others as they are.
         """
         cases = [limitation.part_of(self.context.claims[0], part, paths) for part, paths in parts.items()]
-        self.limitations(*policies, cases=cases, because=because)
+        self.limitations(*policies, cases=cases, because=because, base=base)
 
-    def limitations(self, *policies: Policies, cases: Sequence[Case], because: str) -> None:
+    def limitations(self, *policies: Policies, cases: Sequence[Case], because: str, base: bool = False) -> None:
         """As :meth:`limitation`, of several that share a change, by ports of the same servers.
 
-        What is wrong with one leaves the others as they are.
+        What is wrong with one leaves the others as they are.  ``base``: as of :meth:`change`.
         """
         pairs = [pair for case in cases for pair in (*case.as_documented, *case.both, *case.witness)]
         self._make(policies, pairs)
         limitation.decide(
-            lambda context, opened, closed: replace(self, context=context).matrix(
-                open=[opened], closed=[closed], because=because
+            lambda context, opened, closed: replace(self, context=context)._decide(
+                opened, closed, because, None, closed_is_control=base
             ),
             self.context, cases, because=because,
         )  # fmt: skip
@@ -168,7 +170,7 @@ class Expect(Session):
     def under(
         self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str
     ) -> list[Observation]:
-        """As :meth:`change`, for what has to be so before the test says anything: raises ControlBroken.
+        """As :meth:`change` (``base``), for what has to be so before the test says anything: raises ControlBroken.
 
         What gets through where the policies close the path is no broken control, but Nonconformance.
         """
@@ -186,7 +188,7 @@ class Expect(Session):
             raise UsageProblem("expect.removed(...): this test has seen no path closed that could be open again")
         policies.remove()
         pairs = list(self._so_far.closed.values())
-        return self._decide(pairs, [], because, None, open_is_control=False, about_denial=True)[-1]
+        return self._decide(pairs, [], because, None, about_denial=True)[-1]
 
     def sources(
         self, pairs: Iterable[Pair], are: Callable[[Workload], Sequence[str]], *, because: str, control: bool = False
@@ -290,7 +292,7 @@ class Expect(Session):
         because: str,
         kind: Kind | None,
         *,
-        open_is_control: bool,
+        open_is_control: bool = False,
         closed_is_control: bool = False,
         about_denial: bool = False,
         new: Iterable[Workload] = (),
@@ -301,7 +303,7 @@ class Expect(Session):
         may_be_shut_in = change is not None and change.enforced_at != "target"
         self._so_far.demand_controls(open, closed, {pod.uid for pod in new}, may_be_shut_in=may_be_shut_in)
         paths = self._plan(
-            open, closed, kind, pods_may_be_new=open_is_control and not closed,
+            open, closed, kind, pods_may_be_new=open_is_control and not closed, lasts=not closed_is_control,
             steady=not (closed or open_is_control or about_denial),
         )  # fmt: skip
         are_controls = [
@@ -343,11 +345,13 @@ class Expect(Session):
         return [list(seen) for seen in zip(*(row[-min(map(len, rows)) :] for row in rows), strict=True)]
 
     def _plan(
-        self, open: Sequence[Pair], closed: Sequence[Pair], kind: Kind | None, *, pods_may_be_new: bool, steady: bool
-    ) -> list[Path]:
+        self, open: Sequence[Pair], closed: Sequence[Pair], kind: Kind | None, *, pods_may_be_new: bool, lasts: bool,
+        steady: bool,
+    ) -> list[Path]:  # fmt: skip
         """Make the paths, each with its controls.  All have one budget: one may have to wait for what another shows.
 
-        ``pods_may_be_new``: a policy that is late on their node may keep them shut for a while.
+        ``pods_may_be_new``: a policy that is late on their node may keep them shut for a while.  ``lasts``: what is
+        closed has to stay so for a while.
         """
         paths = [
             self._path(source, target, kind or default_kind(target, want=want), want=want)
@@ -359,7 +363,8 @@ class Expect(Session):
             ends = {pod.os for path in paths for pod in pods_of(path.attempt)}
             within = max(within, *(self.timings.of(system).warm_up for system in ends))
         for path in paths:
-            path.rule, path.steady = replace(path.rule, within=within), steady
+            hold = path.rule.hold if lasts else 0.0
+            path.rule, path.steady = replace(path.rule, within=within, hold=hold), steady
             self.context.open_paths.stricter(path)
         link(paths)
         return paths

@@ -9,6 +9,7 @@ import pytest
 
 from conformance.errors import EnvironmentBroken, MissingCapability, UsageProblem
 from conformance.model.change import ObjectRef
+from conformance.pods.relabel import IRRELEVANT
 from conformance.run.policies import Policy
 from tests.unit.conformance.expect.stand_ins import workload
 
@@ -101,6 +102,27 @@ def test_one_of_several_policies_is_withdrawn_and_the_others_stay() -> None:
     assert one.change.what == "removal of NetworkPolicy demo/then-deny-everybody (projectcalico.org/v3)"
     with pytest.raises(UsageProblem, match="no policy then-deny-everybody of manifest policy/calico/allow_before"):
         one.withdraw("then-deny-everybody")
+
+
+def test_what_is_touched_says_what_it_said_and_what_comes_beside_it_goes_with_it() -> None:
+    kubernetes, calico = Cluster(), Cluster()
+    one = policy("policy/over-time/in_and_out.yaml", kubernetes, calico)
+    one.apply(server=workload("web"), friend=workload("friend"))
+    before, change = {**kubernetes.there, **calico.there}, one.change
+    one.touch()
+    after = {**kubernetes.there, **calico.there}
+    assert {key: obj["spec"] for key, obj in after.items()} == {key: obj["spec"] for key, obj in before.items()}
+    given = [obj["metadata"][field] for obj in after.values() for field in ("labels", "annotations")]
+    assert given == [{IRRELEVANT: "yes"}] * 4
+    one.beside("policy/over-time/nobodys.yaml")
+    assert {kind for kind, _, _ in [*kubernetes.there, *calico.there]} == {
+        "NetworkPolicy",
+        "ServiceAccount",
+        "NetworkSet",
+    }
+    assert one.change is change
+    one.remove()
+    assert not {**kubernetes.there, **calico.there}
 
 
 def test_a_policy_that_stays_is_told_and_does_not_keep_the_others() -> None:
