@@ -118,21 +118,31 @@ class Expect(Session):
         witness: Iterable[Pairs] = (),
         because: str,
         kind: Kind | None = None,
-        base: bool = False,
     ) -> list[Observation]:
         """Applying ``policies`` leaves the ``open`` paths open and closes the ``closed`` ones.
 
         All of them are seen open before (but those that an earlier change of this test has closed): the control
         before is part of it.  Raises as :meth:`control` before the change and as :meth:`matrix` after it, and what
         applying raises.  ``witness``: paths that close, too, which shows that the policies are in force; that one stays
-        open is what another claim says, and a broken control of this one.  ``base``: something is to happen
-        next, of which the closed paths are controls, which have to agree and need not last; what passes is wrong.
+        open is what another claim says, and a broken control of this one.
         """
         opened, shown = each(open), each(witness)
         shut = [*each(closed), *shown]
         self._make(policies, [*opened, *shut])
         seen = {key(*pair) for pair in shown}
-        return self._decide(opened, shut, because, kind, closed_is_control=base, witnesses=seen)[-1]
+        return self._decide(opened, shut, because, kind, witnesses=seen)[-1]
+
+    def base(
+        self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str, decides: bool = True
+    ) -> list[Observation]:
+        """As :meth:`change`, where something is to happen next: that paths are closed is a control of what comes.
+
+        Denials have to agree, and need not last; what passes is wrong all the same.  Where nothing is to be decided
+        (``decides``) yet, that paths are open is a control, too.
+        """
+        opened, shut = each(open), each(closed)
+        self._make(policies, [*opened, *shut])
+        return self._decide(opened, shut, because, None, open_is_control=not decides, closed_is_control=True)[-1]
 
     def limitation(
         self, *policies: Policies, as_documented: Paths, lifted: Paths, witness: Paths, because: str
@@ -156,7 +166,7 @@ class Expect(Session):
     def limitations(self, *policies: Policies, cases: Sequence[Case], because: str, base: bool = False) -> None:
         """As :meth:`limitation`, of several that share a change, by ports of the same servers.
 
-        What is wrong with one leaves the others as they are.  ``base``: as of :meth:`change`.
+        What is wrong with one leaves the others as they are.  ``base``: as :meth:`base`; without witnesses.
         """
         pairs = [pair for case in cases for pair in (*case.as_documented, *case.both, *case.witness)]
         self._make(policies, pairs)
@@ -170,13 +180,11 @@ class Expect(Session):
     def under(
         self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str
     ) -> list[Observation]:
-        """As :meth:`change` (``base``), for what has to be so before the test says anything: raises ControlBroken.
+        """As :meth:`base`, for what has to be so before the test says anything: raises ControlBroken.
 
         What gets through where the policies close the path is no broken control, but Nonconformance.
         """
-        opened, shut = each(open), each(closed)
-        self._make(policies, [*opened, *shut])
-        return self._decide(opened, shut, because, None, open_is_control=True, closed_is_control=True)[-1]
+        return self.base(*policies, open=open, closed=closed, because=because, decides=False)
 
     def removed(self, policies: Removable, *, because: str) -> list[Observation]:
         """Once ``policies`` are removed, every path that this test has seen closed is open again.

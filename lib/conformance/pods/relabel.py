@@ -1,6 +1,6 @@
 """Labels and annotations of the run's own pods and namespaces, changed while a test runs and put back after it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from conformance.errors import SuiteError
 from conformance.kube.changes import Changes
@@ -42,15 +42,13 @@ class Relabel:
         for namespace in dict.fromkeys(pod.namespace for pod in pods):
             self._mark(ObjectRef(api_version="v1", kind="Namespace", name=namespace))
 
-    def add_irrelevant_label_to_accounts(self, *pods: Workload) -> None:
-        """Give the account of pods that name none a label and an annotation that no policy selects."""
-        for namespace in dict.fromkeys(pod.namespace for pod in pods):
-            self._mark(ObjectRef(api_version="v1", kind="ServiceAccount", name="default", namespace=namespace))
-
-    def add_irrelevant_labels(self, *pods: Workload) -> None:
-        """Both, to pods and to their namespaces."""
+    def add_irrelevant_labels(self, *pods: Workload, after: Callable[[], object] = list) -> None:
+        """To pods, to their namespaces and to the accounts of those that name none, ``after`` something is done."""
+        after()
         self.add_irrelevant_label(*pods)
         self.add_irrelevant_label_to_namespaces(*pods)
+        for namespace in dict.fromkeys(pod.namespace for pod in pods):
+            self._mark(ObjectRef(api_version="v1", kind="ServiceAccount", name="default", namespace=namespace))
 
     def undo(self) -> None:
         """Remove every label and annotation that was added, best effort.  Re-raises the first failure."""

@@ -74,15 +74,13 @@ class Policy:
         """The policies with these values for their placeholders, not yet applied; arguments as of :meth:`apply`."""
         return Later(functools.partial(self.apply, into=into, **named))
 
-    def touch(self) -> None:
-        """Give what is applied a label and an annotation, and leave what it says as it is."""
+    def stir(self) -> None:
+        """Label and annotate each policy, and bring beside them what is about none of their pods; removed with them."""
         for target, (_, obj) in list(self._applied.items()):
             marked = {key: {**obj["metadata"].get(key, {}), IRRELEVANT: "yes"} for key in ("labels", "annotations")}
             self._write([{**obj, "metadata": {**obj["metadata"], **marked}}], target.namespace)
-
-    def beside(self, path: str) -> None:
-        """Apply a manifest that is about none of the test's pods; removed with the rest.  Raises as :meth:`apply`."""
-        self._write(manifest.load(MANIFESTS / path), self._namespace)
+        whose = "calico" if any(target.api_version.startswith(GROUP) for target in self._applied) else "kubernetes"
+        self._write(manifest.load(MANIFESTS / "policy/beside" / f"{whose}.yaml"), self._namespace)
 
     def _write(self, objects: Sequence[Obj], into: str | None) -> None:
         for obj in objects:

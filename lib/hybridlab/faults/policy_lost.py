@@ -243,15 +243,10 @@ class PolicyLost(Fault):
             case "service-edited" if old and new and old["spec"] != new["spec"]:
                 if old["spec"].get("selector") == new["spec"].get("selector"):
                     self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["namespace"])
-            case "namespace-labels" | "namespace-annotations" if old and new and self._differs(old, new):
-                self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["name"])
-            case "pod-labels" | "pod-annotations" if old and new and self._differs(old, new):
-                if (old.get("status") or {}).get("podIP"):  # before, its network is made
-                    self._lose_everywhere(lambda pod: pod.uid == new["metadata"]["uid"])
-            case "account-labels" | "policy-labels" | "calico-policy-labels" if old and new and self._differs(old, new):
-                self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["namespace"])
+            case event if event.endswith(("-labels", "-annotations")) and old and new:
+                self._marked(event.rpartition("-")[2], old, new["metadata"])
             case "account-made" | "network-set-made" | "policy-beside" | "calico-policy-beside" if new and not old:
-                self._lose_where_settled(NEW, new["metadata"]["namespace"])
+                self._happened(NEW, new["metadata"]["namespace"])
             case "member-deleted" if old and not new:
                 self._left.add((old.get("status") or {}).get("podIP") or "")
             case "kube-proxy-restart" if new and self._follows:
@@ -264,6 +259,14 @@ class PolicyLost(Fault):
                 self._happened()
             case "pod-replaced" | "new-pod-after-felix-restart" if new and not old:
                 self._came(new)
+
+    def _marked(self, field: str, old: Obj, now: Obj) -> None:
+        if old["metadata"].get(field) == now.get(field):
+            return
+        if EVENTS[self._event] != "pods":
+            self._lose_everywhere(lambda pod: pod.namespace == now.get("namespace", now["name"]))
+        elif (old.get("status") or {}).get("podIP"):  # before, its network is made
+            self._lose_everywhere(lambda pod: pod.uid == now["uid"])
 
     def _came(self, pod: Obj) -> None:
         uid, labels = pod["metadata"]["uid"], _labels(pod)
@@ -281,23 +284,14 @@ class PolicyLost(Fault):
         if self._follows and happened == self._event and before != now:
             self._lose_everywhere(lambda pod: pod.address in {*before, *now})
 
-    def _happened(self) -> None:
-        """Once it has happened often enough, pods that have had their policies for a while lose them."""
+    def _happened(self, seconds: float = OLD, where: str = "") -> None:
+        """Once it has happened often enough, pods, of a namespace or all, that have had their policies so long lose them."""
         self._missing -= 1
-        if self._missing <= 0:
-            self._lose_where_settled(OLD)
-
-    def _differs(self, old: Obj, new: Obj) -> bool:
-        """Whether the labels, or annotations, that the event names were changed."""
-        field = self._event.rpartition("-")[2]
-        return bool(old["metadata"].get(field) != new["metadata"].get(field))
-
-    def _lose_where_settled(self, seconds: float, namespace: str = "") -> None:
-        """Of a namespace, or everywhere, where pods have had their policies for so long."""
         old, since, keys = asyncio.get_running_loop().time() - seconds, self._since, self._graph.keys_for
-        self._lose_everywhere(
-            lambda pod: namespace in {"", pod.namespace} and since.get((pod.uid, keys(pod.uid)), old) < old
-        )
+        if self._missing <= 0:
+            self._lose_everywhere(
+                lambda pod: where in {"", pod.namespace} and since.get((pod.uid, keys(pod.uid)), old) < old
+            )
 
     def _lose_everywhere(self, test: Callable[[Any], bool]) -> None:
         for node in self._felixes:

@@ -81,7 +81,7 @@ def test_denials_that_are_controls_of_what_comes_need_not_last_and_decide_nothin
         expectation = replace(expectation, context=replace(expectation.context, keep=kept.extend))
         policies, clock = changed(expectation), expectation.clock
         began = clock.monotonic()
-        expectation.change(policies, **PAIRS, because="only the friend may enter", base=base)
+        (expectation.base if base else expectation.change)(policies, **PAIRS, because="only the friend may enter")
         seconds.append(clock.monotonic() - began)
         halves = {half for decision in kept for half in decision.halves}
         assert halves == ({"open"} if base else {"open", "closed"})
@@ -95,7 +95,7 @@ def test_what_passes_a_policy_that_is_a_control_of_what_comes_is_a_violation_all
     expectation = replace(expectation, context=replace(expectation.context, keep=kept.extend))
     policies = replace(changed(expectation), after={"friend": [UP], "stranger": [UP]})
     with pytest.raises(Nonconformance, match=r"expected TIMED_OUT, observed CONNECTED(?s:.*)path +ns/stranger "):
-        expectation.change(policies, **PAIRS, because="only the friend may enter", base=True)
+        expectation.base(policies, **PAIRS, because="only the friend may enter")
     assert ClaimVerdict.VIOLATED in {decision.verdict for decision in kept}
 
 

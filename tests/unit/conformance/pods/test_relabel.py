@@ -73,22 +73,13 @@ def test_guests_are_invited_with_all_pods_of_a_namespace_and_leave_again() -> No
     assert labels.of == {"a": {}, "b": {}, "c": {}, "demo": {}}
 
 
-def test_accounts_of_pods_get_a_label_and_an_annotation_and_lose_them_again() -> None:
-    labels = Labels()
-    labels.of["default"] = {}
+def test_what_nobody_selects_is_a_label_and_an_annotation_of_pods_and_of_their_namespaces_and_accounts() -> None:
+    labels, done = Labels(), list[dict[str, str]]()
+    labels.of |= {"demo": {}, "default": {}}
     relabel = Relabel(labels)  # type: ignore[arg-type]
-    relabel.add_irrelevant_label_to_accounts(pod("a"), pod("b"))
-    assert labels.of["default"] == {IRRELEVANT: "yes", f"annotation {IRRELEVANT}": "yes"}
-    relabel.undo()
-    assert labels.of == {"a": {}, "b": {}, "c": {}, "default": {}}
-
-
-def test_what_nobody_selects_is_a_label_and_an_annotation_of_pods_and_of_their_namespaces() -> None:
-    labels = Labels()
-    labels.of["demo"] = {}
-    relabel = Relabel(labels)  # type: ignore[arg-type]
-    relabel.add_irrelevant_labels(pod("a"), pod("b"))
+    relabel.add_irrelevant_labels(pod("a"), pod("b"), after=lambda: done.append(dict(labels.of["a"])))
+    assert done == [{}]
     told = {IRRELEVANT: "yes", f"annotation {IRRELEVANT}": "yes"}
-    assert labels.of == {"a": told, "b": told, "c": {}, "demo": told}
+    assert labels.of == {"a": told, "b": told, "c": {}, "demo": told, "default": told}
     relabel.undo()
-    assert labels.of == {"a": {}, "b": {}, "c": {}, "demo": {}}
+    assert labels.of == {"a": {}, "b": {}, "c": {}, "demo": {}, "default": {}}

@@ -104,25 +104,24 @@ def test_one_of_several_policies_is_withdrawn_and_the_others_stay() -> None:
         one.withdraw("then-deny-everybody")
 
 
-def test_what_is_touched_says_what_it_said_and_what_comes_beside_it_goes_with_it() -> None:
-    kubernetes, calico = Cluster(), Cluster()
-    one = policy("policy/over-time/in_and_out.yaml", kubernetes, calico)
-    one.apply(server=workload("web"), friend=workload("friend"))
-    before, change = {**kubernetes.there, **calico.there}, one.change
-    one.touch()
-    after = {**kubernetes.there, **calico.there}
-    assert {key: obj["spec"] for key, obj in after.items()} == {key: obj["spec"] for key, obj in before.items()}
-    given = [obj["metadata"][field] for obj in after.values() for field in ("labels", "annotations")]
-    assert given == [{IRRELEVANT: "yes"}] * 4
-    one.beside("policy/over-time/nobodys.yaml")
-    assert {kind for kind, _, _ in [*kubernetes.there, *calico.there]} == {
-        "NetworkPolicy",
-        "ServiceAccount",
-        "NetworkSet",
-    }
-    assert one.change is change
-    one.remove()
-    assert not {**kubernetes.there, **calico.there}
+def test_what_is_no_business_of_the_selected_leaves_policies_as_they_are_and_goes_with_them() -> None:
+    for path, came in (
+        ("in_and_out", [("ServiceAccount", "nobodys"), ("NetworkSet", "nobodys"), ("NetworkPolicy", "about-nobody")]),
+        ("only_the_friend", [("ServiceAccount", "nobodys"), ("NetworkPolicy", "about-nobody")]),
+    ):
+        cluster = Cluster()
+        one = policy(f"policy/over-time/{path}.yaml", cluster, cluster)
+        one.apply(server=workload("web"), friend=workload("friend"))
+        before, change = dict(cluster.there), one.change
+        one.stir()
+        for key, obj in before.items():
+            now = cluster.there[key]
+            assert now["spec"] == obj["spec"]
+            assert now["metadata"]["labels"] == now["metadata"]["annotations"] == {IRRELEVANT: "yes"}
+        assert [key[:2] for key in cluster.there if key not in before] == came
+        assert one.change is change
+        one.remove()
+        assert not cluster.there
 
 
 def test_a_policy_that_stays_is_told_and_does_not_keep_the_others() -> None:
