@@ -285,7 +285,7 @@ class PolicyLost(Fault):
             self._lose_everywhere(lambda pod: pod.address in {*before, *now})
 
     def _happened(self, seconds: float = OLD, where: str = "") -> None:
-        """Once it has happened often enough, pods of a namespace, or all, that had their policies for so long lose them."""
+        """Once it has happened often enough, pods of a namespace, or all, that had policies for so long lose them."""
         self._missing -= 1
         old, since, keys = asyncio.get_running_loop().time() - seconds, self._since, self._graph.keys_for
         if self._missing <= 0:
