@@ -23,10 +23,10 @@ def test_who_enters_and_who_leaves_is_let_by_the_ports_that_rules_name_now(
     pods: WorkerPods, policy: Policy, sides: Sides, expect: Expect
 ) -> None:
     ways = (pods.clients("linux") + pods.clients("windows")).to(sides.servers)
-    low, high, echo, page, beside = ways.tcp(8083), ways.tcp(8084), ways.tcp(8080), ways.tcp(80), ways.tcp(8081)
+    low, high, echo, page = *map(ways.tcp_and_udp, (8083, 8084)), *map(ways.tcp, (8080, 80))
     parts = {PORT: Paths(open=low, closed=high, at="target"), EGRESS: Paths(open=echo, closed=page, at="source")}
     expect.changes(policy.filled(server=sides.servers, **FIRST), parts=parts, because=NAMED, base=True)
     parts = {PORT: Paths(open=high, closed=low, at="target"), EGRESS: Paths(open=page, closed=echo, at="source")}
     expect.changes(policy.filled(server=sides.servers, **EDITED), parts=parts, because=NOW)
-    parts = {EGRESS: Paths(open=beside, closed=[*page, *echo], at="source")}
+    parts = {EGRESS: Paths(open=high, closed=[*page, *echo], at="source")}
     expect.changes(policy.filled(server=sides.servers, **DENIED), parts=parts, because=NO_MORE)

@@ -47,6 +47,7 @@ SUMMARIES = {"windows": r"Packets: Sent = \d+", "linux": r"\d+ packets transmitt
 """What a ping that did its work ends with."""
 
 ECHO = "let manifests/probes/echo_server.py answer there, on the port that --external-target names"
+BEFORE = "it does not pass before the policy is made either, so that silence would show nothing"
 LOOK_AT_ICMP = "look for policies and firewall rules that drop ICMP"
 
 
@@ -113,10 +114,8 @@ class Beyond:
 
         Raises ControlBroken: where networks drop ICMP, what becomes of Windows' shows nothing.
         """
-        pings = self._pings([(source, there.address) for source, there in pod_pairs], *REPLY)
-        for (source, there), ran in zip(pod_pairs, pings, strict=True):
-            so = f"ping does not pass between Linux pods either, so that of Windows pods shows nothing ({because})"
-            self._demand_reply(source, there, self._said(source, ran), so, LOOK_AT_ICMP)
+        so = f"ping does not pass between Linux pods either, so that of Windows pods shows nothing ({because})"
+        self.before(pod_pairs, so)
 
     def ping(
         self, pod_pairs: PodPairs, *, because: str, want: bool = True, meanwhile: Callable[[], object] = list
@@ -149,11 +148,10 @@ class Beyond:
                 tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
         tally.end()
 
-    def before(self, pod_pairs: PodPairs) -> None:
-        """Each ping passes before a policy is made.  Raises ControlBroken."""
+    def before(self, pod_pairs: PodPairs, so: str = BEFORE) -> None:
+        """Each ping passes before a policy is made.  Raises ControlBroken, and says what follows (``so``)."""
         pings = self._pings([(source, there.address) for source, there in pod_pairs], *REPLY)
         for (source, there), ran in zip(pod_pairs, pings, strict=True):
-            so = "it does not pass before the policy is made either, so that silence would show nothing"
             self._demand_reply(source, there, self._said(source, ran), so, LOOK_AT_ICMP)
 
     def under_icmp_rules(

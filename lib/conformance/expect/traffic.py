@@ -311,9 +311,11 @@ class Expect(Session):
         may_be_shut_in = change is not None and change.enforced_at != "target"
         self._so_far.demand_controls(open, closed, {pod.uid for pod in new}, may_be_shut_in=may_be_shut_in)
         paths = self._plan(
-            open, closed, kind, pods_may_be_new=open_is_control and not closed, lasts=not closed_is_control,
+            open, closed, kind, pods_may_be_new=open_is_control and not closed,
             steady=not (closed or open_is_control or about_denial),
         )  # fmt: skip
+        for path in paths if closed_is_control else ():
+            path.rule = replace(path.rule, hold=0.0)
         are_controls = [
             (open_is_control if path.want else closed_is_control or key_of(path.attempt) in witnesses)
             or (about_denial and key_of(path.attempt) not in self._so_far.opened)
@@ -353,13 +355,11 @@ class Expect(Session):
         return [list(seen) for seen in zip(*(row[-min(map(len, rows)) :] for row in rows), strict=True)]
 
     def _plan(
-        self, open: Sequence[Pair], closed: Sequence[Pair], kind: Kind | None, *, pods_may_be_new: bool, lasts: bool,
-        steady: bool,
-    ) -> list[Path]:  # fmt: skip
+        self, open: Sequence[Pair], closed: Sequence[Pair], kind: Kind | None, *, pods_may_be_new: bool, steady: bool
+    ) -> list[Path]:
         """Make the paths, each with its controls.  All have one budget: one may have to wait for what another shows.
 
-        ``pods_may_be_new``: a policy that is late on their node may keep them shut for a while.  ``lasts``: what is
-        closed has to stay so for a while.
+        ``pods_may_be_new``: a policy that is late on their node may keep them shut for a while.
         """
         paths = [
             self._path(source, target, kind or default_kind(target, want=want), want=want)
@@ -371,8 +371,7 @@ class Expect(Session):
             ends = {pod.os for path in paths for pod in pods_of(path.attempt)}
             within = max(within, *(self.timings.of(system).warm_up for system in ends))
         for path in paths:
-            hold = path.rule.hold if lasts else 0.0
-            path.rule, path.steady = replace(path.rule, within=within, hold=hold), steady
+            path.rule, path.steady = replace(path.rule, within=within), steady
             self.context.open_paths.stricter(path)
         link(paths)
         return paths

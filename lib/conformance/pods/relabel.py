@@ -8,8 +8,8 @@ from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
 
-IRRELEVANT = "conformance/irrelevant"
-"""A key that no policy selects."""
+IRRELEVANT, PASSING = "conformance/irrelevant", "conformance/passing"
+"""Keys that no policy selects."""
 GUEST = "conformance/guest"
 """The key by which policies of ``policy/members`` and ``policy/resets/membership-*.yaml`` know guests."""
 
@@ -43,12 +43,16 @@ class Relabel:
             self._mark(ObjectRef(api_version="v1", kind="Namespace", name=namespace))
 
     def add_irrelevant_labels(self, *pods: Workload, after: Callable[[], object] = list) -> None:
-        """To pods, to their namespaces and to the accounts of those that name none, ``after`` something is done."""
+        """To pods, their namespaces and accounts, ``after`` something is done; each has another label for a moment."""
         after()
         self.add_irrelevant_label(*pods)
         self.add_irrelevant_label_to_namespaces(*pods)
         for namespace in dict.fromkeys(pod.namespace for pod in pods):
             self._mark(ObjectRef(api_version="v1", kind="ServiceAccount", name="default", namespace=namespace))
+        marked = dict.fromkeys(target for target, _, key in self._made if key == IRRELEVANT)
+        for value in ("yes", None):
+            for target in marked:
+                self._change(target, "labels", PASSING, value)
 
     def undo(self) -> None:
         """Remove every label and annotation that was added, best effort.  Re-raises the first failure."""
@@ -69,7 +73,7 @@ class Relabel:
         for field in ("labels", "annotations"):
             self._change(target, field, IRRELEVANT, "yes")
 
-    def _change(self, target: ObjectRef, field: str, key: str, value: str) -> None:
+    def _change(self, target: ObjectRef, field: str, key: str, value: str | None) -> None:
         self._made.append((target, field, key))  # before it is made: its answer may be lost
         why = f"the test's change of {field} of a {target.kind.lower()}"
         self._changes.patch(target, {"metadata": {field: {key: value}}}, why)

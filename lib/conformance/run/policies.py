@@ -75,10 +75,14 @@ class Policy:
         return Later(functools.partial(self.apply, into=into, **named))
 
     def stir(self) -> None:
-        """Label and annotate each policy, and bring beside them what is about none of their pods; removed with them."""
-        for target, (_, obj) in list(self._applied.items()):
-            marked = {key: {**obj["metadata"].get(key, {}), IRRELEVANT: "yes"} for key in ("labels", "annotations")}
-            self._write([{**obj, "metadata": {**obj["metadata"], **marked}}], target.namespace)
+        """Make all anew, then label and annotate each, and bring beside them what is about none of their pods."""
+        there, change = [(target.namespace, obj) for target, (_, obj) in self._applied.items()], self.change
+        self.remove()
+        self.change = change
+        for mark in ({}, {IRRELEVANT: "yes"}):
+            for into, obj in there:
+                given = {key: {**obj["metadata"].get(key, {}), **mark} for key in ("labels", "annotations")}
+                self._write([{**obj, "metadata": {**obj["metadata"], **given}}], into)
         whose = "calico" if any(target.api_version.startswith(GROUP) for target in self._applied) else "kubernetes"
         self._write(manifest.load(MANIFESTS / "policy/beside" / f"{whose}.yaml"), self._namespace)
 

@@ -9,7 +9,7 @@ import pytest
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
-from conformance.pods.relabel import GUEST, IRRELEVANT, Relabel
+from conformance.pods.relabel import GUEST, IRRELEVANT, PASSING, Relabel
 
 
 def pod(name: str) -> Workload:
@@ -26,11 +26,14 @@ class Labels:
         self.of: dict[str, dict[str, str]] = {"a": {}, "b": {}, "c": {}}
         self.errors: dict[str, tuple[int, bool]] = {}
         """Pod to the code of its next refusal, and whether the patch arrives all the same."""
+        self.given: list[tuple[str, str, str | None]] = []
+        """Name of an object, key and value, in the order in which they came."""
 
     def patch(self, target: ObjectRef, patch: dict[str, Any], why: str) -> None:
         code, arrives = self.errors.pop(target.name, (0, True))
         ((field, given),) = patch["metadata"].items()
         for name, value in given.items():
+            self.given.append((target.name, name, value))
             key = f"annotation {name}" if field == "annotations" else name
             if arrives and value is None:
                 self.of[target.name].pop(key, None)
@@ -81,5 +84,7 @@ def test_what_nobody_selects_is_a_label_and_an_annotation_of_pods_and_of_their_n
     assert done == [{}]
     told = {IRRELEVANT: "yes", f"annotation {IRRELEVANT}": "yes"}
     assert labels.of == {"a": told, "b": told, "c": {}, "demo": told, "default": told}
+    for name in ("a", "b", "demo", "default"):
+        assert [value for there, key, value in labels.given if (there, key) == (name, PASSING)] == ["yes", None]
     relabel.undo()
     assert labels.of == {"a": {}, "b": {}, "c": {}, "demo": {}, "default": {}}

@@ -20,6 +20,7 @@ class Cluster:
     def __init__(self, *sticky: str) -> None:
         self.there: dict[tuple[str, str, str | None], dict[str, Any]] = {}
         self.sticky = sticky
+        self.deleted: list[str] = []
         self.dry_run = False
         self.run = SimpleNamespace(run="abc")
         self.kube = SimpleNamespace(discovery=SimpleNamespace(serves=lambda *_: True))
@@ -31,6 +32,7 @@ class Cluster:
     def delete(self, target: ObjectRef, why: str) -> None:
         if target.kind == "Tier" and any(kind == "NetworkPolicy" for kind, _, _ in self.there):
             raise EnvironmentBroken("Cannot delete a non-empty tier")
+        self.deleted.append(target.name)
         if target.name not in self.sticky:
             self.there.pop((target.kind, target.name, target.namespace))
 
@@ -119,6 +121,7 @@ def test_what_is_no_business_of_the_selected_leaves_policies_as_they_are_and_goe
             assert now["spec"] == obj["spec"]
             assert now["metadata"]["labels"] == now["metadata"]["annotations"] == {IRRELEVANT: "yes"}
         assert [key[:2] for key in cluster.there if key not in before] == came
+        assert cluster.deleted == [name for _, name, _ in reversed(before)]
         assert one.change is change
         one.remove()
         assert not cluster.there
