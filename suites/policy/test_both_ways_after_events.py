@@ -20,11 +20,11 @@ def test_who_is_kept_out_or_in_stays_so_by_tcp_udp_and_ping(
     expect: Expect,
     beyond: Beyond,
 ) -> None:
-    here, come = sides_of_everybody, passing_services.come
+    here, come, look = sides_of_everybody, passing_services.come, expect.matrix
     opened, closed, pings = here.open_both_ways, here.closed_both_ways, here.pings
     beyond.before(pings)
     expect.base(policy.filled(friend=here.friends), open=opened, closed=closed, because=ALONE)
     relabel.add_irrelevant_labels(*here.servers, *here.strangers, after=policy.stir)
-    expect.matrix(open=[*opened, (here.friends, come(*here.by_os))], closed=closed, because=SO)
-    moved = [*opened, (here.friends, come(*here.by_os[::-1]))]
-    beyond.ping(pings, want=False, because=SO, meanwhile=lambda: expect.matrix(open=moved, closed=closed, because=SO))
+    look(open=[*opened, (here.friends, come(*here.by_os))], closed=closed, because=SO)
+    moved = here.friends, come(*here.by_os[::-1])
+    beyond.ping(pings, want=False, because=SO, meanwhile=lambda: look(open=[*opened, moved], closed=closed, because=SO))

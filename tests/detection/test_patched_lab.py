@@ -28,7 +28,7 @@ from hybridlab.networks.l2bridge.plane import L2Bridge
 from hybridlab.networks.l2bridge.remote_access import RemoteAccess
 from hybridlab.policy.ipsets import NetworkSet, SelectorSet
 from hybridlab.policy.kubernetes_policy import from_kubernetes
-from hybridlab.policy.policy import Policy, from_calico
+from hybridlab.policy.policy import Policy, Ports, from_calico
 from hybridlab.policy.release import Release
 from hybridlab.policy.render import TierPolicies
 from hybridlab.policy.resolve import Graph, PodFacts, TierFacts
@@ -118,23 +118,21 @@ def answers() -> Answers:
 
 def _over_time() -> Answers:
     """What a node makes of what it had before."""
-    felix, anew, taken = FelixFaults("linux-2", lambda *_: None), World(calico("anew", "has(app)")), World()
-    for change in (
-        lambda: anew.graph.remove_policy(calico("anew", "has(app)").key),
-        lambda: anew.graph.set_policy(calico("anew", "has(app)")),
-    ):
-        felix.keys_for(anew.graph, "server")
-        change()
+    felix, there = FelixFaults("linux-2", lambda *_: None), calico("anew", "has(app)")
+    anew, taken = World(there), World()
+    felix.keys_for(anew.graph, "server")
+    anew.graph.remove_policy(there.key)
+    felix.keys_for(anew.graph, "server")
+    anew.graph.set_policy(there)
     taken.graph.set_policy(calico("taken", "has(app)"))
     for labels in ({"app": "web", "more": ""}, {"app": "web"}):
         taken.graph.set_pod(replace(taken.server, labels=labels))
     one = calico("edited", "has(app)", {})
     tcp, udp = (replace(one.ingress[0], protocol=protocol) for protocol in ("tcp", "udp"))
-    first, second = (
-        replace(udp, destination=replace(udp.destination, ports=ports)) for ports in (((1, 1),), ((2, 2),))
-    )
-    for rules in ((tcp, first), (tcp, second)):
-        (read,) = felix.read((TierPolicies("default", "deny", (replace(one, ingress=rules),)),))
+    for port in (1, 2):
+        ports = replace(udp.destination, ports=Ports(ranges=((port, port),)))
+        edited = replace(one, ingress=(tcp, replace(udp, destination=ports)))
+        (read,) = felix.read((TierPolicies("default", "deny", (edited,)),))
     rules = read.policies[0].ingress
     return {
         "policies of a pod once one was made anew": sorted(felix.keys_for(anew.graph, "server")),
