@@ -37,6 +37,7 @@ class Cluster:
             self.there.pop((target.kind, target.name, target.namespace))
 
     def gone(self, target: ObjectRef, *, within: float) -> None:
+        assert target.kind != "ServiceAccount", "the standard role may not read accounts"
         if (target.kind, target.name, target.namespace) in self.there:
             raise EnvironmentBroken(f"{target.label} is still there {within:.0f} s after its deletion")
 
