@@ -133,16 +133,13 @@ class Expect(Session):
         return self._decide(opened, shut, because, kind, witnesses=seen)[-1]
 
     def base(
-        self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str, decides: bool = True
+        self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str
     ) -> list[Observation]:
         """As :meth:`change`, where something is to happen next: that paths are closed is a control of what comes.
 
-        Denials have to agree, and need not last; what passes is wrong all the same.  Where nothing is to be decided
-        (``decides``) yet, that paths are open is a control, too.
+        Denials have to agree, and need not last; what passes is wrong all the same.
         """
-        opened, shut = each(open), each(closed)
-        self._make(policies, [*opened, *shut])
-        return self._decide(opened, shut, because, None, open_is_control=not decides, closed_is_control=True)[-1]
+        return self.under(*policies, open=open, closed=closed, because=because, lasts=False)
 
     def limitation(
         self, *policies: Policies, as_documented: Paths, lifted: Paths, witness: Paths, because: str
@@ -172,19 +169,21 @@ class Expect(Session):
         self._make(policies, pairs)
         limitation.decide(
             lambda context, opened, closed: replace(self, context=context)._decide(
-                opened, closed, because, None, closed_is_control=base
+                opened, closed, because, None, closed_is_control=base, lasts=not base
             ),
             self.context, cases, because=because,
         )  # fmt: skip
 
     def under(
-        self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str
+        self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str, lasts: bool = True
     ) -> list[Observation]:
-        """As :meth:`base`, for what has to be so before the test says anything: raises ControlBroken.
+        """As :meth:`change`, for what has to be so before the test says anything: raises ControlBroken.
 
         What gets through where the policies close the path is no broken control, but Nonconformance.
         """
-        return self.base(*policies, open=open, closed=closed, because=because, decides=False)
+        opened, shut = each(open), each(closed)
+        self._make(policies, [*opened, *shut])
+        return self._decide(opened, shut, because, None, open_is_control=lasts, closed_is_control=True, lasts=lasts)[-1]
 
     def removed(self, policies: Removable, *, because: str) -> list[Observation]:
         """Once ``policies`` are removed, every path that this test has seen closed is open again.
@@ -302,6 +301,7 @@ class Expect(Session):
         *,
         open_is_control: bool = False,
         closed_is_control: bool = False,
+        lasts: bool = True,
         about_denial: bool = False,
         new: Iterable[Workload] = (),
         witnesses: Collection[tuple[str, str]] = (),
@@ -314,7 +314,7 @@ class Expect(Session):
             open, closed, kind, pods_may_be_new=open_is_control and not closed,
             steady=not (closed or open_is_control or about_denial),
         )  # fmt: skip
-        for path in paths if closed_is_control else ():
+        for path in () if lasts else paths:
             path.rule = replace(path.rule, hold=0.0)
         are_controls = [
             (open_is_control if path.want else closed_is_control or key_of(path.attempt) in witnesses)
