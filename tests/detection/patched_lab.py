@@ -17,6 +17,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "lib")]
 
+from tests.detection import over_time  # noqa: E402
 from tests.detection.misread_words import (  # noqa: E402  # found by that path where a lab is started
     RUN,
     WORDS,
@@ -429,9 +430,13 @@ PATCHES: dict[str, Callable[[], None]] = {
     "negations-are-ignored": negations_are_ignored,
     "missing-labels-equal-all": missing_labels_equal_all,
     "updates first-labels-stay": policies_keep_to_first_labels,
-    "policies-stay-on-one-node": policies_stay_on_one_node,
+    "over-time policies-stay": policies_stay_on_one_node,
     "new-pods-are-no-members": new_pods_are_no_members,
     "new-pods-are-members-whatever-their-labels": new_pods_are_members_whatever_their_labels,
+    "over-time made-anew": over_time.policies_made_anew,
+    "over-time taken-labels": over_time.taken_labels,
+    "over-time reversed-rules": partial(over_time.edited, over_time.reversed_rules),
+    "over-time ports-of-datagrams": partial(over_time.edited, over_time.ports_of_datagrams),
     "routes another-vni": one_peer_has_another_vni,
     "routes by-a-third-node": partial(next_hop, "linux-1", "windows-2022", "linux-2"),
     "routes learned-by-a-third-node": partial(next_hop, "windows-2019", "linux-1", "linux-2"),

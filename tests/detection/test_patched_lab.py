@@ -28,8 +28,9 @@ from hybridlab.networks.l2bridge.plane import L2Bridge
 from hybridlab.networks.l2bridge.remote_access import RemoteAccess
 from hybridlab.policy.ipsets import NetworkSet, SelectorSet
 from hybridlab.policy.kubernetes_policy import from_kubernetes
-from hybridlab.policy.policy import Policy, from_calico
+from hybridlab.policy.policy import Policy, Ports, from_calico
 from hybridlab.policy.release import Release
+from hybridlab.policy.render import TierPolicies
 from hybridlab.policy.resolve import Graph, PodFacts, TierFacts
 from hybridlab.policy.selectors import parse
 from hybridlab.profiles.load import load
@@ -62,9 +63,13 @@ CHANGES = {
     "negations-are-ignored": "what a negation matches",
     "missing-labels-equal-all": "whether another value matches what has none",
     "updates first-labels-stay": "policies of a pod that got their label",
-    "policies-stay-on-one-node": "what is left of a removed policy",
+    "over-time policies-stay": "what is left of a removed policy",
     "new-pods-are-no-members": "whom a node knows of a selector's new members",
     "new-pods-are-members-whatever-their-labels": "whom a selector has that does not select a new pod",
+    "over-time made-anew": "policies of a pod once one was made anew",
+    "over-time taken-labels": "policies of a pod that a label was taken from",
+    "over-time reversed-rules": "protocols of an edited policy's rules",
+    "over-time ports-of-datagrams": "ports of an edited rule for UDP",
     "routes another-vni": "the VNI to one node",
     "routes by-a-third-node": "the way of linux-1 to windows-2022",
     "routes learned-by-a-third-node": "the way of windows-2019 to linux-1",
@@ -107,7 +112,34 @@ def _answers_with(patch: str) -> Answers:
 
 def answers() -> Answers:
     """What the lab's own code makes of a small world."""
-    return _of_written() | _of_words() | _of_updates() | _of_nodes() | _of_clocks() | _of_pools() | _of_bgp()
+    of_policies = _of_written() | _of_words() | _of_updates() | _of_nodes() | _over_time()
+    return of_policies | _of_clocks() | _of_pools() | _of_bgp()
+
+
+def _over_time() -> Answers:
+    """What a node makes of what it had before."""
+    felix, there = FelixFaults("linux-2", lambda *_: None), calico("anew", "has(app)")
+    anew, taken = World(there), World()
+    felix.keys_for(anew.graph, "server")
+    anew.graph.remove_policy(there.key)
+    felix.keys_for(anew.graph, "server")
+    anew.graph.set_policy(there)
+    taken.graph.set_policy(calico("taken", "has(app)"))
+    for labels in ({"app": "web", "more": ""}, {"app": "web"}):
+        taken.graph.set_pod(replace(taken.server, labels=labels))
+    one = calico("edited", "has(app)", {})
+    tcp, udp = (replace(one.ingress[0], protocol=protocol) for protocol in ("tcp", "udp"))
+    for port in (1, 2):
+        ports = replace(udp.destination, ports=Ports(ranges=((port, port),)))
+        edited = replace(one, ingress=(tcp, replace(udp, destination=ports)))
+        (read,) = felix.read((TierPolicies("default", "deny", (edited,)),))
+    rules = read.policies[0].ingress
+    return {
+        "policies of a pod once one was made anew": sorted(felix.keys_for(anew.graph, "server")),
+        "policies of a pod that a label was taken from": sorted(felix.keys_for(taken.graph, "server")),
+        "protocols of an edited policy's rules": [rule.protocol for rule in rules],
+        "ports of an edited rule for UDP": [rule.destination.ports for rule in rules if rule.protocol == "udp"],
+    }
 
 
 def _of_bgp() -> Answers:
