@@ -69,8 +69,9 @@ them can be green.
 - **Another port than those that are asked is lost.** One is asked below 32768 and one above, where ranges are divided,
   by TCP and by UDP; a break at any one port is one of 65,535.
 - **The first packet after a pause is lost; packets come in another order, or twice; TTL, DSCP or the source ports of
-  tunnels are others; errors of ICMP are lost.** TCP copes, and no document promises otherwise. The row
-  `errors-of-icmp-lost` holds that nothing is red without them.
+  tunnels are others; nobody hears of closed UDP ports (ICMP).** TCP copes, and no document promises otherwise. The row
+  `closed-ports-not-told` holds that nothing is red for the last; what ICMP tells of large packets is another matter, as
+  the rows `too-large-not-told-on` show.
 - **A flow of datagrams moves to another backend while both are there, or a Service does not keep a client with one.**
   The first is nobody's promise; the second is XSVC-3, which has no test.
 - **Two pods of others have one address.** No claim is about it; who answers in the place of a pod of the run is seen.
