@@ -65,7 +65,7 @@ check-runs:
 # fails it all.
 OTHER_PROFILES = vxlan-1809 eks-no-dsr bgp
 WORDS = case $$profile in bgp) words='bgp or snat or different_nodes or node_reaches' ;; *) words=snat ;; esac
-SETS = core,policy,vxlan,limitations
+SETS = core,policy,vxlan,limitations,provisional
 check-conformance:
 	@mkdir -p reports; pids=; status=0; trap 'kill $$pids 2>/dev/null' INT TERM; \
 	$(BIN)/pytest -n auto || status=$$?; \

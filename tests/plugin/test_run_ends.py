@@ -102,12 +102,17 @@ def test_a_token_that_ends_before_the_run_may_is_announced_once_and_noted(projec
     assert said not in project.run(STAND_IN=json.dumps({"token_ends": time.time() + 36_000})).out
 
 
-@pytest.mark.parametrize("minutes", ["0", "-1"])
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
 def test_minutes_in_which_nothing_could_run_are_refused(project: Project, minutes: str) -> None:
     project.suite('@verifies("CONN-1")\ndef test_it(): pass')
     run = project.run(f"--max-minutes={minutes}")
     assert run.code == 4
     assert f"--max-minutes {minutes}: expected more than 0" in run.out
+
+
+def test_fewer_workers_than_none_are_refused_before_a_lab_is_started(project: Project) -> None:
+    run = project.run("-n", "-2")
+    assert (run.code, run.out.strip()) == (4, "ERROR: -n -2: expected 0 or more workers")
 
 
 def test_a_dead_worker_makes_its_test_inconclusive_in_every_output(project: Project) -> None:

@@ -189,8 +189,10 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         raise UsageProblem(f"--calicoctl {option.calicoctl}: no such file")
     if option.calicoctl and not os.access(option.calicoctl, os.X_OK):
         raise UsageProblem(f"--calicoctl {option.calicoctl}: no program that can be run; chmod +x makes it one")
-    if option.max_minutes is not None and option.max_minutes <= 0:
+    if option.max_minutes is not None and not option.max_minutes > 0:
         raise UsageProblem(f"--max-minutes {option.max_minutes:g}: expected more than 0")
+    if isinstance(workers := getattr(option, "numprocesses", None), int) and workers < 0:
+        raise UsageProblem(f"-n {workers}: expected 0 or more workers")
     if option.run and not (option.restore or option.janitor):
         raise UsageProblem(f"--run {option.run} says which run is put back: add --restore")
     labels(option.label)

@@ -12,7 +12,10 @@ SHOWN = 8
 """Rows of a claim that are shown before more is asked for: with what stands above them they fill no screen."""
 GOOD = ("CONFIRMED", "NOT_OBSERVED")
 FAILED = ("VIOLATED", "INCONCLUSIVE", "UNMET")
-_MINE = re.compile(r"(?:^|=)'?(?:~?/|[A-Za-z]:\\)")
+_MINE = re.compile(r"(^|=)('?)(?:~?/|[A-Za-z]:\\)(?:.*[/\\])?")
+_THERE = ("--cluster", "--kubeconfig", "--context", "--lab-profile", "--nodes")
+_ALLOWED = ("--allow-disruptive", "--allow-cluster-disruptive")
+"""Options without which a command asks another cluster, or leaves the claim's tests out."""
 _ORDER = tuple(map(str, PRECEDENCE))
 
 
@@ -41,7 +44,10 @@ def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
         "again": shareable(told.get("again") or ""),
         "pairs": list(_pairs(decisions)),
         "number": len(decisions),
-        "measured": result["measured"],
+        "measured": {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in result["measured"].items()
+        },
         "files": (test.get("attachments") or []) if failed else [],
     }
 
@@ -57,8 +63,26 @@ def sentence(test: str) -> str:
 
 
 def shareable(command: str) -> str:
-    """A command without options that name files of this machine, which the reader has under other names."""
-    return " ".join(word for word in re.findall(r"(?:'[^']*'|\S)+", command) if not _MINE.search(word))
+    """A command without this machine's folders: of ``--kubeconfig=/home/me/lane.yaml`` the file's name is left."""
+    told = [(word, _MINE.search(word)) for word in _words(command)]
+    return " ".join(_MINE.sub(r"\1\2", word) for word, mine in told if not mine or mine[1])
+
+
+def _words(command: str) -> list[str]:
+    return re.findall(r"(?:'[^']*'|\S)+", command)
+
+
+def run_again(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]], command: str) -> str:
+    """The shortest command that decides a claim again where it is what it is.  ``command``: the run's."""
+    failed = [result["test"] for result in claim["results"] if result["verdict"] == claim["verdict"]]
+    told = [(tests.get(test, {}).get("explanation") or {}).get("again") for test in failed]
+    words = _words(shareable(told[0] if len(told) == 1 and told[0] else command))  # of several each has its own nodes
+    found = ["calico-conformance run" if words[:1] == ["calico-conformance"] else "pytest", f"--claim {claim['id']}"]
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        name, equals, _ = word.strip("'").partition("=")
+        if name in _THERE or word in _ALLOWED:
+            found.append(word if equals or word in _ALLOWED else f"{word} {following}")
+    return " ".join(found)
 
 
 def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
