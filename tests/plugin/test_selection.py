@@ -205,6 +205,8 @@ def test_a_test_of_another_mode_is_not_applicable_and_of_an_unknown_one_not_run(
         (["--keep"], "use"),
         (["--cluster", "lab", "--kubeconfig", "x"], "contradict"),
         (["--cluster", "in-cluster", "--context", "x"], "contradict"),
+        (["--require", "core", "--require=policy"], "--require is given 2 times, and one counts: write it once, as --"),
+        (["--context=x", "--context=x"], "--context is given 2 times, and one counts: write it once"),
         (["--kubeconfig", "x", "--lab-profile", "bgp"], "--lab-profile bgp is for a lab"),
         (["--allow-disruptive", "--no-disruptive"], "contradict"),
         (["--calico-version", "latest"], "--calico-version latest: 'latest' is not a version"),

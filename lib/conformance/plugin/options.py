@@ -6,6 +6,7 @@ that is an existing path for a test path, and looks for its configuration there 
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -149,6 +150,11 @@ def read_choice(config: pytest.Config) -> Choice:
     for name in (words.partition("=")[0] for group in OPTIONS.values() for words in group):
         if getattr(config.option, name[2:].replace("-", "_")) in ("", [""]):  # a job's variable that is not set must
             raise UsageProblem(f"{name}= names nothing: leave it out, or say what")  # take no gate or cluster away
+    given = Counter(str(argument).partition("=")[0] for argument in config.invocation_params.args)
+    for words, told in (entry for group in OPTIONS.values() for entry in group.items()):
+        if "=" in words and not told.endswith("(repeatable)") and given[name := words.partition("=")[0]] > 1:
+            how = f", as {words}" if "," in words else ""
+            raise UsageProblem(f"{name} is given {given[name]} times, and one counts: write it once{how}")
     option = config.option
     return choose(
         cluster=option.cluster,
