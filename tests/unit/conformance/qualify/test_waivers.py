@@ -58,6 +58,7 @@ def test_a_waiver_is_for_a_part_that_the_suite_has_or_a_build_as_decisions_name_
         ({"owner": ""}, r"lacks owner"),
         ({"until": "x"}, r"does not know until"),
         ({"part": "ingres"}, r"entry 1 \(RST-1\): the suite has no part 'ingres' of it; there are egress, linux to"),
+        ({"claim": "POL-1", "part": "after an evnt: both ways"}, r"there are after an event: both .*, and \d+ more"),
         ({"build": 2022}, r"'2022' is no Windows build such as 20348, or 17763 before \.1432"),
         ({"expires": "soon"}, r"expires is no date such as 2026-12-31: 'soon'"),
     ],
