@@ -7,6 +7,7 @@ from typing import Any, Literal
 from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
+from conformance.model.explanation import unnamed
 from conformance.report import probing, summed_up
 from conformance.report.matrix import render
 from conformance.report.probing import ProbingCost
@@ -158,7 +159,7 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = "") -> 
     """``cause``: what was said above of several claims, and is not said again."""
     there = summed_up.word(claim) == summed_up.THERE
     tone, ident = "known" if there else TONES[verdict], claim["id"]
-    first = (claim["reason"].splitlines() or [""])[0].removeprefix(f"{ident}  ").removeprefix(f"{ident}: ")
+    first = unnamed((claim["reason"].splitlines() or [""])[0], ident)
     said = verdict is not ClaimVerdict.CONFIRMED and first and not (cause and cause in first)
     text = cut(first) if said else claim["statement"]
     builds = {build: ClaimVerdict(said) for build, said in (claim.get("builds") or {}).items()}

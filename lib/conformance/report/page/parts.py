@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from conformance.model.explanation import unnamed
 from conformance.model.verdict import PRECEDENCE
 from conformance.report.terminal import cut
 from conformance.verdicts.claims import SEEN
@@ -50,11 +51,6 @@ def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
         },
         "files": (test.get("attachments") or []) if failed else [],
     }
-
-
-def unnamed(line: str, claim: str) -> str:
-    """A first line without the claim's id, where it stands beside that."""
-    return line.removeprefix(f"{claim}  ").removeprefix(f"{claim}: ")
 
 
 def sentence(test: str) -> str:
