@@ -199,6 +199,7 @@ def test_pytests_own_summary_has_each_verdicts_own_word_and_the_gravest_last(pro
         (["-m", "nosuchmark"], 4, "no test has the mark nosuchmark; there are "),
         (["--clam=CONN-1"], 4, "--clam=CONN-1: no such option; meant --claim?"),
         (["--claim=CONN-1", "-k", "dns"], 5, "there is no test yet of what dns is about: CONN-6"),
+        (["--claim=DEMO-2", "-k", "node-to-pod"], 5, "DEMO-2 is not among -k 'node-to-pod'"),
     ],
 )
 def test_what_does_not_exist_is_said_in_one_line_before_a_lab_is_started(
