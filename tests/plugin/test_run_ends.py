@@ -155,6 +155,16 @@ def test_pytests_own_summary_has_whole_first_lines(project: Project, workers: st
     assert re.search(r"^VIOLATED suites/test_it\.py::\S+ - CONN-1: w{200} is wrong$", run.out, re.MULTILINE)
 
 
+@pytest.mark.parametrize(("options", "shown"), [([], False), (["--tb=long"], True)])
+def test_a_failure_shows_the_line_of_its_test_and_no_fixture_s_value(
+    project: Project, options: list[str], shown: bool
+) -> None:
+    project.suite(MANY % 'raise Nonconformance("CONN-1: refused")')
+    run = project.run("-n", "0", *options)
+    assert "Nonconformance: CONN-1: refused" in run.out
+    assert bool(re.search(r"^(number|record) += ", run.out, re.MULTILINE)) is shown
+
+
 SKIPPED = """
 @verifies("ENC-3", part="{number}")
 @pytest.mark.parametrize("number", range(2))
