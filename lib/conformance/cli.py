@@ -180,6 +180,8 @@ def _files(_: argparse.Namespace) -> int:
 
 def _kubeconfig(options: argparse.Namespace) -> int:
     """Printed to a file, it is one that its owner alone may read."""
+    if not 600 <= options.hours * 3600 <= 1 << 32:  # what a TokenRequest may ask for, and no NaN
+        raise UsageProblem(f"--hours {options.hours:g}: a token lasts from 10 minutes (0.17) to 136 years")
     if options.kubeconfig:
         access = from_kubeconfig(options.kubeconfig, options.context)
     else:

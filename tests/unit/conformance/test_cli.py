@@ -164,6 +164,8 @@ def test_wrong_commands_and_files_end_with_4_and_say_what_was_meant(
         (["shwo", one], "meant show?"),
         ([], "the following arguments are required"),
         (["show", one, "--html=/none/x.html"], "/none/x.html: No such file or directory"),
+        (["kubeconfig", "--hours=nan"], "--hours nan: a token lasts from 10 minutes"),
+        (["kubeconfig", "--hours=-1"], "--hours -1: a token lasts from 10 minutes"),
     ):
         assert main(arguments) == 4
         assert told in capsys.readouterr().err
