@@ -16,7 +16,7 @@ FAILED = ("VIOLATED", "INCONCLUSIVE", "UNMET")
 _MINE = re.compile(r"(^|=)('?)(?:~?/|[A-Za-z]:\\)(?:.*[/\\])?")
 _THERE = ("--cluster", "--kubeconfig", "--context", "--lab-profile", "--nodes")
 _ALLOWED = ("--allow-disruptive", "--allow-cluster-disruptive")
-"""Options without which a command asks another cluster, or leaves the claim's tests out."""
+"""Options without which a command asks another cluster, or leaves out tests that had a node or the cluster alone."""
 _ORDER = tuple(map(str, PRECEDENCE))
 
 
@@ -73,11 +73,12 @@ def run_again(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]], 
     failed = [result["test"] for result in claim["results"] if result["verdict"] == claim["verdict"]]
     told = [(tests.get(test, {}).get("explanation") or {}).get("again") for test in failed]
     words = _words(shareable(told[0] if len(told) == 1 and told[0] else command))  # of several each has its own nodes
+    allowed = _ALLOWED if any(tests.get(test, {}).get("exclusive") for test in failed) else ()
     found = ["calico-conformance run" if words[:1] == ["calico-conformance"] else "pytest", f"--claim {claim['id']}"]
     for word, following in zip(words, [*words[1:], ""], strict=True):
         name, equals, _ = word.strip("'").partition("=")
-        if name in _THERE or word in _ALLOWED:
-            found.append(word if equals or word in _ALLOWED else f"{word} {following}")
+        if name in _THERE or word in allowed:
+            found.append(word if equals or word in allowed else f"{word} {following}")
     return " ".join(found)
 
 

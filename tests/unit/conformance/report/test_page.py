@@ -245,8 +245,9 @@ def test_a_failure_shows_its_explanation_and_nothing_of_the_machine() -> None:
         ("pytest --kubeconfig=/srv/me/k --nodes=w1", ["", ""], "pytest --claim DEMO-7 --kubeconfig=k --nodes=w1"),
         (
             "pytest --cluster kubeconfig --context 'a b' -k demo --allow-disruptive", [],
-            "pytest --claim DEMO-7 --cluster kubeconfig --context 'a b' --allow-disruptive",
+            "pytest --claim DEMO-7 --cluster kubeconfig --context 'a b'",
         ),
+        ("pytest --allow-disruptive -n 2", ["", "alone"], "pytest --claim DEMO-7 --allow-disruptive"),
         ("pytest --lab-profile=bgp", ["x --nodes=w1", "x"], "pytest --claim DEMO-7 --lab-profile=bgp"),
         ("pytest '--kubeconfig=/home/me/my k.yaml' -x", [], "pytest --claim DEMO-7 '--kubeconfig=my k.yaml'"),
         ("calico-conformance run --kubeconfig=k", [], "calico-conformance run --claim DEMO-7 --kubeconfig=k"),
@@ -258,7 +259,10 @@ def test_the_command_beside_a_violated_claim_asks_the_same_cluster_and_its_nodes
     """Else it starts a lab, which does not fail."""
     results = [{"test": f"t{number}", "verdict": "VIOLATED"} for number in range(len(again))]
     claim = {"id": "DEMO-7", "verdict": "VIOLATED", "results": [*results, {"test": "good", "verdict": "CONFIRMED"}]}
-    tests = {f"t{number}": {"explanation": {"again": text} if text else None} for number, text in enumerate(again)}
+    tests = {
+        f"t{number}": {"explanation": {"again": text} if text else None, "exclusive": text * (text == "alone")}
+        for number, text in enumerate(again)
+    }
     assert run_again(claim, tests, command) == expected
 
 
