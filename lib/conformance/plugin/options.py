@@ -147,12 +147,12 @@ LAB_WORKERS = Workers(at_most=_LAB_MOST, per_windows_node=_LAB_MOST, agents=200,
 
 def read_choice(config: pytest.Config) -> Choice:
     """The cluster that the options choose.  Raises UsageProblem."""
-    for name in (words.partition("=")[0] for group in OPTIONS.values() for words in group):
-        if getattr(config.option, name[2:].replace("-", "_")) in ("", [""]):  # a job's variable that is not set must
-            raise UsageProblem(f"{name}= names nothing: leave it out, or say what")  # take no gate or cluster away
     given = Counter(str(argument).partition("=")[0] for argument in config.invocation_params.args)
     for words, told in (entry for group in OPTIONS.values() for entry in group.items()):
-        if "=" in words and not told.endswith("(repeatable)") and given[name := words.partition("=")[0]] > 1:
+        name, takes, _ = words.partition("=")
+        if getattr(config.option, name[2:].replace("-", "_")) in ("", [""]):  # a job's variable that is not set must
+            raise UsageProblem(f"{name}= names nothing: leave it out, or say what")  # take no gate or cluster away
+        if takes and not told.endswith("(repeatable)") and given[name] > 1:
             how = f", as {words}" if "," in words else ""
             raise UsageProblem(f"{name} is given {given[name]} times, and one counts: write it once{how}")
     option = config.option

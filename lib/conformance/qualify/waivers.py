@@ -25,7 +25,7 @@ OPTIONAL = ("part", "build")
 BUILD = re.compile(r"\d{5}( before \.\d+)?")
 """As decisions name Windows builds (:func:`conformance.model.builds.build_name`)."""
 NAMED = 8
-"""Parts of a claim that are named where none is meant: of more the nearest."""
+"""Parts of a claim that are named where it has not the one that is meant."""
 NEVER = (ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED)
 """INCONCLUSIVE says nothing, and CONFIRMED needs no waiver."""
 
@@ -98,12 +98,8 @@ def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.da
         raise UsageProblem(f"{where} ({claim}): expires is no date such as 2026-12-31: {expires!r}")
     parts = (*(one.part for one in suite_parts().get(claim, ())), ACTIVE_HALF)
     if (part := str(entry.get("part") or "")) and part not in parts:
-        known_parts = list(filter(None, parts))
-        near = difflib.get_close_matches(part, known_parts, NAMED, 0) if len(known_parts) > NAMED else known_parts
-        more = f", and {others} more" if (others := len(known_parts) - len(near)) else ""
-        raise UsageProblem(
-            f"{where} ({claim}): the suite has no part {part!r} of it; there are {', '.join(near)}{more}"
-        )
+        near = ", ".join(difflib.get_close_matches(part, list(filter(None, parts)), NAMED, 0))
+        raise UsageProblem(f"{where} ({claim}): the suite has no part {part!r} of it; the nearest: {near}")
     if (build := str(entry.get("build") or "")) and not BUILD.fullmatch(build):
         raise UsageProblem(f"{where} ({claim}): {build!r} is no Windows build such as 20348, or 17763 before .1432")
     if expires < today:

@@ -45,10 +45,7 @@ def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
         "again": shareable(told.get("again") or ""),
         "pairs": list(_pairs(decisions)),
         "number": len(decisions),
-        "measured": {
-            name: int(value) if isinstance(value, float) and value.is_integer() else value
-            for name, value in result["measured"].items()
-        },
+        "measured": result["measured"],
         "files": (test.get("attachments") or []) if failed else [],
     }
 
@@ -70,15 +67,15 @@ def _words(command: str) -> list[str]:
 
 def run_again(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]], command: str) -> str:
     """The shortest command that decides a claim again where it is what it is.  ``command``: the run's."""
-    failed = [result["test"] for result in claim["results"] if result["verdict"] == claim["verdict"]]
-    told = [(tests.get(test, {}).get("explanation") or {}).get("again") for test in failed]
+    failed = [tests.get(result["test"], {}) for result in claim["results"] if result["verdict"] == claim["verdict"]]
+    told = [(test.get("explanation") or {}).get("again") for test in failed]
     words = _words(shareable(told[0] if len(told) == 1 and told[0] else command))  # of several each has its own nodes
-    allowed = _ALLOWED if any(tests.get(test, {}).get("exclusive") for test in failed) else ()
+    wanted = (*_THERE, *_ALLOWED) if any(test.get("exclusive") for test in failed) else _THERE
     found = ["calico-conformance run" if words[:1] == ["calico-conformance"] else "pytest", f"--claim {claim['id']}"]
     for word, following in zip(words, [*words[1:], ""], strict=True):
         name, equals, _ = word.strip("'").partition("=")
-        if name in _THERE or word in allowed:
-            found.append(word if equals or word in allowed else f"{word} {following}")
+        if name in wanted:
+            found.append(word if equals or name in _ALLOWED else f"{word} {following}")
     return " ".join(found)
 
 
