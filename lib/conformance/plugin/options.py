@@ -153,8 +153,7 @@ def read_choice(config: pytest.Config) -> Choice:
         if getattr(config.option, name[2:].replace("-", "_")) in ("", [""]):  # a job's variable that is not set must
             raise UsageProblem(f"{name}= names nothing: leave it out, or say what")  # take no gate or cluster away
         if takes and not told.endswith("(repeatable)") and given[name] > 1:
-            how = f", as {words}" if "," in words else ""
-            raise UsageProblem(f"{name} is given {given[name]} times, and one counts: write it once{how}")
+            raise UsageProblem(f"{name} is given {given[name]} times, and one counts: write it once, as {words}")
     option = config.option
     return choose(
         cluster=option.cluster,

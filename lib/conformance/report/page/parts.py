@@ -13,6 +13,7 @@ SHOWN = 8
 """Rows of a claim that are shown before more is asked for: with what stands above them they fill no screen."""
 GOOD = ("CONFIRMED", "NOT_OBSERVED")
 FAILED = ("VIOLATED", "INCONCLUSIVE", "UNMET")
+_WORD = re.compile(r"(?:'[^']*'|\S)+")
 _MINE = re.compile(r"(^|=)('?)(?:~?/|[A-Za-z]:\\)(?:.*[/\\])?")
 _THERE = ("--cluster", "--kubeconfig", "--context", "--lab-profile", "--nodes")
 _ALLOWED = ("--allow-disruptive", "--allow-cluster-disruptive")
@@ -57,19 +58,15 @@ def sentence(test: str) -> str:
 
 def shareable(command: str) -> str:
     """A command without this machine's folders: of ``--kubeconfig=/home/me/lane.yaml`` the file's name is left."""
-    told = [(word, _MINE.search(word)) for word in _words(command)]
+    told = [(word, _MINE.search(word)) for word in _WORD.findall(command)]
     return " ".join(_MINE.sub(r"\1\2", word) for word, mine in told if not mine or mine[1])
-
-
-def _words(command: str) -> list[str]:
-    return re.findall(r"(?:'[^']*'|\S)+", command)
 
 
 def run_again(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]], command: str) -> str:
     """The shortest command that decides a claim again where it is what it is.  ``command``: the run's."""
     failed = [tests.get(result["test"], {}) for result in claim["results"] if result["verdict"] == claim["verdict"]]
     told = [(test.get("explanation") or {}).get("again") for test in failed]
-    words = _words(shareable(told[0] if len(told) == 1 and told[0] else command))  # of several each has its own nodes
+    words = _WORD.findall(shareable(told[0] if len(told) == 1 and told[0] else command))  # of several each has its own nodes
     wanted = (*_THERE, *_ALLOWED) if any(test.get("exclusive") for test in failed) else _THERE
     found = ["calico-conformance run" if words[:1] == ["calico-conformance"] else "pytest", f"--claim {claim['id']}"]
     for word, following in zip(words, [*words[1:], ""], strict=True):
