@@ -66,7 +66,7 @@ def run_again(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]], 
     """The shortest command that decides a claim again where it is what it is.  ``command``: the run's."""
     failed = [tests.get(result["test"], {}) for result in claim["results"] if result["verdict"] == claim["verdict"]]
     told = [(test.get("explanation") or {}).get("again") for test in failed]
-    words = _WORD.findall(shareable(told[0] if len(told) == 1 and told[0] else command))  # of several each has its own nodes
+    words = _WORD.findall(shareable(told[0] if len(told) == 1 and told[0] else command))  # several: own nodes each
     wanted = (*_THERE, *_ALLOWED) if any(test.get("exclusive") for test in failed) else _THERE
     found = ["calico-conformance run" if words[:1] == ["calico-conformance"] else "pytest", f"--claim {claim['id']}"]
     for word, following in zip(words, [*words[1:], ""], strict=True):
