@@ -242,7 +242,8 @@ class InWorld(Session):
         at = target.tcp(cell.port) if cell.protocol == "TCP" else target.udp(cell.port)
         attempt, patience = self.attempt(source, at, want=want), self.timings.of(source.os)
         if not want and not rule.hold:
-            attempt = replace(attempt, give_up_after=(patience.tcp_give_up + patience.syn_again) / 2)
+            shorter = (patience.tcp_give_up - patience.syn_again) / 4  # a path as slow as 500 ms stays an open one
+            attempt = replace(attempt, give_up_after=patience.tcp_give_up - shorter)
         return Path(attempt, want, rule)
 
     def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:

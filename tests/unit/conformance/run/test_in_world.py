@@ -25,6 +25,8 @@ from tests.unit.conformance.expect.stand_ins import workload
 from tests.worlds.seats import NAMESPACES, SEATS
 
 TIMINGS = load_timings(lab=True)
+SLOW = 0.5
+"""s.  A path that takes as long to open is an open one (issue 26)."""
 Way = tuple[str, str, str, int]
 DENY: dict[str, Any] = {
     "apiVersion": "projectcalico.org/v3",
@@ -274,8 +276,9 @@ def test_what_is_open_is_asked_again_when_policies_may_have_taken_as_long_as_bef
 def test_tries_at_closed_paths_are_shorter_and_closer_than_elsewhere_and_see_a_second_packet(timings: Timings) -> None:
     rig = judged(CLOSED, timings)
     systems = [timings.linux, timings.windows]
-    assert rig.given[Seen.TIMED_OUT, 0] == {(one.syn_again + one.tcp_give_up) / 2 for one in systems}
-    assert all(one.syn_again < (one.syn_again + one.tcp_give_up) / 2 < one.tcp_give_up for one in systems)
+    shorter = [one.tcp_give_up - (one.tcp_give_up - one.syn_again) / 4 for one in systems]
+    assert rig.given[Seen.TIMED_OUT, 0] == set(shorter)
+    assert all(max(one.syn_again, SLOW) < given < one.tcp_give_up for one, given in zip(systems, shorter, strict=True))
     assert rig.given[Seen.CONNECTED, 0] == {
         give_up for one in systems for give_up in (one.tcp_give_up, one.http_give_up)
     }

@@ -1,0 +1,94 @@
+"""Two workers run the worlds of policies, whatever ``-n``: each that does makes pods of its own for them."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from conformance.plugin.worlds import FILE, SEATED
+
+from .conftest import ROOT, Project
+from .test_exclusive import turns
+
+WORLDS = """
+import time
+
+@verifies("POL-1")
+@pytest.mark.parametrize("number", range(9))
+def test_world(number):
+    time.sleep(0.05)
+"""
+OTHERS = """
+import time
+
+@verifies("CONN-1")
+@pytest.mark.parametrize("number", range(20))
+def test_shared(number):
+    time.sleep(0.05)
+
+@verifies("VXLAN-10")
+def test_cluster():
+    pass
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_at_most_two_workers_run_worlds_and_do_so_before_all_else(project: Project, workers: int) -> None:
+    project.suite(OTHERS)
+    project.suite(WORLDS, name=FILE)
+    run = project.run("-n", str(workers))
+    assert run.code == 0, run.out
+    found = turns(run)
+    assert len(found) == 30
+    of_worlds = {turn.worker for turn in found if "test_world[" in turn.test}
+    assert len(of_worlds) == min(workers, SEATED)
+    assert len({turn.worker for turn in found}) == workers
+    for worker in of_worlds:
+        own = ["test_world[" in turn.test for turn in found if turn.worker == worker]
+        assert own == sorted(own, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        [f"suites/{FILE}"],
+        [f"suites/{FILE}::test_world[1]", f"suites/{FILE}::test_world[2]"],
+        [f"suites/{FILE}::test_world[1]", "suites/test_it.py::test_shared[1]"],
+    ],
+)
+def test_of_fewer_tests_than_workers_none_is_left_out(project: Project, chosen: list[str]) -> None:
+    project.suite(OTHERS)
+    project.suite(WORLDS, name=FILE)
+    run = project.run("-n", "12", *chosen)
+    assert run.code == 0, run.out
+    assert len(turns(run)) == (len(chosen) if len(chosen) > 1 else 9)
+
+
+def test_worlds_go_on_where_a_worker_that_runs_them_is_lost(project: Project, tmp_path: Path) -> None:
+    project.suite(OTHERS)
+    project.suite(
+        f"""
+import os
+from pathlib import Path
+
+@verifies("POL-1")
+@pytest.mark.parametrize("number", range(9))
+def test_world(number):
+    if number in (1, 4):
+        os._exit(1)
+    (Path({str(tmp_path)!r}) / str(number)).touch()
+""",
+        name=FILE,
+    )
+    run = project.run("-n", "3")
+    assert run.code != 0
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.isdigit()) == list("0235678")
+
+
+def test_no_test_elsewhere_is_about_worlds() -> None:
+    marked = [
+        path.relative_to(ROOT / "suites").as_posix()
+        for path in (ROOT / "suites").rglob("*.py")
+        if any(isinstance(node, ast.Name) and node.id == "each_world" for node in ast.walk(ast.parse(path.read_text())))
+    ]
+    assert marked == [FILE]
