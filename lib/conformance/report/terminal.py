@@ -169,8 +169,9 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = "") -> 
     yield from ((f"{'':22} {issue['text']}", tone) for issue in claim.get("known_issues") or ())
     if claim["missing_parts"]:
         yield f"{'':22} decided: {_few(claim['decided_parts'])}; without verdict: {_few(claim['missing_parts'])}", tone
-    for part, why in (claim.get("inapplicable_parts") or {}).items():
-        yield f"{'':22} part {part} is not about this cluster: {why}", tone
+    if gone := claim.get("inapplicable_parts") or {}:
+        told = [f"part {part} is not about this cluster: {why}" for part, why in gone.items()]
+        yield f"{'':22} {told[0] if len(told) == 1 else f'{len(told)} parts are not about this cluster'}", tone
     if (passive := claim.get("half") or "") and passive not in text:
         yield f"{'':22} {passive}", tone
     if subnets := underlay(result["measured"] for result in claim["results"]):

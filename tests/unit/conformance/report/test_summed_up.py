@@ -226,6 +226,22 @@ def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
     assert terminal.meaning(plain) == "nothing violated but what is waived: CONN-3"
 
 
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ({"a": "x"}, ["part a is not about this cluster: x"]),
+        ({"a": "x", "b": "y"}, ["2 parts are not about this cluster"]),
+    ],
+)
+def test_of_several_parts_that_are_not_about_the_cluster_their_number_is_told(
+    parts: dict[str, str], told: list[str]
+) -> None:
+    lines = terminal.summary(
+        {"run": {"exit_code": 0}, "claims": [told_of("CONN-6", "CONFIRMED", inapplicable_parts=parts)]}, Path("r")
+    )
+    assert [line.strip() for line, _ in lines if "not about this cluster" in line] == told
+
+
 def test_words_are_counted_in_the_order_of_their_weight() -> None:
     several = [claim("A", "CONFIRMED"), claim("B", "VIOLATED"), claim("C", "INCONCLUSIVE")]
     assert list(summed_up.counts(several)) == ["VIOLATED", "INCONCLUSIVE", "CONFIRMED"]
