@@ -14,7 +14,16 @@ from typing import Any, TypeVar
 
 import yaml
 
-from conformance.catalog.claims import PARALLEL, Claim, Conditions, Isolation, IsolationKind, Modality, Needs, Source
+from conformance.catalog.claims import (
+    PARALLEL,
+    Claim,
+    Conditions,
+    Isolation,
+    IsolationKind,
+    Modality,
+    Needs,
+    Source,
+)
 from conformance.catalog.versions import Range
 from conformance.model.claim import ClaimKind
 

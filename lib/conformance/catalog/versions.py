@@ -74,7 +74,9 @@ class Range:
 
 
 @functools.cache
-def _terms(text: str) -> tuple[tuple[Callable[[tuple[float, ...], tuple[float, ...]], bool], Version], ...]:
+def _terms(
+    text: str,
+) -> tuple[tuple[Callable[[tuple[float, ...], tuple[float, ...]], bool], Version], ...]:
     terms = []
     rest = text.strip()
     while rest:

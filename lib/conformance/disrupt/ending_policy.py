@@ -38,9 +38,17 @@ class EndingPolicy:
     expect: Expect
 
     def outlived(
-        self, server: Workload, policy: Named, made: Policies, then: Policies, *, open: Sequence[Pair],
-        closed: Sequence[Pair], because: str, back: str,
-    ) -> None:  # fmt: skip
+        self,
+        server: Workload,
+        policy: Named,
+        made: Policies,
+        then: Policies,
+        *,
+        open: Sequence[Pair],
+        closed: Sequence[Pair],
+        because: str,
+        back: str,
+    ) -> None:
         """Felix of the server's node runs on under ``made`` of ``policy``, which keeps paths ``open`` and ``closed``.
 
         Once it is removed ``then`` takes effect there, or Felix is not well again: a control, since ``back``.  Raises

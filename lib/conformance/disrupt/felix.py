@@ -53,10 +53,18 @@ class Felix:
     """Felix on the nodes of one cluster.  ``os_of`` says a node's operating system."""
 
     def __init__(
-        self, kube: Kube, journal: Journalling, os_of: Callable[[str], OS], patience: PatienceOf, *,
-        processes: Processes | None = None, services: Services | None = None, clock: Clock = SYSTEM_CLOCK,
-        claims: Sequence[str] = (), windows_pods: str = LABEL["windows"],
-    ) -> None:  # fmt: skip
+        self,
+        kube: Kube,
+        journal: Journalling,
+        os_of: Callable[[str], OS],
+        patience: PatienceOf,
+        *,
+        processes: Processes | None = None,
+        services: Services | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        claims: Sequence[str] = (),
+        windows_pods: str = LABEL["windows"],
+    ) -> None:
         """``claims``: of the test that restarts it, for messages.  ``windows_pods``: labels of its pods on Windows.
 
         ``processes``: sees and ends Felix' process in its pod on Windows; None: that is not possible here.

@@ -29,7 +29,11 @@ class ThirdPartyPods:
     def note(self, node: str) -> tuple[Any, list[dict[str, str]]]:
         """Note those on a node, before they lose their network: the entry to close afterwards, and what it holds."""
         pods = [
-            {"namespace": pod["metadata"]["namespace"], "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+            {
+                "namespace": pod["metadata"]["namespace"],
+                "name": pod["metadata"]["name"],
+                "uid": pod["metadata"]["uid"],
+            }
             for pod in third_party_pods(self._kube, node)
         ]
         if not pods:

@@ -85,7 +85,9 @@ class Addresses:
     def named(self, address: str, client: Workload) -> str:
         """An address that a server may see of a client, and whose it is: ``10.0.0.11 (address of node windows-1)``."""
         tunnel = self._tunnel(client.node)
-        whose = {client.address: f"{client.namespace}/{client.pod}"}
+        whose = {
+            client.address: f"{client.namespace}/{client.pod}",
+        }
         whose |= dict.fromkeys(self._own(client), f"address of node {client.node}")
         whose |= dict.fromkeys(self._host_endpoints(client), f"host endpoint of {client.node}")
         if tunnel:

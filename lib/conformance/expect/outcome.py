@@ -143,11 +143,19 @@ class Outcome:
 
 
 def failure(
-    outcomes: Sequence[Outcome], *, claims: Sequence[str], because: str, seconds: float, policies: Sequence[str],
-    name_leads_to: Callable[[Outcome], str], felix: Callable[[Outcome], str] = lambda outcome: "",
-    nearer: Callable[[Outcome], Nearest] = lambda outcome: Nearest(), enforced_at: advice.Side = "both",
-    removed: bool = False, machine: Callable[[Outcome], str] = lambda outcome: "",
-) -> Exception | None:  # fmt: skip
+    outcomes: Sequence[Outcome],
+    *,
+    claims: Sequence[str],
+    because: str,
+    seconds: float,
+    policies: Sequence[str],
+    name_leads_to: Callable[[Outcome], str],
+    felix: Callable[[Outcome], str] = lambda outcome: "",
+    nearer: Callable[[Outcome], Nearest] = lambda outcome: Nearest(),
+    enforced_at: advice.Side = "both",
+    removed: bool = False,
+    machine: Callable[[Outcome], str] = lambda outcome: "",
+) -> Exception | None:
     """The worst of the paths' failures, which tells of the others too; None: every path is as it is to be.
 
     ``nearer`` finds what explains that a path is closed better than the path itself.  ``enforced_at``: whose node
@@ -211,9 +219,14 @@ def failure(
 
 
 def _cause(
-    alike: Sequence[Attempt], first: Outcome, told: Path, seen: Sequence[Observation], side: advice.Side, *,
+    alike: Sequence[Attempt],
+    first: Outcome,
+    told: Path,
+    seen: Sequence[Observation],
+    side: advice.Side,
+    *,
     removed: bool,
-) -> str:  # fmt: skip
+) -> str:
     """What is wrong where; ``alike``: the paths that are wrong as the first is, ``told``: what its first line is about.
 
     Empty where all that is known is the path.

@@ -9,7 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from conformance.errors import ControlBroken, MissingCapability, Unmet
-from conformance.expect.engine.answered import ARRIVED, UNTOLD, as_wanted, plain, unexpected_backend, with_who
+from conformance.expect.engine.answered import (
+    ARRIVED,
+    UNTOLD,
+    as_wanted,
+    plain,
+    unexpected_backend,
+    with_who,
+)
 from conformance.expect.explain import message
 from conformance.expect.explain.between_nodes import Blamed, Entries, blamed
 from conformance.expect.poll import Polled, poll
@@ -153,7 +160,10 @@ class Overlay:
     def _blocked(self, polled: Polled, index: int, found: Mapping[int, Blamed], beside: str) -> Unmet:
         """Nothing but UDP 4789 is left to explain why this path is dead."""
         names = [name for blame in found.values() for name in blame.wrong]
-        lines = {"beside": beside, "routes": found[index].unread or self.by.whole}
+        lines = {
+            "beside": beside,
+            "routes": found[index].unread or self.by.whole,
+        }
         lines |= {"also": f"other routes do not connect for another reason: {names[0]}"} if names else {}
         lines["do"] = self.by.do
         told = polled.message(index, "CONNECTED", lines)

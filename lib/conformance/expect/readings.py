@@ -104,7 +104,14 @@ class Readings:
         return told
 
     def _compare(
-        self, node: str, settled: Settled[Found[T]], check: Callable[[T], bool], expected: str, *, because: str, do: str
+        self,
+        node: str,
+        settled: Settled[Found[T]],
+        check: Callable[[T], bool],
+        expected: str,
+        *,
+        because: str,
+        do: str,
     ) -> None:
         """Raises Unmet where a fact is otherwise."""
         found, times = settled.last, len(settled.answers)
@@ -146,7 +153,14 @@ def table(rows: Sequence[tuple[str, str, str, bool]], facts: Found[T]) -> str:
 
 
 def deviation(
-    claims: Sequence[str], wrong: Sequence[str], facts: Found[T], *, expected: str, because: str, do: str, tries: str
+    claims: Sequence[str],
+    wrong: Sequence[str],
+    facts: Found[T],
+    *,
+    expected: str,
+    because: str,
+    do: str,
+    tries: str,
 ) -> str:
     """The message about the facts of these names, the first of them first; ``tries``: how often it was read."""
     name = wrong[0]

@@ -39,10 +39,18 @@ class ExecStream:
     """
 
     def __init__(
-        self, kube: Kube, namespace: str, pod: str, container: str, argv: Sequence[str], *,
-        on_line: Callable[[bytes], None], on_end: Callable[[ExecEnd], None], silence: float,
+        self,
+        kube: Kube,
+        namespace: str,
+        pod: str,
+        container: str,
+        argv: Sequence[str],
+        *,
+        on_line: Callable[[bytes], None],
+        on_end: Callable[[ExecEnd], None],
+        silence: float,
         transcript: Transcript = forget,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Raises ExecBroken when the exec cannot be opened."""
         kube.changes_something(f"run a command in {namespace}/{pod}")
         self.where = (namespace, pod, container)

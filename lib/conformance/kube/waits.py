@@ -53,9 +53,16 @@ class Waits:
         self.kube = kube
 
     def states(
-        self, api_version: str, kind: str, namespace: str | None, *, labels: str = "", fields: str = "", within: float,
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        within: float,
         quiet: Callable[[dict[str, Obj]], float] | None = None,
-    ) -> Iterator[dict[str, Obj]]:  # fmt: skip
+    ) -> Iterator[dict[str, Obj]]:
         """The selected objects by name, now and after every change of one of them, for at most ``within`` seconds.
 
         A watch that a gateway dropped silently looks like one on which nothing happens.  Therefore each lasts for
@@ -112,10 +119,17 @@ class Waits:
         )
 
     def pods_ready(
-        self, namespace: str, labels: str, count: int, *, within: float, progress: Callable[[str], None] | None = None,
-        lost: Callable[[], Exception | None] | None = None, enough: Callable[[Obj], bool] | None = None,
+        self,
+        namespace: str,
+        labels: str,
+        count: int,
+        *,
+        within: float,
+        progress: Callable[[str], None] | None = None,
+        lost: Callable[[], Exception | None] | None = None,
+        enough: Callable[[Obj], bool] | None = None,
         what: str = "ready",
-    ) -> list[Obj]:  # fmt: skip
+    ) -> list[Obj]:
         """The ``count`` pods that carry ``labels`` and do not terminate, once all are Ready, or ``enough`` (``what``).
 
         ``progress`` is told each new state.  ``lost`` is asked now and then: what to raise since their node is no more.

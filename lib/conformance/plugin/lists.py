@@ -5,7 +5,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from conformance.catalog import ALL, Applies, Catalog, Claim, IsolationKind, applicability, catalog, coverage
+from conformance.catalog import (
+    ALL,
+    Applies,
+    Catalog,
+    Claim,
+    IsolationKind,
+    applicability,
+    catalog,
+    coverage,
+)
 from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.plugin.judge import PLANNED

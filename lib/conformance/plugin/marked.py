@@ -6,7 +6,12 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from conformance.catalog import ALL, Catalog, Conditions, Needs
+from conformance.catalog import (
+    ALL,
+    Catalog,
+    Conditions,
+    Needs,
+)
 from conformance.model.endpoint import OS
 from conformance.run.plan import CHANGING, PlannedTest, isolation_of
 from conformance.verdicts.prospect import ClaimPart

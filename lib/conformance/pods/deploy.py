@@ -63,9 +63,15 @@ class Pods:
     """Pods of one worker on one cluster."""
 
     def __init__(
-        self, kube: Kube, changes: Changes, facts: Facts, settings: Settings,
-        progress: Callable[[str], None] | None = None, *, watch: NodeWatch | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        kube: Kube,
+        changes: Changes,
+        facts: Facts,
+        settings: Settings,
+        progress: Callable[[str], None] | None = None,
+        *,
+        watch: NodeWatch | None = None,
+    ) -> None:
         self.kube, self.changes, self.facts, self.settings = kube, changes, facts, settings
         self.progress = progress or (lambda line: None)
         self.watch = watch or NodeWatch(kube)

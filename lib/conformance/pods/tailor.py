@@ -23,9 +23,16 @@ LEADS = frozenset({"NET_ADMIN", "NET_RAW", "ALL"})
 
 
 def deployment(
-    template: Obj, *, role: str, name: str, node: NodeFacts, images: Images, tolerations: Sequence[Mapping[str, str]],
-    labels: Mapping[str, str] | None = None, limits: PodLimits | None = None,
-) -> Obj:  # fmt: skip
+    template: Obj,
+    *,
+    role: str,
+    name: str,
+    node: NodeFacts,
+    images: Images,
+    tolerations: Sequence[Mapping[str, str]],
+    labels: Mapping[str, str] | None = None,
+    limits: PodLimits | None = None,
+) -> Obj:
     """A Deployment of one replica, or a DaemonSet, pinned to ``node``.
 
     ``role`` is the pods' label ``app``, ``name`` that of the object and of the pods' seat; ``labels`` are added to the

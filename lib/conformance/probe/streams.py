@@ -126,7 +126,10 @@ class Streams:
 
     def _times(self, workload: Workload) -> dict[str, int]:
         patience = self._timings.of(workload.os)
-        return {"every_ms": round(patience.stream_heartbeat * 1000), "stall_ms": round(patience.stream_stall * 1000)}
+        return {
+            "every_ms": round(patience.stream_heartbeat * 1000),
+            "stall_ms": round(patience.stream_stall * 1000),
+        }
 
     def _close(self, stream: Stream) -> None:
         try:

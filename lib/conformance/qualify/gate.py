@@ -199,7 +199,12 @@ def _of_part(
 
 def _said(claim: StoredClaim, part: str, verdict: ClaimVerdict, reason: str, waiver: Waiver | None) -> Obstacle:
     return Obstacle(
-        claim=claim.id, part=part, found=str(verdict), reason=reason, waiver=waiver, decided=about_the_cluster(verdict)
+        claim=claim.id,
+        part=part,
+        found=str(verdict),
+        reason=reason,
+        waiver=waiver,
+        decided=about_the_cluster(verdict),
     )
 
 

@@ -29,7 +29,12 @@ class Choice:
 
 
 def choose(
-    *, cluster: str | None, kubeconfig: str | None, context: str | None, profile: str | None, keep: bool
+    *,
+    cluster: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    profile: str | None,
+    keep: bool,
 ) -> Choice:
     """The choice that options make.  Raises UsageProblem for contradictions, saying what to do."""
     named = "--kubeconfig" if kubeconfig else "--context" if context else ""

@@ -90,7 +90,13 @@ def _taken(lock: RunLock, *, needed: bool) -> bool:
 
 
 def before_a_run(
-    kube: Kube, facts: Facts, settings: Settings, *, process: str, named_by: Sequence[str], tell: Callable[[str], None]
+    kube: Kube,
+    facts: Facts,
+    settings: Settings,
+    *,
+    process: str,
+    named_by: Sequence[str],
+    tell: Callable[[str], None],
 ) -> list[str]:
     """Put back what dead runs changed, if this run may; else, or where it could not be done, why no run can begin.
 

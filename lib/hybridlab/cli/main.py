@@ -154,7 +154,11 @@ def _policy(options: argparse.Namespace) -> int:
     from hybridlab.cli import policy  # most of Calico, and nothing of a lab
 
     return policy.run(
-        options.files, version=options.calico_version, world=options.world, probes=options.probes, as_json=options.json
+        options.files,
+        version=options.calico_version,
+        world=options.world,
+        probes=options.probes,
+        as_json=options.json,
     )
 
 

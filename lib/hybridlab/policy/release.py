@@ -65,7 +65,11 @@ class Release:
         before, behind = (
             (KUBE_ADMIN_TIER, KUBE_BASELINE_TIER) if self.has_cluster_network_policy else (ADMIN_TIER, BASELINE_TIER)
         )
-        return (("default", DEFAULT_TIER_ORDER, "Deny"), (before, 1_000.0, "Pass"), (behind, 10_000_000.0, "Pass"))
+        return (
+            ("default", DEFAULT_TIER_ORDER, "Deny"),
+            (before, 1_000.0, "Pass"),
+            (behind, 10_000_000.0, "Pass"),
+        )
 
     def policy_name(self, key: PolicyKey) -> str:
         """What Felix calls a policy, without its namespace and kind where it has these apart."""

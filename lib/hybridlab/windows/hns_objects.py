@@ -38,7 +38,10 @@ def network(found: HnsNetwork, management_address: str, routes: Iterable[Object]
 
 
 def endpoint(
-    found: HnsEndpoint, on: HnsNetwork, own_policies: Sequence[Mapping[str, Any]], acls: Sequence[Mapping[str, Any]]
+    found: HnsEndpoint,
+    on: HnsNetwork,
+    own_policies: Sequence[Mapping[str, Any]],
+    acls: Sequence[Mapping[str, Any]],
 ) -> Object:
     """An endpoint with the policies that the CNI plugin gave it and the ACLs that Felix did."""
     return {

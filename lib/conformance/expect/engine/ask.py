@@ -60,10 +60,17 @@ LATE = (Why.OPEN, Why.CLOSED, Why.WAVERS, Why.CONTROL, Why.SILENT)
 
 
 def ask(
-    asking: Asking, paths: Sequence[Path], *, cadence: Mapping[str, float], settle: float, clock: Clock,
-    about_denial: bool = False, agreeing: Mapping[str, float] | None = None, machine: Machine | None = None,
+    asking: Asking,
+    paths: Sequence[Path],
+    *,
+    cadence: Mapping[str, float],
+    settle: float,
+    clock: Clock,
+    about_denial: bool = False,
+    agreeing: Mapping[str, float] | None = None,
+    machine: Machine | None = None,
     lost: Callable[[Sequence[Path]], Sequence[Path]] = lambda paths: (),
-) -> list[Standing]:  # fmt: skip
+) -> list[Standing]:
     """How each path ends, once all are decided or no attempt that may still be made could decide them.
 
     Cancels what is under way, however it ends.
@@ -160,10 +167,18 @@ class _Round:
     """One expectation's attempts."""
 
     def __init__(
-        self, asking: Asking, paths: Sequence[Path], cadence: Mapping[str, float], settle: float, clock: Clock, *,
-        about_denial: bool, agreeing: Mapping[str, float], machine: Machine,
+        self,
+        asking: Asking,
+        paths: Sequence[Path],
+        cadence: Mapping[str, float],
+        settle: float,
+        clock: Clock,
+        *,
+        about_denial: bool,
+        agreeing: Mapping[str, float],
+        machine: Machine,
         lost: Callable[[Sequence[Path]], Sequence[Path]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._asking, self._settle, self._clock, self._machine = asking, settle, clock, machine
         self._began = clock.monotonic()
         self._within = max((path.rule.within for path in paths), default=0.0)

@@ -21,9 +21,18 @@ CONTROL = "control failed: "
 
 
 def explanation(
-    claims: Sequence[str], attempt: Attempt, expected: str, seen: Sequence[Observation], seconds: float, *,
-    because: str = "", further: Mapping[str, str] | None = None, observed: str = "", so: str = "", do: str = "",
-) -> Explanation:  # fmt: skip
+    claims: Sequence[str],
+    attempt: Attempt,
+    expected: str,
+    seen: Sequence[Observation],
+    seconds: float,
+    *,
+    because: str = "",
+    further: Mapping[str, str] | None = None,
+    observed: str = "",
+    so: str = "",
+    do: str = "",
+) -> Explanation:
     """What was expected of one attempt and seen of it; ``observed``: where what is wrong is not the verdict.
 
     Lines below the first: why that is expected and what was seen last, where ``because`` is given; ``further`` ones in

@@ -156,7 +156,10 @@ def api_server() -> Obj:
 
 def config_maps(profile: Profile, plane: Plane) -> list[Obj]:
     """ConfigMaps by the operator, and the one it reads to reach the API server without kube-proxy."""
-    reaching = {"KUBERNETES_SERVICE_HOST": control_plane(profile).address, "KUBERNETES_SERVICE_PORT": str(API_PORT)}
+    reaching = {
+        "KUBERNETES_SERVICE_HOST": control_plane(profile).address,
+        "KUBERNETES_SERVICE_PORT": str(API_PORT),
+    }
     found = _config_map("tigera-operator", "kubernetes-services-endpoint", reaching)
     return [found, *cni_config_maps(profile, plane, plane.declared())]
 

@@ -82,7 +82,10 @@ def daemon_set(name: str, namespace: str, labels: Mapping[str, str], spec: Obj) 
 
 
 def _template(labels: Mapping[str, str], spec: Obj) -> Obj:
-    return {"selector": {"matchLabels": dict(labels)}, "template": {"metadata": {"labels": dict(labels)}, "spec": spec}}
+    return {
+        "selector": {"matchLabels": dict(labels)},
+        "template": {"metadata": {"labels": dict(labels)}, "spec": spec},
+    }
 
 
 def service_account(name: str, namespace: str) -> tuple[str, Obj]:
