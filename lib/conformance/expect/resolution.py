@@ -28,9 +28,16 @@ DENIED = (
 
 
 def resolves(
-    expect: Session, sources: Sequence[Workload], name: str, to: Sequence[str], *, because: str, record: str,
-    over_tcp: bool = False, at: Sequence[Target] = (),
-) -> None:  # fmt: skip
+    expect: Session,
+    sources: Sequence[Workload],
+    name: str,
+    to: Sequence[str],
+    *,
+    because: str,
+    record: str,
+    over_tcp: bool = False,
+    at: Sequence[Target] = (),
+) -> None:
     """The name resolves for each source to exactly these answers, in time, as often as verdicts must agree.
 
     Without answers in ``to``, a server that knows says that there is no such record: to an A question also that there

@@ -48,9 +48,16 @@ class ExecBroken(ProbeBroken):
     """
 
     def __init__(
-        self, message: str, *, transport: str, stdout: bytes = b"", stderr: bytes = b"", retryable: bool = True,
-        asked: bool = False, unauthorized: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        message: str,
+        *,
+        transport: str,
+        stdout: bytes = b"",
+        stderr: bytes = b"",
+        retryable: bool = True,
+        asked: bool = False,
+        unauthorized: bool = False,
+    ) -> None:
         super().__init__(message, transport=transport)
         self.stdout, self.stderr, self.retryable, self.asked = stdout, stderr, retryable, asked
         self.unauthorized = unauthorized

@@ -276,9 +276,16 @@ class Kube:
         return items, str(meta.get("resourceVersion") or "")
 
     def watch(
-        self, api_version: str, kind: str, namespace: str | None, since: str, *, labels: str = "", fields: str = "",
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        since: str,
+        *,
+        labels: str = "",
+        fields: str = "",
         seconds: float,
-    ) -> Iterator[Obj]:  # fmt: skip
+    ) -> Iterator[Obj]:
         """Watch events (``type``, ``object``) after ``since`` for at most ``seconds``.
 
         Ends when the time is over or the server ends it; raises ApiRefused (410: list again), ApiUnreachable.

@@ -28,9 +28,16 @@ class ExecResult:
 
 
 def run(
-    kube: Kube, namespace: str, pod: str, container: str, argv: Sequence[str], *, within: float,
-    stdin: bytes | None = None, transcript: Transcript = forget,
-) -> ExecResult:  # fmt: skip
+    kube: Kube,
+    namespace: str,
+    pod: str,
+    container: str,
+    argv: Sequence[str],
+    *,
+    within: float,
+    stdin: bytes | None = None,
+    transcript: Transcript = forget,
+) -> ExecResult:
     """Run ``argv`` and wait for its exit status.
 
     ``within`` seconds bound everything.  Raises ExecBroken (a ProbeBroken): refused, cut, hanging, status lost, could

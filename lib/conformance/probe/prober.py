@@ -36,9 +36,16 @@ class Prober:
     """Probes from the pods of one cluster.  Thread-safe; agents live until :meth:`close`."""
 
     def __init__(
-        self, kube: Kube, run_directory: Path, settings: Settings, *, transcript: Transcript = forget,
-        limits: Limits | None = None, watch: NodeWatch | None = None, machine: Machine | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        kube: Kube,
+        run_directory: Path,
+        settings: Settings,
+        *,
+        transcript: Transcript = forget,
+        limits: Limits | None = None,
+        watch: NodeWatch | None = None,
+        machine: Machine | None = None,
+    ) -> None:
         self.kube, self.machine = kube, machine or Machine()
         self.agents = Agents(kube, run_directory, settings, transcript, limits or Limits(), watch)
 
