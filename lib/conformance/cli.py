@@ -128,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     lines = [f"{gate_set.name}: {gate_set.purpose}" for gate_set in sets().values()]
     one = commands.add_parser("gate", help="whether a report qualifies for sets of claims")
     one.add_argument("report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run")
-    one.add_argument("--require", metavar="SET[,SET]", required=True, help="; ".join(lines))
+    one.add_argument("--require", metavar="SET[,SET]", required=True, action="append", help="; ".join(lines))
     one.add_argument("--waivers", type=Path, metavar="FILE")
     one.set_defaults(run=_gate)
 
@@ -160,7 +160,8 @@ def _claims(options: argparse.Namespace) -> int:
 def _run(rest: Sequence[str]) -> int:
     """Hands over to pytest, whose exit code it is; as ``pytest`` in a checkout, from any folder."""
     program = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), str(ROOT / "suites")]
-    here = [f"--report-dir={Path.cwd() / 'reports'}"]
+    named = any(word.partition("=")[0] == "--report-dir" for word in rest)
+    here = [] if named else [f"--report-dir={Path.cwd() / 'reports'}"]
     if _caches(rest):  # pytest knows no cache_dir without the plugin of its cache
         here += ["-o", f"cache_dir={Path.cwd() / '.pytest_cache'}"]
     return subprocess.run([*program, *here, *rest], check=False).returncode
@@ -179,6 +180,8 @@ def _files(_: argparse.Namespace) -> int:
 
 def _kubeconfig(options: argparse.Namespace) -> int:
     """Printed to a file, it is one that its owner alone may read."""
+    if not 600 <= options.hours * 3600 <= 1 << 32:  # what a TokenRequest may ask for, and no NaN
+        raise UsageProblem(f"--hours {options.hours:g}: a token lasts from 10 minutes (0.17) to 136 years")
     if options.kubeconfig:
         access = from_kubeconfig(options.kubeconfig, options.context)
     else:
@@ -261,7 +264,7 @@ def _gate(options: argparse.Namespace) -> int:
     today = datetime.datetime.now(datetime.UTC).date()
     accepted = waivers.load(options.waivers, catalog(), today) if options.waivers else ()
     report = read(options.report)
-    results = gate.judge(report, sets().named(options.require), accepted, catalog())
+    results = gate.judge(report, sets().named(",".join(options.require)), accepted, catalog())
     told = [{"name": one.name, "answer": one.answer, "headline": one.headline, "waived": [],
              "obstacles": list(map(str, one.obstacles))} for one in results]  # fmt: skip
     plain = {**report.plain, "gates": told}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -181,11 +182,14 @@ def patient(timings: Path, folder: Path, **entries: str) -> Path:
 
 
 def node_pairs(where: Path, folder: Path, timings: Path, count: int) -> list[NodePair]:
-    """So many pairs of nodes (at most 4) on the lab of a kubeconfig (profile ten-nodes), ready to be asked."""
+    """So many pairs of nodes (at most 4) on the lab of a kubeconfig (profile ten-nodes), ready to be asked.
+
+    Raises what keeps one of them from it, as a machine that is too busy does: it is no break of a probe.
+    """
     directory = kubeconfig.lab_of(where)
     if directory is None:
         raise RuntimeError(f"{where} is no lab's")
-    made, threads = [], []
+    made: list[tuple[NodePair, Facts]] = []
     for number in range(1, count + 1):
         settings = Settings(timings=load_timings(timings, lab=True), run_id="table", worker=f"pair{number}")
         kube = Kube(from_kubeconfig(where), settings.timings.run)
@@ -194,10 +198,8 @@ def node_pairs(where: Path, folder: Path, timings: Path, count: int) -> list[Nod
         pods = Pods(kube, changes, facts, settings)
         pair = NodePair(number, kube, changes, pods, settings, folder / f"pair{number}", directory / "control.sock",
                     "cluster.local")  # fmt: skip
-        made.append(pair)
-        threads.append(threading.Thread(target=pair.begin, args=(facts,)))
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return made
+        made.append((pair, facts))
+    with ThreadPoolExecutor(max_workers=count) as threads:
+        for began in [threads.submit(pair.begin, facts) for pair, facts in made]:
+            began.result()
+    return [pair for pair, _ in made]

@@ -341,6 +341,23 @@ def ready_backends_alone() -> None:
     typha.slice_members = patched  # type: ignore[attr-defined]
 
 
+def unready_pods_named() -> None:
+    """The name of a headless Service leads to its pods that are not ready as well."""
+    from hybridlab.controllers import dns
+
+    true = dns._headless
+
+    def patched(slices: Any) -> Any:
+        return true(
+            [
+                {**one, "endpoints": [{**endpoint, "conditions": {}} for endpoint in one.get("endpoints") or ()]}
+                for one in slices
+            ]
+        )
+
+    dns._headless = patched
+
+
 def clocks_behind() -> None:
     """All clocks of the cluster are two minutes behind the suite's."""
     import datetime
@@ -443,7 +460,8 @@ PATCHES: dict[str, Callable[[], None]] = {
     "routes to-nobody": partial(route_left, "linux-2", "192.168.201.0/26", "10.0.0.99"),
     "routes announced-of-another": partial(announced_too, "windows-2019", "windows-2022"),
     "routes announced-of-nobody": partial(announced_too, "windows-2019", ""),
-    "ready-backends-alone": ready_backends_alone,
+    "slices ready-alone": ready_backends_alone,
+    "slices unready-named": unready_pods_named,
     "clocks all-behind": clocks_behind,
     "clocks one-behind": partial(one_clock_differs, "windows-2022", -120.0),
     "clocks one-ahead": partial(one_clock_differs, "linux-1", 120.0),

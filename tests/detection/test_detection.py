@@ -218,8 +218,8 @@ def test_most_claims_are_decided_on_a_healthy_default_lab() -> None:
     assert len(decided & known) >= DECIDED_AT_LEAST, sorted(decided & known)
 
 
-@pytest.mark.parametrize("name", [name for name in sets() if name != "provisional"])
-def test_every_set_but_the_provisional_one_would_qualify_on_a_healthy_default_lab(name: str) -> None:
+@pytest.mark.parametrize("name", sets())
+def test_every_set_would_qualify_on_a_healthy_default_lab(name: str) -> None:
     claims = catalog()
     wrong = {
         demand.claim: TABLE.clean.get(demand.claim)

@@ -19,7 +19,7 @@ from hybridlab.calico import typha
 from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults
 from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
-from hybridlab.controllers import times
+from hybridlab.controllers import dns, times
 from hybridlab.controllers.nodes import Nodes
 from hybridlab.dataplane.model import Acl, NodeRoutes, TunnelRoute
 from hybridlab.networks.contract.routing import BlockFacts, RoutingFacts
@@ -76,7 +76,8 @@ CHANGES = {
     "routes to-nobody": "networks that linux-2 has routes to",
     "routes announced-of-another": "networks that windows-2019 announces",
     "routes announced-of-nobody": "networks that windows-2019 announces",
-    "ready-backends-alone": "addresses of a slice of which one is not ready",
+    "slices ready-alone": "addresses of a slice of which one is not ready",
+    "slices unready-named": "addresses of a headless name of which one is not ready",
     "clocks one-behind": "when kubelets renew their leases",
     "clocks one-ahead": "when kubelets renew their leases",
     "clocks all-behind": "minutes by which timestamps are behind",
@@ -214,6 +215,7 @@ def _of_written() -> Answers:
         "whether an untracked policy is for pods": untracked.at_workloads,
         "whether a policy on forwarded traffic selects a pod": on_forward.selector.matches(pod),
         "addresses of a slice of which one is not ready": vars(typha)["slice_members"](slice_)[0],
+        "addresses of a headless name of which one is not ready": [ip for ip, *_ in vars(dns)["_headless"]([slice_])],
         "whether another value matches what has none": parse("c not in {'b'}").matches({"a": "b"}),
         "what a negation matches": [parse(text).matches({"a": "b"}) for text in ("a not in {'b'}", "!has(a)")],
     }

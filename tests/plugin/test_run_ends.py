@@ -102,12 +102,17 @@ def test_a_token_that_ends_before_the_run_may_is_announced_once_and_noted(projec
     assert said not in project.run(STAND_IN=json.dumps({"token_ends": time.time() + 36_000})).out
 
 
-@pytest.mark.parametrize("minutes", ["0", "-1"])
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
 def test_minutes_in_which_nothing_could_run_are_refused(project: Project, minutes: str) -> None:
     project.suite('@verifies("CONN-1")\ndef test_it(): pass')
     run = project.run(f"--max-minutes={minutes}")
     assert run.code == 4
     assert f"--max-minutes {minutes}: expected more than 0" in run.out
+
+
+def test_fewer_workers_than_none_are_refused_before_a_lab_is_started(project: Project) -> None:
+    run = project.run("-n", "-2")
+    assert (run.code, run.out.strip()) == (4, "ERROR: -n -2: expected 0 or more workers")
 
 
 def test_a_dead_worker_makes_its_test_inconclusive_in_every_output(project: Project) -> None:
@@ -148,6 +153,16 @@ def test_pytests_own_summary_has_whole_first_lines(project: Project, workers: st
     project.suite(MANY % 'raise Nonconformance("CONN-1: " + "w" * 200 + " is wrong")')
     run = project.run("-n", workers)
     assert re.search(r"^VIOLATED suites/test_it\.py::\S+ - CONN-1: w{200} is wrong$", run.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("options", "shown"), [([], False), (["--tb=long"], True)])
+def test_a_failure_shows_the_line_of_its_test_and_no_fixture_s_value(
+    project: Project, options: list[str], shown: bool
+) -> None:
+    project.suite(MANY % 'raise Nonconformance("CONN-1: refused")')
+    run = project.run("-n", "0", *options)
+    assert "Nonconformance: CONN-1: refused" in run.out
+    assert bool(re.search(r"^(number|record) += ", run.out, re.MULTILINE)) is shown
 
 
 SKIPPED = """
@@ -194,6 +209,7 @@ def test_pytests_own_summary_has_each_verdicts_own_word_and_the_gravest_last(pro
         (["-m", "nosuchmark"], 4, "no test has the mark nosuchmark; there are "),
         (["--clam=CONN-1"], 4, "--clam=CONN-1: no such option; meant --claim?"),
         (["--claim=CONN-1", "-k", "dns"], 5, "there is no test yet of what dns is about: CONN-6"),
+        (["--claim=DEMO-2", "-k", "node-to-pod"], 5, "DEMO-2 is not among -k 'node-to-pod'"),
     ],
 )
 def test_what_does_not_exist_is_said_in_one_line_before_a_lab_is_started(

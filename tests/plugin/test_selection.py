@@ -205,6 +205,8 @@ def test_a_test_of_another_mode_is_not_applicable_and_of_an_unknown_one_not_run(
         (["--keep"], "use"),
         (["--cluster", "lab", "--kubeconfig", "x"], "contradict"),
         (["--cluster", "in-cluster", "--context", "x"], "contradict"),
+        (["--require", "core", "--require=policy"], "--require is given 2 times, and one counts: write it once, as --"),
+        (["--context=x", "--context=x"], "--context is given 2 times, and one counts: write it once"),
         (["--kubeconfig", "x", "--lab-profile", "bgp"], "--lab-profile bgp is for a lab"),
         (["--allow-disruptive", "--no-disruptive"], "contradict"),
         (["--calico-version", "latest"], "--calico-version latest: 'latest' is not a version"),
@@ -262,7 +264,16 @@ def test_the_plan_says_for_every_claim_what_would_happen_and_runs_nothing(projec
     assert lines["PLAT-1"].startswith("no test")
     assert lines["PLAT-9"].startswith("NOT_APPLICABLE")
     assert lines["IPAM-12"].startswith("NOT_APPLICABLE")
-    assert not list((run.folder or project.path).glob("conformance.json"))
+    assert ("reports in" in run.out, "generated xml" in run.out) == (False, False)
+
+
+@pytest.mark.parametrize("option", ["--plan", "--dry-run"])
+def test_what_is_only_told_leaves_the_reports_as_they_were(project: Project, option: str) -> None:
+    """Else the next gate or baseline of reports/latest finds nothing there."""
+    assert project.run("-k", "dns").folder is not None
+    before = sorted((project.path / "reports").iterdir()), (project.path / "reports" / "latest").readlink()
+    project.run(option)
+    assert (sorted((project.path / "reports").iterdir()), (project.path / "reports" / "latest").readlink()) == before
 
 
 @pytest.mark.parametrize(

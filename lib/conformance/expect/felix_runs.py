@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.expect.context import Context
+from conformance.expect.explain.advice import pods_on
 from conformance.expect.tally import Tally
 from conformance.model.facts import NodeFacts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
@@ -13,11 +14,6 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 DOWN = "Felix does not run on {node}"
 """What is said of a node where it does not, by every test that fails there."""
-
-
-def look_at(node: str) -> str:
-    """The command that shows Felix' pod on a node."""
-    return f"kubectl get pods --all-namespaces --output=wide --field-selector=spec.nodeName={node}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ class FelixRuns:
     def _error(self, node: str, told: str, seconds: float, because: str) -> Exception:
         claims = ", ".join(self.context.claims)
         line = f"{claims}: {DOWN.format(node=node)}: {told}, for {seconds:.0f} s or again and again"
-        lines = f"  because  {because}\n  do       {look_at(node)}"
+        lines = f"  because  {because}\n  do       {pods_on(node)}"
         if self.changed(node):
             return EnvironmentBroken(f"{line}; this run has restarted it itself\n{lines}")
         return Nonconformance(f"{line}\n{lines}")

@@ -248,7 +248,7 @@ class Sizes:
         text = message.explanation(
             self.expect.context.claims,
             carried.above.attempt,
-            expected=_refused(carried),
+            expected=_no_silence(carried),
             because=because,
             seen=seen,
             seconds=carried.seconds + again.settled.seconds,
@@ -269,7 +269,7 @@ class Sizes:
         above, small = again.seen(0), again.seen(1)
         text = again.message(
             0,
-            _refused(carried),
+            _no_silence(carried),
             {
                 "beside": f"packets of {SMALLEST} bytes in the same rounds: {message.summary(small)}",
                 "do": "look at the server's pod: it answers now and then",
@@ -286,8 +286,8 @@ class Sizes:
         return ProbeBroken(text, flat)
 
 
-def _refused(carried: Carried) -> str:
-    return f"packets over {carried.mtu} bytes refused by the sender (message too long)"
+def _no_silence(carried: Carried) -> str:
+    return f"packets over {carried.mtu} bytes to arrive, or to be refused by the sender (message too long)"
 
 
 def _hole(round_: Sequence[Observation]) -> bool:

@@ -29,7 +29,7 @@ CONTAINERS = ("felix", "calico-node-felix", "calico-node")
 
 
 def felix_on(kube: Kube, nodes: Sequence[str], seconds: float, *, unwell_only: bool = False) -> list[str]:
-    """``windows-1: calico-node-windows-x Ready, 2 restarts, started 4 s ago, said ...`` for each node.
+    """``windows-1: Ready, 2 restarts, started 4 s ago (kubectl logs ...), said ...`` for each node.
 
     ``seconds``: how far back its log is read for the newest line that is a warning or worse.  ``unwell_only``: nothing
     of nodes where it is ready and has not restarted lately, or runs in no pod.
@@ -86,10 +86,17 @@ def _is_unwell(pod: Obj) -> bool:
 
 
 def _told(kube: Kube, pod: Obj, seconds: float) -> str:
-    words = [f"{pod['metadata']['name']} {_state(pod)}", counted(restarts(pod), "restart")]
+    words = [_state(pod), counted(restarts(pod), "restart")]
     if since := _started(pod):
         words.append(f"started {(datetime.now(UTC) - since).total_seconds():.0f} s ago")
-    return ", ".join([*words, *_said(kube, pod, seconds)])
+    meta, container = pod["metadata"], _container(pod)
+    log = f"kubectl logs -n {meta['namespace']} {meta['name']}{f' -c {container}' if container else ''}"
+    return ", ".join([f"{', '.join(words)} ({log})", *_said(kube, pod, seconds)])
+
+
+def _container(pod: Obj) -> str:
+    """Where its Felix runs; empty: in none."""
+    return next((str(each["name"]) for each in pod["spec"]["containers"] if each["name"] in CONTAINERS), "")
 
 
 def _state(pod: Obj) -> str:
@@ -113,8 +120,7 @@ def _statuses(pod: Obj) -> list[Obj]:
 
 def _said(kube: Kube, pod: Obj, seconds: float) -> list[str]:
     meta = pod["metadata"]
-    container = next((each["name"] for each in pod["spec"]["containers"] if each["name"] in CONTAINERS), "")
-    if not container:
+    if not (container := _container(pod)):
         return []
     try:
         text = kube.logs(meta["namespace"], meta["name"], container, since=seconds, head=LOG_BYTES)

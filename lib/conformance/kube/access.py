@@ -7,6 +7,7 @@ for ``~/.kube/config``: a cluster is used only when it is named.
 import base64
 import importlib.util
 import json
+import logging
 import os
 import ssl
 import subprocess
@@ -206,6 +207,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise UsageProblem(f"kubeconfig {path}{line} is not YAML: {getattr(error, 'problem', error)}") from None
     if not isinstance(content, dict):
         raise UsageProblem(f"kubeconfig {path} is {'empty' if content is None else 'not a mapping'}")
+    if (told := [content.get("apiVersion", "v1"), content.get("kind", "Config")]) != ["v1", "Config"]:
+        raise UsageProblem(f"{path} is no kubeconfig (v1, Config): it is {told[0]}, {told[1]}")
     return content
 
 
@@ -231,6 +234,7 @@ def _load(files: Sequence[Path], context: str, name: str) -> Any:
     from kubernetes.config import kube_config
 
     configuration = Configuration()
+    logging.disable(logging.ERROR)  # it prints what a credential plugin does wrong, which is said in our words
     try:
         kube_config.load_kube_config(  # type: ignore[no-untyped-call]
             config_file=os.pathsep.join(str(path) for path in files),
@@ -242,6 +246,8 @@ def _load(files: Sequence[Path], context: str, name: str) -> Any:
             configuration.refresh_api_key_hook = _seldom(configuration.refresh_api_key_hook)
     except Exception as error:  # the loader lets KeyError, binascii.Error, ... through for damaged entries
         raise UsageProblem(f"kubeconfig {name}, context {context}: {' '.join(str(error).split())}") from None
+    finally:
+        logging.disable(logging.NOTSET)
     try:
         if configuration.ssl_ca_cert:
             ssl.create_default_context(cafile=configuration.ssl_ca_cert)

@@ -1,5 +1,6 @@
 """Why an expectation failed, as a value: made once, and printed by every output."""
 
+import re
 from dataclasses import dataclass, field
 
 from conformance.model.counted import counted
@@ -53,3 +54,8 @@ class Explanation:
         width = max(map(len, lines), default=0)
         told = [f"  {key:{width}}  {text}" for key, text in lines.items()]
         return "\n".join([self.headline, *told, *([self.table] if self.table else [])])
+
+
+def unnamed(line: str, claim: str) -> str:
+    """A first line without the claim's id and the name of the error before it, where the id stands beside it."""
+    return re.sub(rf"\A(?:[A-Z]\w+: )?{re.escape(claim)}(?:  |: )", "", line)

@@ -80,7 +80,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
         return recover.command(config, clusters.access_of)
     if not hasattr(config, "workerinput") and state.awake(config) and not state.passive(config):
         _demands(config)
-    if (config.option.plan or config.option.dry_run) and hasattr(config.option, "numprocesses"):
+    if state.only_told(config) and hasattr(config.option, "numprocesses"):
         config.option.numprocesses = 0
     if state.awake(config) and getattr(config.option, "maxschedchunk", 1) is None:
         config.option.maxschedchunk = ONE_BY_ONE
@@ -281,6 +281,8 @@ def _selects_nothing(config: pytest.Config) -> bool:
 
 def _report_paths(config: pytest.Config, run: Path) -> None:
     """JUnit XML and Allure results into the run's directory, unless the user said where."""
+    if state.only_told(config):
+        return
     if not getattr(config.option, "xmlpath", None):
         config.option.xmlpath = str(run / "junit.xml")
     if not getattr(config.option, "allure_report_dir", None) and hasattr(config.option, "allure_report_dir"):

@@ -29,7 +29,7 @@ from conformance.plugin.options import labels
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
-from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
+from conformance.plugin.state import WORKER_INPUT, State, only_told, passive, selects_all
 from conformance.report import allure_results, allure_words, attach, junit, page, provenance, terminal
 from conformance.report.pace import Pace, recorded
 from conformance.report.probing import cost
@@ -88,7 +88,8 @@ class Controller:
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         if passive(config) or not self.run.connection:
             return []
-        return header.lines(self.run, whole=config.option.verbose > 0 or config.option.plan)
+        lines = header.lines(self.run, whole=config.option.verbose > 0 or config.option.plan)
+        return lines[:-1] if only_told(config) else lines  # the last says where reports are
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -252,7 +253,7 @@ class Controller:
         config = session.config
         if passive(config) or not self.run.facts or not self.run.directory:
             return result
-        if config.option.plan or config.option.dry_run:  # neither decides anything, nor leaves anything
+        if only_told(config):
             session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
         if self._watch:

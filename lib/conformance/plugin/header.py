@@ -94,6 +94,8 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
     text = [f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}"]
     text += [f"         not {', '.join(others)}"] if others else []
     text += [f"note: no node of Windows build {', '.join(sorted(left_out))} is covered"] if left_out else []
+    if gone := [f"{node.name} ({node.unready})" for node in facts.nodes if node.name not in names and node.unready]:
+        text.append(f"note: not ready, and nothing is decided on: {', '.join(gone)}")
     usable = Placement(facts, settings.tolerations).usable("linux")
     if unseen := unlike_covered(usable, [item.node for item in found if item.node.os == "linux"]):
         more = f" and {len(unseen) - SHOWN} more" if len(unseen) > SHOWN else ""

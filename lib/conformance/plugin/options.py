@@ -6,6 +6,7 @@ that is an existing path for a test path, and looks for its configuration there 
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -146,9 +147,13 @@ LAB_WORKERS = Workers(at_most=_LAB_MOST, per_windows_node=_LAB_MOST, agents=200,
 
 def read_choice(config: pytest.Config) -> Choice:
     """The cluster that the options choose.  Raises UsageProblem."""
-    for name in (words.partition("=")[0] for group in OPTIONS.values() for words in group):
+    given = Counter(str(argument).partition("=")[0] for argument in config.invocation_params.args)
+    for words, told in (entry for group in OPTIONS.values() for entry in group.items()):
+        name, takes, _ = words.partition("=")
         if getattr(config.option, name[2:].replace("-", "_")) in ("", [""]):  # a job's variable that is not set must
             raise UsageProblem(f"{name}= names nothing: leave it out, or say what")  # take no gate or cluster away
+        if takes and not told.endswith("(repeatable)") and given[name] > 1:
+            raise UsageProblem(f"{name} is given {given[name]} times, and one counts: write it once, as {words}")
     option = config.option
     return choose(
         cluster=option.cluster,
@@ -189,8 +194,10 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         raise UsageProblem(f"--calicoctl {option.calicoctl}: no such file")
     if option.calicoctl and not os.access(option.calicoctl, os.X_OK):
         raise UsageProblem(f"--calicoctl {option.calicoctl}: no program that can be run; chmod +x makes it one")
-    if option.max_minutes is not None and option.max_minutes <= 0:
+    if option.max_minutes is not None and not option.max_minutes > 0:
         raise UsageProblem(f"--max-minutes {option.max_minutes:g}: expected more than 0")
+    if isinstance(workers := getattr(option, "numprocesses", None), int) and workers < 0:
+        raise UsageProblem(f"-n {workers}: expected 0 or more workers")
     if option.run and not (option.restore or option.janitor):
         raise UsageProblem(f"--run {option.run} says which run is put back: add --restore")
     labels(option.label)

@@ -82,6 +82,11 @@ def passive(config: pytest.Config) -> bool:
     return bool(lists or option.restore or option.janitor)
 
 
+def only_told(config: pytest.Config) -> bool:
+    """Whether this run says what it would do, and does nothing: it decides nothing, and leaves no report."""
+    return bool(config.option.plan or config.option.dry_run)
+
+
 def of(config: pytest.Config) -> State:
     """This process's state; made at the first call.  Raises pytest.UsageError."""
     if STATE not in config.stash:
@@ -114,6 +119,8 @@ def _controller(config: pytest.Config) -> State:
         provider=config.hook.pytest_conformance_provider(config=config),
     )
     state = State(config=config, run=run, attachments=Attachments(directory.attachments), interruption=interruption)
+    if only_told(config):  # before the next, so that the lab has ended; where it does not start its log stays
+        config.add_cleanup(lambda: directory.discard() if run.inspection else None)
     if run.provider:
         config.add_cleanup(run.provider.close)
         config.add_cleanup(run.unlock)  # before that

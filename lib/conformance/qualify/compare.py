@@ -8,6 +8,7 @@ from typing import Any
 from conformance.model.claim import ClaimResult
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.counted import counted
+from conformance.model.explanation import unnamed
 from conformance.model.facts import Facts
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimVerdict, precedence
@@ -47,7 +48,7 @@ class Turned:
     def __str__(self) -> str:
         """``DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (reason)``; of one that is waived the waiver."""
         place = f", {self.where}" if self.where else ""
-        why = self.waiver or self.reason
+        why = self.waiver or unnamed(self.reason, self.claim)
         return f"{self.claim}{place}: {self.before} -> {self.now}" + (f" ({why})" if why else "")
 
 
@@ -321,42 +322,39 @@ SECTIONS: Sequence[tuple[Turn, str]] = (
 
 
 def _sections(found: Comparison, whole: bool) -> Iterator[tuple[str, Sequence[str]]]:
-    lines = _each if whole else _by_claim
-    for which, title in SECTIONS:
-        yield title, lines(found.of(which))
-        if which == "worse":
-            yield "Worse, waived", lines(found.waived)
-    yield "FLAKY now", found.flaky
-    yield "New claims", found.appeared
-    yield "Claims that are gone", found.disappeared
-    yield "Other parts or builds", found.parts
-    yield "Facts that differ", found.facts
-    yield "Convergence times that moved", found.times
-
-
-def _each(turned: Sequence[Turned]) -> list[str]:
-    return [str(one) for one in turned]
+    """Titles with how much there is of each, and their lines; what there is nothing of is left out."""
+    turned = [(title, found.of(which)) for which, title in SECTIONS]
+    for title, several in (turned[0], ("Worse, waived", found.waived), *turned[1:]):
+        lines = [str(one) for one in several] if whole else _by_claim(several)
+        if several:
+            yield f"{title} ({len(several) if whole else len({one.claim for one in several})})", lines
+    rest = {
+        "FLAKY now": found.flaky, "New claims": found.appeared, "Claims that are gone": found.disappeared,
+        "Other parts or builds": found.parts, "Facts that differ": found.facts,
+        "Convergence times that moved": found.times,
+    }  # fmt: skip
+    yield from ((f"{title} ({len(lines)})", lines) for title, lines in rest.items() if lines)
 
 
 def _by_claim(turned: Sequence[Turned]) -> list[str]:
-    """A line for each claim, with the parts and builds of it that turned in the same way."""
+    """A line for each claim, with the parts and builds of it that turned so, and one for claims that say the same."""
     found: dict[str, list[Turned]] = {}
     for one in turned:
         found.setdefault(one.claim, []).append(one)
-    lines = []
+    alike: dict[str, list[str]] = {}
     for first, *others in found.values():
         places = counted(len(others), "part", "parts and builds") if len(others) > NAMED else None
         more = places or ", ".join(one.where for one in others)
-        lines.append(f"{first}; {more}" if more else str(first))
-    return lines
+        told = str(first).removeprefix(first.claim) + (f"; {more}" if more else "")
+        alike.setdefault(told, []).append(first.claim)
+    return [f"{', '.join(claims)}{told}" for told, claims in alike.items()]
 
 
 def as_text(found: Comparison, whole: bool = False) -> str:
     """For a terminal.  ``whole``: a line for each part and build of a claim, too."""
     lines = [f"old  {found.old}", f"new  {found.new}"]
     for title, several in _sections(found, whole):
-        if several:
-            lines += ["", f"{title} ({len(several)})", *(f"  {line}" for line in several)]
+        lines += ["", title, *(f"  {line}" for line in several)]
     return "\n".join(lines if len(lines) > 2 else [*lines, "", "They agree."]) + "\n"
 
 
@@ -364,8 +362,7 @@ def as_markdown(found: Comparison, whole: bool = False) -> str:
     """For a release page.  ``whole`` as in :func:`as_text`."""
     lines = ["| | report |", "| --- | --- |", f"| old | {_cell(found.old)} |", f"| new | {_cell(found.new)} |"]
     for title, several in _sections(found, whole):
-        if several:
-            lines += ["", f"## {title} ({len(several)})", *(f"- {_cell(line)}" for line in several)]
+        lines += ["", f"## {title}", *(f"- {_cell(line)}" for line in several)]
     return "\n".join(lines if len(lines) > 4 else [*lines, "", "They agree."]) + "\n"
 
 

@@ -6,6 +6,7 @@ knows what it would hide.
 """
 
 import datetime
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ REQUIRED = ("claim", "verdicts", "reason", "link", "owner", "expires")
 OPTIONAL = ("part", "build")
 BUILD = re.compile(r"\d{5}( before \.\d+)?")
 """As decisions name Windows builds (:func:`conformance.model.builds.build_name`)."""
+NAMED = 8
+"""Parts of a claim that are named where it has not the one that is meant."""
 NEVER = (ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED)
 """INCONCLUSIVE says nothing, and CONFIRMED needs no waiver."""
 
@@ -95,8 +98,8 @@ def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.da
         raise UsageProblem(f"{where} ({claim}): expires is no date such as 2026-12-31: {expires!r}")
     parts = (*(one.part for one in suite_parts().get(claim, ())), ACTIVE_HALF)
     if (part := str(entry.get("part") or "")) and part not in parts:
-        known_parts = ", ".join(filter(None, parts))
-        raise UsageProblem(f"{where} ({claim}): the suite has no part {part!r} of it; there are {known_parts}")
+        near = ", ".join(difflib.get_close_matches(part, list(filter(None, parts)), NAMED, 0))
+        raise UsageProblem(f"{where} ({claim}): the suite has no part {part!r} of it; the nearest: {near}")
     if (build := str(entry.get("build") or "")) and not BUILD.fullmatch(build):
         raise UsageProblem(f"{where} ({claim}): {build!r} is no Windows build such as 20348, or 17763 before .1432")
     if expires < today:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from conformance.model.explanation import unnamed
 from conformance.model.verdict import PRECEDENCE
 from conformance.verdicts.claims import BY_HAND, NO_TEST
 
@@ -63,7 +64,7 @@ def grouped(obstacles: Sequence[str], known: Mapping[tuple[str, str], str]) -> l
     for line in obstacles:
         told = re.fullmatch(_OBSTACLE, line, re.DOTALL)
         claim, part, said, why = told.groups("") if told else (line, "", "", "")
-        why = known.get((claim, said)) or why.removeprefix(f"{claim}: ").removeprefix(f"{claim}  ")
+        why = known.get((claim, said)) or unnamed(why, claim)
         parts.setdefault((claim, said), []).append((part, why))
     found: dict[str, list[str]] = {}
     for (claim, said), ((part, why), *more) in parts.items():

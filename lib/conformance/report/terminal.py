@@ -7,6 +7,7 @@ from typing import Any, Literal
 from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
+from conformance.model.explanation import unnamed
 from conformance.report import probing, summed_up
 from conformance.report.matrix import render
 from conformance.report.probing import ProbingCost
@@ -158,7 +159,7 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = "") -> 
     """``cause``: what was said above of several claims, and is not said again."""
     there = summed_up.word(claim) == summed_up.THERE
     tone, ident = "known" if there else TONES[verdict], claim["id"]
-    first = (claim["reason"].splitlines() or [""])[0].removeprefix(f"{ident}  ").removeprefix(f"{ident}: ")
+    first = unnamed((claim["reason"].splitlines() or [""])[0], ident)
     said = verdict is not ClaimVerdict.CONFIRMED and first and not (cause and cause in first)
     text = cut(first) if said else claim["statement"]
     builds = {build: ClaimVerdict(said) for build, said in (claim.get("builds") or {}).items()}
@@ -168,8 +169,9 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = "") -> 
     yield from ((f"{'':22} {issue['text']}", tone) for issue in claim.get("known_issues") or ())
     if claim["missing_parts"]:
         yield f"{'':22} decided: {_few(claim['decided_parts'])}; without verdict: {_few(claim['missing_parts'])}", tone
-    for part, why in (claim.get("inapplicable_parts") or {}).items():
-        yield f"{'':22} part {part} is not about this cluster: {why}", tone
+    if gone := claim.get("inapplicable_parts") or {}:
+        told = [f"part {part} is not about this cluster: {why}" for part, why in gone.items()]
+        yield f"{'':22} {told[0] if len(told) == 1 else f'{len(told)} parts are not about this cluster'}", tone
     if (passive := claim.get("half") or "") and passive not in text:
         yield f"{'':22} {passive}", tone
     if subnets := underlay(result["measured"] for result in claim["results"]):

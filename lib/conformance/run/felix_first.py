@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from conformance.errors import Nonconformance, SuiteError, first_line
 from conformance.expect.explain import message
-from conformance.expect.felix_runs import DOWN, look_at
+from conformance.expect.explain.advice import pods_on
+from conformance.expect.felix_runs import DOWN
 from conformance.run.capturing import ends_of
 
 
@@ -40,7 +41,7 @@ def say_first(error: BaseException, names: Sequence[str], down: Callable[[Sequen
         return cause
     if error.explanation is not None:
         lines = {"Felix": f"{node}: {told}"} | error.explanation.lines
-        error.explanation = replace(error.explanation, cause=cause, lines=lines | {"do": look_at(node)})
+        error.explanation = replace(error.explanation, cause=cause, lines=lines | {"do": pods_on(node)})
         text = str(error.explanation)
     else:
         text = message.explained(str(error), by=f"{cause} ({told})")

@@ -110,13 +110,15 @@ def test_pytest_takes_what_a_run_hands_over(
 ) -> None:
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     monkeypatch.chdir(tmp_path)
-    assert main(["run", *options, "--collect-only", "-q"]) == 0
+    assert main(["run", *options, "--collect-only", "-q", "--report-dir=elsewhere"]) == 0
 
 
 def test_gate_judges_a_stored_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}), evidence="field")
-    assert main(["gate", one, "--require", "policy"]) == 1
-    assert "policy on Windows 20348 (mode vxlan): not qualified" in capsys.readouterr().out
+    assert main(["gate", one, "--require", "policy", "--require=core"]) == 1
+    told = capsys.readouterr().out
+    assert "policy on Windows 20348 (mode vxlan): not qualified" in told
+    assert "core on Windows 20348 (mode vxlan): incomplete" in told, "it counts as well"
 
 
 @pytest.mark.parametrize(
@@ -162,6 +164,8 @@ def test_wrong_commands_and_files_end_with_4_and_say_what_was_meant(
         (["shwo", one], "meant show?"),
         ([], "the following arguments are required"),
         (["show", one, "--html=/none/x.html"], "/none/x.html: No such file or directory"),
+        (["kubeconfig", "--hours=nan"], "--hours nan: a token lasts from 10 minutes"),
+        (["kubeconfig", "--hours=-1"], "--hours -1: a token lasts from 10 minutes"),
     ):
         assert main(arguments) == 4
         assert told in capsys.readouterr().err

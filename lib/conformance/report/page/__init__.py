@@ -14,11 +14,12 @@ from typing import Any
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
 from conformance.model.decision import Decision
+from conformance.model.explanation import unnamed
 from conformance.model.verdict import PRECEDENCE
 from conformance.report import summed_up
 from conformance.report.pack import private, scrubbed
 from conformance.report.page.drawing import effect_chart, recovery_chart
-from conformance.report.page.parts import SHOWN, parts, shareable, unnamed
+from conformance.report.page.parts import SHOWN, parts, run_again, shareable
 from conformance.report.terminal import BESIDE, cut, meaning, printable
 from conformance.verdicts.claims import UNSEEN
 from conformance.verdicts.decisions import by_build
@@ -124,6 +125,7 @@ def render(
             rest=_rest,
             told_of=_told_of,
             shareable=shareable,
+            run_again=functools.partial(run_again, tests=tests, command=plain["run"]["command"]),
             linked=linked,
             counts=summed_up.counts(claims),
             areas=areas,

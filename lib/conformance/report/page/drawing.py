@@ -34,9 +34,11 @@ def recovery_chart(seconds: Mapping[str, float]) -> dict[str, Any]:
 def effect_chart(what: str, figures: Mapping[str, Any]) -> dict[str, Any]:
     """How long a sort of policy change took to show: a bar from 0 to the median, a line to p95, a mark at the maximum.
 
-    Returns ``what``, ``changes``, an axis and ``rows``: label, three positions in drawing units and three texts.
+    Returns ``what``, ``changes``, an axis and ``rows``: label, three positions in drawing units and three texts.  What
+    was correct at once for good has one row.
     """
-    spreads = [(label, figures[name]) for name, label in FIGURES if figures.get(name)]
+    same = "first_correct" if figures.get("first_correct") == figures.get("stable") else ""
+    spreads = [(label, figures[name]) for name, label in FIGURES if figures.get(name) and name != same]
     longest = max((spread["max"] for _, spread in spreads), default=0.0) or 1.0
     scale = (WIDTH - LEFT - RIGHT) / longest
     rows = [

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from conformance.model.explanation import unnamed
 from conformance.model.verdict import PRECEDENCE
 from conformance.report.terminal import cut
 from conformance.verdicts.claims import SEEN
@@ -12,7 +13,11 @@ SHOWN = 8
 """Rows of a claim that are shown before more is asked for: with what stands above them they fill no screen."""
 GOOD = ("CONFIRMED", "NOT_OBSERVED")
 FAILED = ("VIOLATED", "INCONCLUSIVE", "UNMET")
-_MINE = re.compile(r"(?:^|=)'?(?:~?/|[A-Za-z]:\\)")
+_WORD = re.compile(r"(?:'[^']*'|\S)+")
+_MINE = re.compile(r"(^|=)('?)(?:~?/|[A-Za-z]:\\)(?:.*[/\\])?")
+_THERE = ("--cluster", "--kubeconfig", "--context", "--lab-profile", "--nodes")
+_ALLOWED = ("--allow-disruptive", "--allow-cluster-disruptive")
+"""Options without which a command asks another cluster, or leaves out tests that had a node or the cluster alone."""
 _ORDER = tuple(map(str, PRECEDENCE))
 
 
@@ -46,19 +51,29 @@ def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def unnamed(line: str, claim: str) -> str:
-    """A first line without the claim's id, where it stands beside that."""
-    return line.removeprefix(f"{claim}  ").removeprefix(f"{claim}: ")
-
-
 def sentence(test: str) -> str:
     """``the full name is the cluster ip [linux]``: a test's name for people."""
     return test.rpartition("::")[2].removeprefix("test_").replace("_", " ").replace("[", " [")
 
 
 def shareable(command: str) -> str:
-    """A command without options that name files of this machine, which the reader has under other names."""
-    return " ".join(word for word in re.findall(r"(?:'[^']*'|\S)+", command) if not _MINE.search(word))
+    """A command without this machine's folders: of ``--kubeconfig=/home/me/lane.yaml`` the file's name is left."""
+    told = [(word, _MINE.search(word)) for word in _WORD.findall(command)]
+    return " ".join(_MINE.sub(r"\1\2", word) for word, mine in told if not mine or mine[1])
+
+
+def run_again(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]], command: str) -> str:
+    """The shortest command that decides a claim again where it is what it is.  ``command``: the run's."""
+    failed = [tests.get(result["test"], {}) for result in claim["results"] if result["verdict"] == claim["verdict"]]
+    told = [(test.get("explanation") or {}).get("again") for test in failed]
+    words = _WORD.findall(shareable(told[0] if len(told) == 1 and told[0] else command))  # several: own nodes each
+    wanted = (*_THERE, *_ALLOWED) if any(test.get("exclusive") for test in failed) else _THERE
+    found = ["calico-conformance run" if words[:1] == ["calico-conformance"] else "pytest", f"--claim {claim['id']}"]
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        name, equals, _ = word.strip("'").partition("=")
+        if name in wanted:
+            found.append(word if equals or name in _ALLOWED else f"{word} {following}")
+    return " ".join(found)
 
 
 def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

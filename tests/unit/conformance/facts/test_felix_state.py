@@ -54,11 +54,16 @@ def test_each_node_has_its_own_pod_readiness_restarts_and_newest_warning() -> No
     windows = pod("calico-node-windows-a", "w1", "felix", ready=False, restarts=3, age=4)
     kube: Any = Kube(windows, pod("calico-node-b", "l1", "calico-node"), log=log)
     first, second, third = felix_on(kube, ["w1", "l1", "w2", "w1"], 30.0)
-    assert first.startswith("w1: calico-node-windows-a ")
+    assert first.startswith("w1: ")
+    assert " ago (kubectl logs -n calico-system calico-node-windows-a -c felix), said: " in first, "to be pasted"
     assert "Ready," not in first
     assert ", 3 restarts, started " in first
     assert first.endswith("said: t2 [ERROR][1] felix: Failed to program policy")
-    assert re.fullmatch(r"l1: calico-node-b Ready, 0 restarts, started 10\d s ago, said: t2 .*", second)
+    assert re.fullmatch(
+        r"l1: Ready, 0 restarts, started 10\d s ago "
+        r"\(kubectl logs -n calico-system calico-node-b -c calico-node\), said: t2 .*",
+        second,
+    )
     assert third == "w2: no pod of calico-node is seen"
     assert kube.asked == [("calico-node-windows-a felix", 30.0), ("calico-node-b calico-node", 30.0)]
 
@@ -67,7 +72,7 @@ def test_a_quiet_log_and_one_that_cannot_be_read_say_so() -> None:
     node = pod("calico-node-b", "l1", "calico-node")
     quiet: Any = Kube(node, log="t3 [INFO][1] felix: fine")
     (line,) = felix_on(quiet, ["l1"], 30.0)
-    assert re.fullmatch(r"l1: calico-node-b Ready, 0 restarts, started 10\d s ago", line)
+    assert re.fullmatch(r"l1: Ready, 0 restarts, started 10\d s ago \(kubectl logs .*\)", line)
     shut: Any = Kube(node, log=REFUSED)
     assert "its log is not readable: " in felix_on(shut, ["l1"], 30.0)[0]
 

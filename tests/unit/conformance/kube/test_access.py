@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import socket
 import ssl
 import subprocess
@@ -47,6 +48,7 @@ def test_importing_the_package_does_not_import_the_kubernetes_client() -> None:
         ("a: [1\nb: }", None, "line 2 is not YAML"),
         ("clusters: 5", None, "clusters is not a list"),
         ("{}", None, "is no kubeconfig: it has no contexts"),
+        ("kind: Deployment\napiVersion: apps/v1", None, "is no kubeconfig (v1, Config): it is apps/v1, Deployment"),
     ],
 )
 def test_a_damaged_kubeconfig_is_named_with_what_is_wrong(
@@ -185,11 +187,16 @@ def test_a_credential_plugin_that_gives_nothing_is_quoted(
     assert "\n" not in str(caught.value)
 
 
-def test_a_credential_plugin_that_is_not_installed_is_named(tmp_path: Path, fakes: Any) -> None:
+def test_a_credential_plugin_that_is_not_installed_is_named_and_the_client_prints_nothing_of_its_own(
+    tmp_path: Path, fakes: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     path = with_plugin(tmp_path, fakes, "")
     (tmp_path / "login").unlink()
     with pytest.raises(UsageProblem, match=r"login get-token' cannot be run: No such file or directory; install it"):
         from_kubeconfig(path)
+    assert caplog.records == []
+    logging.getLogger().error("what others say is heard")
+    assert len(caplog.records) == 1
 
 
 COUNTING = """n=$(cat {0}/n 2>/dev/null || echo 0); n=$((n+1)); echo $n >{0}/n

@@ -70,6 +70,13 @@ def test_linux_nodes_unlike_every_covered_one_are_named_and_counted() -> None:
     assert not [line for line in coverage_lines(facts(), Settings()) if "no Linux node" in line]
 
 
+def test_a_node_that_is_not_ready_is_named_with_why_and_one_that_is_left_out_is_not() -> None:
+    dead = replace(facts().by_os("linux")[0], name="linux-9", ready=False, unready="NodeStatusUnknown for 90 s")
+    told = coverage_lines(replace(facts(), nodes=(*facts().nodes, dead)), Settings())
+    assert told[-1] == "note: not ready, and nothing is decided on: linux-9 (NodeStatusUnknown for 90 s)"
+    assert not [line for line in coverage_lines(facts(), Settings()) if "not ready" in line]
+
+
 @pytest.mark.parametrize(
     ("shared", "late"), [(True, "the lab on it may be late"), (False, "what the suite asks and hears may be late")]
 )

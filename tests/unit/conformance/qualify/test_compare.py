@@ -188,6 +188,16 @@ def test_reports_that_agree_say_so_in_every_form() -> None:
     assert json.loads(as_json(found))["turned"] == []
 
 
+def test_claims_that_turned_alike_and_say_the_same_share_a_line_and_are_counted_each() -> None:
+    old = report([decided(claim, {NEW: "CONFIRMED"}) for claim in ("CONN-1", "CONN-2", "CONN-3")])
+    found = compare(old, report([decided("CONN-3", {NEW: "INCONCLUSIVE"})]))
+    told = as_text(found).splitlines()
+    assert told[3] == "Decided before and not now (3)"
+    assert [line.partition(" (")[0] for line in told[4:6]] == [
+        "  CONN-1, CONN-2: CONFIRMED -> not selected", "  CONN-3: CONFIRMED -> INCONCLUSIVE",
+    ]  # fmt: skip
+
+
 def test_markdown_escapes_what_a_cluster_named() -> None:
     old, new = report([]), report([], platform="<b>x</b>|y")
     assert "&lt;b>x&lt;/b>\\|y" in as_markdown(compare(old, new))

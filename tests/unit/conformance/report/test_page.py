@@ -7,8 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from conformance.report import terminal
 from conformance.report.page import bundles, render, write
+from conformance.report.page.drawing import effect_chart
+from conformance.report.page.parts import run_again
 from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, report
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -216,7 +220,7 @@ def test_what_is_violated_stands_first_with_where_and_how_to_run_it_again() -> N
     assert '<a href="#DEMO-7">DEMO-7</a>' in first
     assert f"<td>Windows {OLD}</td>" in first
     assert "</b><br>DEMO-7 was VIOLATED</td>" in first, "what was seen"
-    assert "<code>pytest --claim DEMO-7</code>" in first
+    assert "<code><span>pytest</span> <span>--claim DEMO-7</span></code>" in first
     assert first.index('id="open"') < first.index('<a href="#CONN-1">CONN-1</a>')
     assert page.index('<details class="claim" id="DEMO-7"') < page.index('<details class="claim" id="CONN-1"')
 
@@ -229,9 +233,37 @@ def test_a_failure_shows_its_explanation_and_nothing_of_the_machine() -> None:
     whole["run"]["cluster"]["label"] = "lab default, https://127.0.0.1:4, kubeconfig /tmp/x, context hybridlab"
     page = render(whole)
     assert '<dt>because</dt><dd class="text">the policy</dd>' in page
-    assert "<dt>again</dt><dd><code>pytest --claim DEMO-7 -n auto</code>" in page
+    assert 'data-copy="pytest --claim DEMO-7 --kubeconfig=k -n auto"' in page
     assert "<dt>Cluster</dt><dd>lab default, context hybridlab</dd>" in page
     assert "/home/me" not in page
+
+
+@pytest.mark.parametrize(
+    ("command", "again", "expected"),
+    [
+        ("pytest -n auto", ["pytest --claim A --claim B -n 2 --nodes=w1"], "pytest --claim DEMO-7 --nodes=w1"),
+        ("pytest --kubeconfig=/srv/me/k --nodes=w1", ["", ""], "pytest --claim DEMO-7 --kubeconfig=k --nodes=w1"),
+        (
+            "pytest --cluster kubeconfig --context 'a b' -k demo --allow-disruptive", [],
+            "pytest --claim DEMO-7 --cluster kubeconfig --context 'a b'",
+        ),
+        ("pytest --allow-disruptive -n 2", ["", "alone"], "pytest --claim DEMO-7 --allow-disruptive"),
+        ("pytest --lab-profile=bgp", ["x --nodes=w1", "x"], "pytest --claim DEMO-7 --lab-profile=bgp"),
+        ("pytest '--kubeconfig=/home/me/my k.yaml' -x", [], "pytest --claim DEMO-7 '--kubeconfig=my k.yaml'"),
+        ("calico-conformance run --kubeconfig=k", [], "calico-conformance run --claim DEMO-7 --kubeconfig=k"),
+    ],
+)  # fmt: skip
+def test_the_command_beside_a_violated_claim_asks_the_same_cluster_and_its_nodes(
+    command: str, again: list[str], expected: str
+) -> None:
+    """Else it starts a lab, which does not fail."""
+    results = [{"test": f"t{number}", "verdict": "VIOLATED"} for number in range(len(again))]
+    claim = {"id": "DEMO-7", "verdict": "VIOLATED", "results": [*results, {"test": "good", "verdict": "CONFIRMED"}]}
+    tests = {
+        f"t{number}": {"explanation": {"again": text} if text else None, "exclusive": text * (text == "alone")}
+        for number, text in enumerate(again)
+    }
+    assert run_again(claim, tests, command) == expected
 
 
 def test_pairs_that_say_the_same_are_one_line_for_each_set_of_targets() -> None:
@@ -282,6 +314,18 @@ def test_an_axis_has_round_seconds() -> None:
     slow["measured"] = {"seconds to a new connection": 9.0}
     drawing = render(plain(slow)).partition('id="recovery"')[2].partition("</svg>")[0]
     assert re.findall(r">([\d.]+ s)</text>", drawing)[1:] == ["0 s", "2 s", "4 s", "6 s", "8 s"]
+
+
+def test_what_was_correct_at_once_for_good_has_one_bar() -> None:
+    slow, quick = {"p50": 1.0, "p95": 2.0, "max": 3.0}, {"p50": 0.1, "p95": 0.2, "max": 0.3}
+    for stable, labels in (
+        (quick, ["correct for good", "leaked until"]),
+        (slow, ["first correct", "correct for good", "leaked until"]),
+    ):
+        chart = effect_chart(
+            "windows closed", {"first_correct": quick, "stable": stable, "exposure": quick, "changes": 2}
+        )
+        assert [row["label"] for row in chart["rows"]] == labels
 
 
 def test_a_gate_says_once_what_it_says_of_several_claims() -> None:
@@ -345,15 +389,16 @@ def test_a_gate_tells_what_stands_in_its_way_and_what_was_waived_in_the_colour_o
 
 def test_a_page_that_is_written_tells_no_secret_no_address_and_no_path_of_a_machine(tmp_path: Path) -> None:
     said = f"token: abcdef0123456789 https://10.1.2.3:6443/api {Path.home()}/lane.yaml /srv/ci/lane.yaml"
-    whole = plain(decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": said}, notes=[said], cut_short=said,
-                  command="pytest --kubeconfig=/srv/ci/lane.yaml '--waivers=C:\\jane w.yaml' suites/demo")  # fmt: skip
+    command = "pytest --kubeconfig=/srv/ci/lane.yaml '--waivers=C:\\jane doe\\w 1.yaml' suites/demo"
+    failed = decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": said}
+    whole = plain(failed, notes=[said], cut_short=said, command=command)
     whole["run"]["cluster"]["label"] = "https://10.1.2.3:6443, context prod"
     write(whole, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     for secret in ("abcdef0123456789", "10.1.2.3", f"{Path.home()}/", "/srv/ci", "jane"):
         assert secret not in page
     assert page.count("(here)/lane.yaml") >= 3
-    assert "Command: <code>pytest suites/demo</code>" in page
+    assert "Command: <code>pytest --kubeconfig=lane.yaml &#39;--waivers=w 1.yaml&#39; suites/demo</code>" in page
 
 
 def test_what_no_screen_can_show_is_on_no_page(tmp_path: Path) -> None:
@@ -369,7 +414,7 @@ def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
     claim = next(claim for claim in whole["claims"] if claim["id"] == "DEMO-7")
     claim |= {"holds": "the client waits in vain", "fails": "the client connects"}
     (result,) = claim["results"]
-    result["measured"] = {"seconds to stable answer": 1.5}
+    result["measured"] = {"seconds to stable answer": 1.5, "MTU": 1350.0}
     next(one for one in result["decisions"] if one["verdict"] == "CONFIRMED")["reason"] = "it stayed closed"
     whole["tests"] = [
         {
@@ -381,7 +426,7 @@ def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
     page = render(whole)
     assert "<dt>Holds</dt><dd>the client waits in vain</dd>" in page
     assert "<dt>Fails</dt><dd>the client connects</dd>" in page
-    assert "; seconds to stable answer: 1.5</p>" in page
+    assert "; seconds to stable answer: 1.5; MTU: 1350</p>" in page
     assert "<summary>all paths</summary><pre>a -&gt; b open</pre>" in page
     assert '<p class="text">it stayed closed</p>' in page
     assert '<tr><th scope="row">pod-ip</th><td></td><td><span class="v v-VIOLATED">VIOLATED</span></td>' in page

@@ -6,6 +6,9 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from conformance.model.explanation import unnamed
 from conformance.report import summed_up, terminal
 from conformance.report.page import render
 from conformance.verdicts.claims import BY_HAND, NO_TEST
@@ -223,6 +226,22 @@ def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
     assert terminal.meaning(plain) == "nothing violated but what is waived: CONN-3"
 
 
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ({"a": "x"}, ["part a is not about this cluster: x"]),
+        ({"a": "x", "b": "y"}, ["2 parts are not about this cluster"]),
+    ],
+)
+def test_of_several_parts_that_are_not_about_the_cluster_their_number_is_told(
+    parts: dict[str, str], told: list[str]
+) -> None:
+    lines = terminal.summary(
+        {"run": {"exit_code": 0}, "claims": [told_of("CONN-6", "CONFIRMED", inapplicable_parts=parts)]}, Path("r")
+    )
+    assert [line.strip() for line, _ in lines if "not about this cluster" in line] == told
+
+
 def test_words_are_counted_in_the_order_of_their_weight() -> None:
     several = [claim("A", "CONFIRMED"), claim("B", "VIOLATED"), claim("C", "INCONCLUSIVE")]
     assert list(summed_up.counts(several)) == ["VIOLATED", "INCONCLUSIVE", "CONFIRMED"]
@@ -262,3 +281,18 @@ def test_what_a_run_asked_and_how_long_policies_took_is_told_where_it_is_asked_f
     assert [line for line in whole if line.startswith("convergence ")]
     assert [line for line in usual if line not in whole] == []
     assert len(whole) > len(usual)
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("DEMO-6: w1 does not enforce the policy", "w1 does not enforce the policy"),
+        ("ControlBroken: DEMO-6: w1 does not enforce the policy", "w1 does not enforce the policy"),
+        ("DEMO-6  ns/a -> ns/b", "ns/a -> ns/b"),
+        ("DEMO-60: of another", "DEMO-60: of another"),
+        ("DEMO-5, DEMO-6: of both", "DEMO-5, DEMO-6: of both"),
+        ("ProbeBroken: no agent; see DEMO-6: here", "ProbeBroken: no agent; see DEMO-6: here"),
+    ],
+)
+def test_beside_a_claim_s_id_a_line_begins_with_what_is_wrong(line: str, left: str) -> None:
+    assert unnamed(line, "DEMO-6") == left
