@@ -9,6 +9,7 @@ from conformance.errors import ControlBroken, Nonconformance, first_line
 from conformance.expect.engine.answered import as_wanted, echoed, telling, unexpected_backend
 from conformance.expect.explain import message
 from conformance.expect.explain.advice import kube_proxy
+from conformance.expect.explain.cause import closed
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
 from conformance.expect.tally import Tally
@@ -134,8 +135,10 @@ class Backends:
                 told = message.of_control(polled.message(control, expected, {"do": do}))
                 wrong = ControlBroken(told, control=attempts[control].label, seen=polled.seen(control))
             else:
-                do = kube_proxy(attempt.source, target)
-                wrong = Nonconformance(polled.message(index, expected, {"do": do}), seen=seen)
+                told = polled.message(index, expected, {"do": kube_proxy(attempt.source, target)})
+                if all(one.verdict in NOBODY for one in seen):  # whatever its size is
+                    told = replace(told, cause=closed([attempt], seen))
+                wrong = Nonconformance(told, seen=seen)
             error = unless_changed(self.expect, [attempt.source, *target.backends], wrong)
             tally.wrong(attempt.source, target, error, (expected, str(seen[-1].verdict)))
         tally.end()
@@ -146,15 +149,9 @@ class Backends:
         """Return this source's failure; records a decision per backend it did not reach."""
         expected = f"{'all of ' if len(target.backends) > 1 else ''}{_listed(target)} and no other"
         text = message.explanation(
-            self.expect.context.claims,
-            seen[-1].attempt,
-            expected=expected,
-            because=because,
-            seen=seen,
-            seconds=seconds,
-            further={"do": kube_proxy(client, target)},
-            observed=_told(seen, target),
-        )
+            self.expect.context.claims, seen[-1].attempt, expected=expected, because=because, seen=seen,
+            seconds=seconds, further={"do": kube_proxy(client, target)}, observed=_told(seen, target),
+        )  # fmt: skip
         return Nonconformance(text, seen=seen)
 
 
