@@ -22,8 +22,9 @@ def test_no_address_is_translated_between_nodes(
 @each_os("os")
 def test_no_address_is_translated_within_a_node(pods: WorkerPods, addresses: Addresses, expect: Expect, os: OS) -> None:
     pod_pairs = pods.clients(os).beside(pods.servers(os))
-    expect.control(pod_pairs.tcp_and_udp(8080), because=OPEN)
-    expect.sources(pod_pairs.tcp_and_udp(8080), are=addresses.of_pod, because=BECAUSE, control=True)
+    ways = [*pod_pairs.tcp_and_udp(8080), *pod_pairs.tcp_and_udp(45000)]
+    expect.control(ways, because=OPEN)
+    expect.sources(ways, are=addresses.of_pod, because=BECAUSE, control=True)
 
 
 @verifies("NAT-1", part="pools", provisional=True)

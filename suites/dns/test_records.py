@@ -1,6 +1,6 @@
 """The cluster's DNS answers over TCP too, says what it does not have, and follows the pods behind headless Services."""
 
-from conformance.fixtures import OS, Expect, Services, WorkerPods
+from conformance.fixtures import OS, Expect, Services, UnreadyServers, WorkerPods
 from conformance.marks import about, each_os, manifest, needs, other, verifies
 
 
@@ -43,9 +43,13 @@ def test_a_ports_name_leads_to_its_number_and_an_address_to_its_name(
 @each_os("client_os")
 @needs(linux=2)
 @manifest("services/headless.yaml")
-def test_a_headless_name_follows_its_pods(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:
+def test_a_headless_name_follows_its_pods(
+    pods: WorkerPods, services: Services, unready_servers: UnreadyServers, expect: Expect, client_os: OS
+) -> None:
     clients, servers = pods.clients(client_os), pods.servers(other(client_os))
+    unready_servers.beside(servers)
     before = services.headless(servers)
-    expect.resolves(clients, before.full_name, before.addresses, because="without a ClusterIP it leads to the pods")
+    because = "without a ClusterIP it leads to the pods that are ready"
+    expect.resolves(clients, before.full_name, before.addresses, because=because)
     after = services.headless(servers.one_per_os())
     expect.resolves(clients, after.full_name, after.addresses, because="one pod is left behind it")

@@ -19,7 +19,7 @@ def test_who_takes_a_selected_pods_place_is_closed_and_all_are_open_when_the_pol
 ) -> None:
     came = newcomers.twins(sides.servers + pods.clients("linux") + pods.clients("windows"))
     both, filled = sides.joined_by(came.playing("server")), policy.filled(server=sides.servers, friend=sides.friends)
-    expect.change(filled, open=both.open_both_ways, closed=both.closed_both_ways, because=ALONE)
+    expect.base(filled, open=both.open_both_ways, closed=both.closed_both_ways, because=ALONE)
     new = newcomers.replaced(came)
     both, through = sides.joined_by(new.playing("server")), new.playing("client").to(sides.strangers).tcp_and_udp(8080)
     opened, closed = [*both.open_both_ways, *through], both.closed_both_ways
@@ -34,7 +34,7 @@ def test_who_gets_the_address_of_a_member_that_went_is_none(
 ) -> None:
     guests, strangers = newcomers.beside(sides.friends)
     here, way = sides.between(guests, strangers), guests.to(sides.servers).tcp(8080)
-    expect.change(policy.filled(server=sides.servers), open=[*way, *here.beside], closed=here.closed, because=GUESTS)
+    expect.base(policy.filled(server=sides.servers), open=[*way, *here.beside], closed=here.closed, because=GUESTS)
     relabel.label_as_guest(*sides.friends)
     heirs, because = newcomers.heirs(guests), "a guest is gone, and who has its address now has no label of guests"
     after, new = sides.between(sides.friends, heirs), heirs + sides.friends

@@ -1,11 +1,13 @@
-"""A denial is no Service's business, nor one of labels that no policy selects: it is in force after pods and namespaces
-get some, and after Services come in front of its pods, change, and go.
+"""A denial is no Service's business, nor one of labels that no policy selects: it is in force after pods, namespaces,
+accounts and policies get some, after what is about others came, and after Services come in front of its pods, change,
+and go.
 """
 
 from conformance.fixtures import Expect, PassingServices, Policy, Relabel, Sides
 from conformance.marks import about, manifest, needs, verifies
 
 ALONE = "one rule lets the friend in, and one the servers to it"
+CALLED = "no policy selects by the labels that all have now, and what came beside it is about nobody"
 NOBODYS = "a Service says how a pod is found, and not who may connect to it"
 CAME, CHANGED, WENT = (f"a Service {what}, and {NOBODYS}" for what in ("came", "has other backends and type", "went"))
 
@@ -18,9 +20,9 @@ def test_who_is_kept_out_stays_out_whatever_pods_are_called_and_services_do(
 ) -> None:
     here, come, (linux, windows) = sides_of_everybody, passing_services.come, sides_of_everybody.by_os
     opened, closed, friends = here.open_both_ways, here.closed_both_ways, here.friends
-    expect.change(policy.filled(server=here.servers, friend=friends), open=opened, closed=closed, because=ALONE)
-    relabel.add_irrelevant_labels(*here.servers, *here.strangers)
-    expect.matrix(open=opened, closed=closed, because="no policy selects by the labels that all have now")
+    expect.base(policy.filled(server=here.servers, friend=friends), open=opened, closed=closed, because=ALONE)
+    relabel.add_irrelevant_labels(*here.servers, *here.strangers, after=policy.stir)
+    expect.matrix(open=opened, closed=closed, because=CALLED)
     expect.matrix(open=[*opened, (friends, come(linux, windows))], closed=closed, because=CAME)
     expect.matrix(open=[*opened, (friends, come(windows, linux, at_nodes=True))], closed=closed, because=CHANGED)
     expect.matrix(open=[*opened, (friends, come())], closed=closed, because=WENT)
@@ -36,6 +38,6 @@ def test_who_may_leave_for_a_service_reaches_its_backends_of_now_and_those_of_be
     clients, linux, windows = sides.friends + sides.strangers, sides.at("linux"), sides.at("windows")
     first, second, because = clients.to(linux).tcp(8080), clients.to(windows).tcp(8080), "these are its backends"
     passing_services.come(linux)
-    expect.change(policy.filled(service="passing-1"), open=first, closed=second, because=because)
+    expect.base(policy.filled(service="passing-1"), open=first, closed=second, because=because)
     passing_services.come(windows)
     expect.matrix(open=second, closed=first, because=f"{because} now")

@@ -1,10 +1,10 @@
-"""Calico's policy for both ways is in force after labels and Services came: by TCP, by UDP and by ping."""
+"""Calico's policy for both ways is in force after labels, Services and what is about others: by TCP, UDP and ping."""
 
 from conformance.fixtures import Beyond, Expect, PassingServices, Policy, Relabel, Sides
 from conformance.marks import about, manifest, needs, verifies
 
 ALONE = "one rule lets the friend in, and one the servers to it"
-NOBODYS = "labels that nobody selects and Services say how pods are called and found, and not who may connect to them"
+SO = "labels that nobody selects, what is about others and Services do not say who may connect to these pods"
 
 
 @about("clusterip")
@@ -20,11 +20,11 @@ def test_who_is_kept_out_or_in_stays_so_by_tcp_udp_and_ping(
     expect: Expect,
     beyond: Beyond,
 ) -> None:
-    here, pings = sides_of_everybody, sides_of_everybody.strangers.one_per_os().to(sides_of_everybody.servers)
+    here, come, look = sides_of_everybody, passing_services.come, expect.matrix
+    opened, closed, pings = here.open_both_ways, here.closed_both_ways, here.pings
     beyond.before(pings)
-    opened, closed, come = here.open_both_ways, here.closed_both_ways, passing_services.come
-    expect.change(policy.filled(friend=here.friends), open=opened, closed=closed, because=ALONE)
-    relabel.add_irrelevant_labels(*here.servers, *here.strangers)
-    expect.matrix(open=[*opened, (here.friends, come(*here.by_os))], closed=closed, because=NOBODYS)
-    expect.matrix(open=[*opened, (here.friends, come(*here.by_os[::-1]))], closed=closed, because=NOBODYS)
-    beyond.ping(pings, want=False, because=NOBODYS)
+    expect.base(policy.filled(friend=here.friends), open=opened, closed=closed, because=ALONE)
+    relabel.add_irrelevant_labels(*here.servers, *here.strangers, after=policy.stir)
+    look(open=[*opened, (here.friends, come(*here.by_os))], closed=closed, because=SO)
+    moved = here.friends, come(*here.by_os[::-1])
+    beyond.ping(pings, want=False, because=SO, meanwhile=lambda: look(open=[*opened, moved], closed=closed, because=SO))

@@ -1,4 +1,4 @@
-"""Answers that fit into no packet come through Services whole: by ClusterIP, and by NodePort."""
+"""Answers that fit into no packet come through Services whole, and so do datagrams that fill one."""
 
 from conformance.fixtures import OS, Backends, Services, WorkerPods
 from conformance.marks import about, directions, verifies
@@ -14,4 +14,5 @@ def test_a_large_answer_comes_through_services_whole(
 ) -> None:
     pod_pairs = pods.clients(client_os).to(pods.servers(server_os)).one_per_build()
     ways = [*pod_pairs.through(services.by_address), *pod_pairs.through(services.by_node_port)]
+    ways += pod_pairs.through(services.by_address_udp)
     backends.answer_whole(ways, because=BECAUSE)

@@ -52,6 +52,31 @@ red reason names that node besides.
 | row | claim | what is said contains |
 | --- | --- | --- |
 """
+UNSEEN = """
+## What no run sees, and why
+No document promises these, or nothing sound can be said of them in the time that a run has: a cluster that has one of
+them can be green.
+
+- **A few packets in a hundred are lost, or one flow in thirty or more.** A network may lose some: TCP sends again, and
+  datagrams are asked for again. What loses one flow in sixteen, or more, shows among as many paths as are asked.
+- **What ends a client's connection (its FIN) is lost.** No probe waits for its server to hear of the end. Whatever a
+  server sends is read to its end.
+- **Connections die that are idle for 20 s, or that live for a minute.** No document says how long one lives, and each
+  run would wait as much longer. Of connections under change RST-1 to RST-4 tell.
+- **More connections at once, or faster, than the suite makes.** No document says how many there may be.
+- **Pods beyond the first dozen of a node have no network, or a node's second block is not reached.** A run fills no
+  node. Of each block that there is the routes are read (VXLAN-2, BGP-3, XBGP-1).
+- **Another port than those that are asked is lost.** One is asked below 32768 and one above, where ranges are divided,
+  by TCP and by UDP; a break at any one port is one of 65,535.
+- **The first packet after a pause is lost; packets come in another order, or twice; TTL, DSCP or the source ports of
+  tunnels are others; nobody hears of closed UDP ports (ICMP).** TCP copes, and no document promises otherwise. The row
+  `closed-ports-not-told` holds that nothing is red for the last; what ICMP tells of large packets is another matter, as
+  the rows `too-large-not-told-on` show.
+- **A flow of datagrams moves to another backend while both are there, or a Service does not keep a client with one.**
+  The first is nobody's promise; the second is XSVC-3, which has no test.
+- **Two pods of others have one address.** No claim is about it; who answers in the place of a pod of the run is seen.
+- **A server that starts again is reached late.** No document says how soon.
+"""
 _ANY_TEXT = re.compile(r"(?:\.|\[[^]]+\])[*+]")
 _ANY_CHARACTER = re.compile(r"\[[^]]+\]")
 
@@ -80,7 +105,7 @@ def page(table: Table) -> str:
     ]
     lines += [_line(row, table) for row in table.rows]
     lines += [OVER_TIME.rstrip()] + [f"| {' | '.join((what, *rows))} |" for what, *rows in over_time(table)]
-    return "\n".join(lines) + "\n" + WORDS + "\n".join(_words(table)) + "\n"
+    return "\n".join(lines) + "\n" + UNSEEN + WORDS + "\n".join(_words(table)) + "\n"
 
 
 def over_time(table: Table) -> list[tuple[str, str, str]]:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from tests.detection.lab_api import ANSWER_WITHIN, Api, on_each
-from tests.detection.policies_of_others import foreign_policy_may_allow_ingress
+from tests.detection.policies_of_others import foreign_policy_may_allow_ingress, policies_of_others
 
 ANOTHER_BOOT = {"status": {"nodeInfo": {"bootID": "00000000-0000-4000-8000-000000000026"}}}
 PODS, POLICIES = "/api/v1/pods", "/apis/networking.k8s.io/v1/networkpolicies"
@@ -87,6 +87,70 @@ def pod_preempted(api: Api) -> contextlib.AbstractContextManager[None]:
         api("DELETE", f"{path}/{servers[0]['metadata']['name']}", {"gracePeriodSeconds": 0})
 
     return once(api, POLICIES, _anything, take)
+
+
+def pulls_stall_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager[None]:
+    """From the run's first policy on new pods get images of a mirror, which no node has and none can pull."""
+
+    def stall(policy: Any) -> None:
+        for fault in ("admission does=mirror namespaces=calico-demo", "image-pull-stalls"):
+            _inject(api, fault, policy)
+
+    return once(api, POLICIES, _anything, stall)
+
+
+@contextmanager
+def node_cordoned(api: Api, node: str) -> Iterator[None]:
+    """With the run's first policy somebody cordons a node."""
+    path = f"/api/v1/nodes/{node}"
+    with once(api, POLICIES, _anything, lambda _: api.merge(path, {"spec": {"unschedulable": True}})):
+        yield
+    api.merge(path, {"spec": {"unschedulable": None}})
+
+
+@contextmanager
+def node_drained(api: Api, node: str) -> Iterator[None]:
+    """With the run's first policy somebody cordons a node and evicts what is on it, as an upgrade of nodes does."""
+
+    def drain(_: Any) -> None:
+        api.merge(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
+        for pod in api("GET", f"{PODS}?fieldSelector=spec.nodeName%3D{node}")["items"]:
+            if pod["metadata"]["namespace"].startswith("calico-demo"):
+                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod["metadata"]["name"]}}
+                path = "/api/v1/namespaces/{namespace}/pods/{name}/eviction".format(**pod["metadata"])
+                api("POST", path, body)
+
+    with once(api, POLICIES, _anything, drain):
+        yield
+    api.merge(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": None}})
+
+
+def policies_are_deleted(api: Api) -> contextlib.AbstractContextManager[None]:
+    """Somebody deletes each policy of the run as soon as it is there, as who keeps a cluster tidy does."""
+
+    def delete(policy: Any) -> None:
+        if policy["metadata"]["namespace"].startswith("calico-demo"):
+            with contextlib.suppress(OSError):  # it has gone already
+                api("DELETE", "/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies/{name}".format(
+                    **policy["metadata"]
+                ))  # fmt: skip
+
+    return on_each(api, POLICIES, delete)
+
+
+@contextmanager
+def quarantined_as_a_policy_comes(api: Api) -> Iterator[None]:
+    """With the run's first policy its namespaces get a label, which a policy that was there before denies all for."""
+    bad = {"namespaceSelector": "state == 'bad'", "types": ["Egress"], "order": 1, "egress": [{"action": "Deny"}]}
+
+    def label(_: Any) -> None:
+        for space in api("GET", "/api/v1/namespaces")["items"]:
+            if space["metadata"]["name"].startswith("calico-demo"):
+                path = f"/api/v1/namespaces/{space['metadata']['name']}"
+                api.merge(path, {"metadata": {"labels": {"state": "bad"}}})
+
+    with policies_of_others(api, "", quarantine=bad), once(api, POLICIES, _anything, label):
+        yield
 
 
 @contextmanager
@@ -180,6 +244,11 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         unavailable_as_a_policy_comes,
         api_server_restarts,
         pod_preempted,
+        pulls_stall_as_a_policy_comes,
+        node_cordoned,
+        node_drained,
+        policies_are_deleted,
+        quarantined_as_a_policy_comes,
         somebodys_policy_comes,
         labels_of_others,
         machine_replaced,

@@ -17,6 +17,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "lib")]
 
+from tests.detection import over_time  # noqa: E402
 from tests.detection.misread_words import (  # noqa: E402  # found by that path where a lab is started
     RUN,
     WORDS,
@@ -340,6 +341,23 @@ def ready_backends_alone() -> None:
     typha.slice_members = patched  # type: ignore[attr-defined]
 
 
+def unready_pods_named() -> None:
+    """The name of a headless Service leads to its pods that are not ready as well."""
+    from hybridlab.controllers import dns
+
+    true = dns._headless
+
+    def patched(slices: Any) -> Any:
+        return true(
+            [
+                {**one, "endpoints": [{**endpoint, "conditions": {}} for endpoint in one.get("endpoints") or ()]}
+                for one in slices
+            ]
+        )
+
+    dns._headless = patched
+
+
 def clocks_behind() -> None:
     """All clocks of the cluster are two minutes behind the suite's."""
     import datetime
@@ -429,16 +447,21 @@ PATCHES: dict[str, Callable[[], None]] = {
     "negations-are-ignored": negations_are_ignored,
     "missing-labels-equal-all": missing_labels_equal_all,
     "updates first-labels-stay": policies_keep_to_first_labels,
-    "policies-stay-on-one-node": policies_stay_on_one_node,
+    "over-time policies-stay": policies_stay_on_one_node,
     "new-pods-are-no-members": new_pods_are_no_members,
     "new-pods-are-members-whatever-their-labels": new_pods_are_members_whatever_their_labels,
+    "over-time made-anew": over_time.policies_made_anew,
+    "over-time taken-labels": over_time.taken_labels,
+    "over-time reversed-rules": partial(over_time.edited, over_time.reversed_rules),
+    "over-time ports-of-datagrams": partial(over_time.edited, over_time.ports_of_datagrams),
     "routes another-vni": one_peer_has_another_vni,
     "routes by-a-third-node": partial(next_hop, "linux-1", "windows-2022", "linux-2"),
     "routes learned-by-a-third-node": partial(next_hop, "windows-2019", "linux-1", "linux-2"),
     "routes to-nobody": partial(route_left, "linux-2", "192.168.201.0/26", "10.0.0.99"),
     "routes announced-of-another": partial(announced_too, "windows-2019", "windows-2022"),
     "routes announced-of-nobody": partial(announced_too, "windows-2019", ""),
-    "ready-backends-alone": ready_backends_alone,
+    "slices ready-alone": ready_backends_alone,
+    "slices unready-named": unready_pods_named,
     "clocks all-behind": clocks_behind,
     "clocks one-behind": partial(one_clock_differs, "windows-2022", -120.0),
     "clocks one-ahead": partial(one_clock_differs, "linux-1", 120.0),

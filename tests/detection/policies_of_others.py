@@ -115,6 +115,13 @@ def harmless_policies_of_others(api: Api) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def foreign_policy_denies_beside_harmless_ones(api: Api) -> Iterator[None]:
+    """What denies ingress to every pod of the suite stands beside policies that explain nothing."""
+    with harmless_policies_of_others(api), foreign_policy_denies_ingress(api):
+        yield
+
+
 EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
     item.__name__: item
     for item in (
@@ -124,6 +131,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         dns_is_for_friends_alone,
         foreign_tier_allows,
         harmless_policies_of_others,
+        foreign_policy_denies_beside_harmless_ones,
         default_deny_in_new_namespaces,
     )
 }

@@ -19,7 +19,7 @@ from hybridlab.calico import typha
 from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults
 from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
-from hybridlab.controllers import times
+from hybridlab.controllers import dns, times
 from hybridlab.controllers.nodes import Nodes
 from hybridlab.dataplane.model import Acl, NodeRoutes, TunnelRoute
 from hybridlab.networks.contract.routing import BlockFacts, RoutingFacts
@@ -28,8 +28,9 @@ from hybridlab.networks.l2bridge.plane import L2Bridge
 from hybridlab.networks.l2bridge.remote_access import RemoteAccess
 from hybridlab.policy.ipsets import NetworkSet, SelectorSet
 from hybridlab.policy.kubernetes_policy import from_kubernetes
-from hybridlab.policy.policy import Policy, from_calico
+from hybridlab.policy.policy import Policy, Ports, from_calico
 from hybridlab.policy.release import Release
+from hybridlab.policy.render import TierPolicies
 from hybridlab.policy.resolve import Graph, PodFacts, TierFacts
 from hybridlab.policy.selectors import parse
 from hybridlab.profiles.load import load
@@ -62,16 +63,21 @@ CHANGES = {
     "negations-are-ignored": "what a negation matches",
     "missing-labels-equal-all": "whether another value matches what has none",
     "updates first-labels-stay": "policies of a pod that got their label",
-    "policies-stay-on-one-node": "what is left of a removed policy",
+    "over-time policies-stay": "what is left of a removed policy",
     "new-pods-are-no-members": "whom a node knows of a selector's new members",
     "new-pods-are-members-whatever-their-labels": "whom a selector has that does not select a new pod",
+    "over-time made-anew": "policies of a pod once one was made anew",
+    "over-time taken-labels": "policies of a pod that a label was taken from",
+    "over-time reversed-rules": "protocols of an edited policy's rules",
+    "over-time ports-of-datagrams": "ports of an edited rule for UDP",
     "routes another-vni": "the VNI to one node",
     "routes by-a-third-node": "the way of linux-1 to windows-2022",
     "routes learned-by-a-third-node": "the way of windows-2019 to linux-1",
     "routes to-nobody": "networks that linux-2 has routes to",
     "routes announced-of-another": "networks that windows-2019 announces",
     "routes announced-of-nobody": "networks that windows-2019 announces",
-    "ready-backends-alone": "addresses of a slice of which one is not ready",
+    "slices ready-alone": "addresses of a slice of which one is not ready",
+    "slices unready-named": "addresses of a headless name of which one is not ready",
     "clocks one-behind": "when kubelets renew their leases",
     "clocks one-ahead": "when kubelets renew their leases",
     "clocks all-behind": "minutes by which timestamps are behind",
@@ -107,7 +113,34 @@ def _answers_with(patch: str) -> Answers:
 
 def answers() -> Answers:
     """What the lab's own code makes of a small world."""
-    return _of_written() | _of_words() | _of_updates() | _of_nodes() | _of_clocks() | _of_pools() | _of_bgp()
+    of_policies = _of_written() | _of_words() | _of_updates() | _of_nodes() | _over_time()
+    return of_policies | _of_clocks() | _of_pools() | _of_bgp()
+
+
+def _over_time() -> Answers:
+    """What a node makes of what it had before."""
+    felix, there = FelixFaults("linux-2", lambda *_: None), calico("anew", "has(app)")
+    anew, taken = World(there), World()
+    felix.keys_for(anew.graph, "server")
+    anew.graph.remove_policy(there.key)
+    felix.keys_for(anew.graph, "server")
+    anew.graph.set_policy(there)
+    taken.graph.set_policy(calico("taken", "has(app)"))
+    for labels in ({"app": "web", "more": ""}, {"app": "web"}):
+        taken.graph.set_pod(replace(taken.server, labels=labels))
+    one = calico("edited", "has(app)", {})
+    tcp, udp = (replace(one.ingress[0], protocol=protocol) for protocol in ("tcp", "udp"))
+    for port in (1, 2):
+        ports = replace(udp.destination, ports=Ports(ranges=((port, port),)))
+        edited = replace(one, ingress=(tcp, replace(udp, destination=ports)))
+        (read,) = felix.read((TierPolicies("default", "deny", (edited,)),))
+    rules = read.policies[0].ingress
+    return {
+        "policies of a pod once one was made anew": sorted(felix.keys_for(anew.graph, "server")),
+        "policies of a pod that a label was taken from": sorted(felix.keys_for(taken.graph, "server")),
+        "protocols of an edited policy's rules": [rule.protocol for rule in rules],
+        "ports of an edited rule for UDP": [rule.destination.ports for rule in rules if rule.protocol == "udp"],
+    }
 
 
 def _of_bgp() -> Answers:
@@ -182,6 +215,7 @@ def _of_written() -> Answers:
         "whether an untracked policy is for pods": untracked.at_workloads,
         "whether a policy on forwarded traffic selects a pod": on_forward.selector.matches(pod),
         "addresses of a slice of which one is not ready": vars(typha)["slice_members"](slice_)[0],
+        "addresses of a headless name of which one is not ready": [ip for ip, *_ in vars(dns)["_headless"]([slice_])],
         "whether another value matches what has none": parse("c not in {'b'}").matches({"a": "b"}),
         "what a negation matches": [parse(text).matches({"a": "b"}) for text in ("a not in {'b'}", "!has(a)")],
     }

@@ -26,7 +26,12 @@ def filled(path: Path) -> list[dict[str, Any]]:
     apps = {"client_app": "windows-client-2", "server_app": "windows-server"}
     apps |= {"beside_app": "linux-server", "guest": "linux-client", "new_pod": "linux-new-pod", "home": "ns"}
     apps |= {"action": "Allow", "protocol": "TCP", "service": "cluster-ip-linux-server"}
-    apps |= {"port": "8080", "pods": "app == 'linux-client'", "namespaces": "projectcalico.org/name == 'ns'"}
+    apps |= {
+        "port": "8080",
+        "entry": "8083",
+        "pods": "app == 'linux-client'",
+        "namespaces": "projectcalico.org/name == 'ns'",
+    }
     apps |= {"member": "198.18.0.1", "rule": "all()", "selector": "app == 'windows-server'", "seat": "windows-server"}
     apps |= {"highest": "8080", "end": "Deny"}
     apps |= {"wide": "192.0.2.0/24", "low": "192.0.2.0/25", "high": "192.0.2.128/25"}
@@ -51,8 +56,8 @@ def test_a_policy_stays_inside_the_run(path: Path) -> None:
 @pytest.mark.parametrize("path", POLICIES, ids=ids)
 def test_a_policy_is_used_by_a_test(path: Path) -> None:
     suites = "\n".join(item.read_text() for item in (ROOT / "suites").rglob("*.py"))
-    if path.parent.name == "watch":
-        assert f'"{path.stem}"' in (ROOT / "lib/conformance/run/standing_watch.py").read_text()
+    if user := {"watch": "standing_watch", "beside": "policies"}.get(path.parent.name):
+        assert f'"{path.stem}"' in (ROOT / f"lib/conformance/run/{user}.py").read_text()
         return
     name = str(path.relative_to(MANIFESTS))
     ways = name.replace("ingress", "{way}").replace("egress", "{way}")

@@ -31,6 +31,8 @@ need: kube-proxy chooses at random, so of ``n`` backends some are missed by ``m`
 ``n * e^(-m/n)``."""
 LARGE = 5000
 """Bytes of an answer that no packet holds: addresses have to be rewritten in each of several."""
+ONE_PACKET = 1200
+"""Bytes of a datagram that is not cut up: how Services lead pieces that name no port is nobody's promise."""
 NOBODY = frozenset({Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
 """What it looks like that nobody is behind a Service: kube-proxy refuses, or leaves the packet to die.  A connection
 that is reset or closed was one."""
@@ -98,15 +100,17 @@ class Backends:
         self._polled(attempts, lambda one: as_wanted(one, True), "an answer of a backend of now", because)
 
     def answer_whole(self, pairs: Iterable[Pair], *, because: str) -> None:
-        """What a client sends in :data:`LARGE` bytes comes back from a backend whole.
+        """What a client sends in :data:`LARGE` bytes, or in a datagram of one packet, comes back from a backend whole.
 
         Raises Nonconformance, ControlBroken where it does not by the backend's own address either.
         """
         asked = list(pairs)
-        direct = [(source, target.backends[0].tcp(target.backend_port)) for source, target in asked]
-        attempts = [self._attempt(*pair, Kind.HTTP, payload=LARGE) for pair in (*asked, *direct)]
-        expected = f"an answer of {LARGE} bytes"
-        self._polled(attempts, echoed, expected, because, controls=len(direct))
+        direct = [(source, _own(target)) for source, target in asked]
+        attempts = [
+            self._attempt(source, target, telling(target), payload=LARGE if target.protocol == "tcp" else ONE_PACKET)
+            for source, target in (*asked, *direct)
+        ]
+        self._polled(attempts, echoed, "an answer", because, controls=len(direct))
 
     def _attempt(self, source: Workload, target: Target, kind: Kind, *, payload: int = 0) -> Attempt:
         give_up = self.expect.timings.of(source.os).http_give_up
@@ -126,21 +130,22 @@ class Backends:
         for index, (attempt, seen) in enumerate(list(polled)[: len(attempts) - controls]):
             target, control = attempt.target, len(attempts) - controls + index
             assert target is not None
+            wanted = f"{expected} of {attempt.payload} bytes" if attempt.payload else expected
             if polled.converged or polled.agreed(index, right):
                 tally.right(attempt.source, target, because)
                 continue
             wrong: Exception
             if controls and not polled.agreed(control, right):
                 do = "see CONN-3: what is lost by the pod's own address says nothing about Services"
-                told = message.of_control(polled.message(control, expected, {"do": do}))
+                told = message.of_control(polled.message(control, wanted, {"do": do}))
                 wrong = ControlBroken(told, control=attempts[control].label, seen=polled.seen(control))
             else:
-                told = polled.message(index, expected, {"do": kube_proxy(attempt.source, target)})
-                if all(one.verdict in NOBODY for one in seen):  # whatever its size is
+                told = polled.message(index, wanted, {"do": kube_proxy(attempt.source, target)})
+                if target.protocol == "tcp" and all(one.verdict in NOBODY for one in seen):  # whatever its size is
                     told = replace(told, cause=closed([attempt], seen))
                 wrong = Nonconformance(told, seen=seen)
             error = unless_changed(self.expect, [attempt.source, *target.backends], wrong)
-            tally.wrong(attempt.source, target, error, (expected, str(seen[-1].verdict)))
+            tally.wrong(attempt.source, target, error, (wanted, str(seen[-1].verdict)))
         tally.end()
 
     def _failure(
@@ -173,6 +178,12 @@ class _Row:
             _all_answered([seen for part in parts for seen in part], self.target)
             for parts in zip(*self.rounds, strict=True)
         )
+
+
+def _own(target: Target) -> Target:
+    """The address of a target's first backend, and the port that leads there."""
+    backend = target.backends[0]
+    return (backend.udp if target.protocol == "udp" else backend.tcp)(target.backend_port)
 
 
 def _connections(backends: int, rounds: int) -> int:

@@ -8,8 +8,8 @@ only when as many pings in a row as verdicts must agree got no answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -47,6 +47,7 @@ SUMMARIES = {"windows": r"Packets: Sent = \d+", "linux": r"\d+ packets transmitt
 """What a ping that did its work ends with."""
 
 ECHO = "let manifests/probes/echo_server.py answer there, on the port that --external-target names"
+BEFORE = "it does not pass before the policy is made either, so that silence would show nothing"
 LOOK_AT_ICMP = "look for policies and firewall rules that drop ICMP"
 
 
@@ -113,20 +114,24 @@ class Beyond:
 
         Raises ControlBroken: where networks drop ICMP, what becomes of Windows' shows nothing.
         """
-        pings = self._pings([(source, there.address) for source, there in pod_pairs], *REPLY)
-        for (source, there), ran in zip(pod_pairs, pings, strict=True):
-            so = f"ping does not pass between Linux pods either, so that of Windows pods shows nothing ({because})"
-            self._demand_reply(source, there, self._said(source, ran), so, LOOK_AT_ICMP)
+        so = f"ping does not pass between Linux pods either, so that of Windows pods shows nothing ({because})"
+        self.before(pod_pairs, so)
 
-    def ping(self, pod_pairs: PodPairs, *, because: str, want: bool = True) -> None:
+    def ping(
+        self, pod_pairs: PodPairs, *, because: str, want: bool = True, meanwhile: Callable[[], object] = list
+    ) -> None:
         """Each pod's ping of the other of its pair is answered, the first or one that is tried again.
 
         Without ``want`` none is, however often: where one is answered, the path is not closed.  It has been open before
         (:meth:`before`), so that no address waits to be resolved: each of as many as must agree asks once.
+        ``meanwhile`` is done while they are waited for; raises what it raises, too.
         """
         tally = Tally(self.expect.context, "open" if want else "closed")
-        pings = self._pings([(source, there.address) for source, there in pod_pairs], *(REPLY if want else SILENCE))
-        for (source, there), ran in zip(pod_pairs, pings, strict=True):
+        asked = [(source, there.address) for source, there in pod_pairs]
+        with ThreadPoolExecutor(1, thread_name_prefix="pings") as pool:
+            pings = pool.submit(self._pings, asked, *(REPLY if want else SILENCE))
+            meanwhile()
+        for (source, there), ran in zip(pod_pairs, pings.result(), strict=True):
             try:
                 said = self._said(source, ran)
             except SuiteError as error:
@@ -143,11 +148,10 @@ class Beyond:
                 tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
         tally.end()
 
-    def before(self, pod_pairs: PodPairs) -> None:
-        """Each ping passes before a policy is made.  Raises ControlBroken."""
+    def before(self, pod_pairs: PodPairs, so: str = BEFORE) -> None:
+        """Each ping passes before a policy is made.  Raises ControlBroken, and says what follows (``so``)."""
         pings = self._pings([(source, there.address) for source, there in pod_pairs], *REPLY)
         for (source, there), ran in zip(pod_pairs, pings, strict=True):
-            so = "it does not pass before the policy is made either, so that silence would show nothing"
             self._demand_reply(source, there, self._said(source, ran), so, LOOK_AT_ICMP)
 
     def under_icmp_rules(

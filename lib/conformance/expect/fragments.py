@@ -6,7 +6,7 @@ that they may, and has them answered in as many: what is lost by its size on eit
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect.engine.answered import as_wanted, echoed, with_who
@@ -28,15 +28,18 @@ WHOLE = 12000
 TRANSFER = 1_200_000
 """Bytes there and back over TCP: more than a connection sends before it has heard of the first of it (RFC 6928), and
 than 64 KiB and 1 MiB, at which windows and counters end."""
-BETWEEN = tuple(range(100, 1400, 100))
-"""Bytes that one packet takes: what loses packets of some sizes alone may let full ones pass, and the smallest."""
+BETWEEN = tuple(range(100, 1300, 100))
+"""Bytes that one packet takes, and less than 100 more by the path: what loses packets of some sizes alone may let full
+ones pass, and the smallest."""
+SENT_BACK = BETWEEN[-1]
+"""Of these sizes the one at which a datagram is sent back whole, so that its bytes are compared."""
 TINY = 50
 """Bytes that pass where any do: less than those sizes."""
 DO = {
     "udp": "let IPv4 fragments pass inside the overlay: look at firewalls and at network adapters' offloads, on both "
     "nodes and between them",
     "http": "compare the pods' MTU with that of the way, and look at network adapters' offloads of TCP on both nodes",
-    "small": "look for what drops packets by their length on both nodes and between them: firewalls, and offloads",
+    "small": "look for what drops or changes packets by their length on and between both nodes: firewalls, offloads",
 }
 
 
@@ -74,11 +77,16 @@ class Fragments:
         """By its place a path on which some size of one packet never arrives, and what is said of it.
 
         Each size has a round of its own, so that queues of busy nodes do not overflow; who did not get it is asked
-        again and again, beside what is small.
+        again and again, beside what is small.  Each path has its own sizes, so that those of a node lie close, odd
+        ones among them: between three nodes of one system and two of another none is more than 37 bytes from the next.
         """
         found = dict[int, Exception]()
         for size in BETWEEN:
-            attempts = {place: self._attempt(*pair, size) for place, pair in enumerate(pairs) if place not in found}
+            attempts = {
+                place: self._attempt(*pair, size + _beyond(place, pair), sent_back=size == SENT_BACK)
+                for place, pair in enumerate(pairs)
+                if place not in found
+            }
             seen = zip(attempts, self.expect.prober.observe([*attempts.values()]), strict=True)
             if not (silent := [place for place, one in seen if not echoed(one)]):
                 continue
@@ -90,14 +98,18 @@ class Fragments:
                     found[place] = self._failure(polled, index, index + len(silent))
         return found
 
-    def _attempt(self, source: Workload, target: Target, size: int) -> Attempt:
-        """With the patience that the slower end needs: a slow answer is no silence."""
+    def _attempt(self, source: Workload, target: Target, size: int, *, sent_back: bool = False) -> Attempt:
+        """With the patience that the slower end needs: a slow answer is no silence.
+
+        What goes over TCP is always ``sent_back``, and a datagram where that is asked for.
+        """
         ends = [self.expect.timings.of(system) for system in {source.os, *(backend.os for backend in target.backends)}]
-        if target.protocol == "tcp":
-            give_up = max(patience.http_give_up for patience in ends)
-            return Attempt(source=source, target=target, kind=Kind.HTTP, give_up_after=give_up, payload=size)
-        give_up, request = max(patience.tcp_give_up for patience in ends), "?" + "a" * (size - 1)
-        return Attempt(source=source, target=target, kind=Kind.UDP, give_up_after=give_up, request=request)
+        is_tcp = target.protocol == "tcp"
+        kind, give_up = Kind.UDP, max(patience.tcp_give_up for patience in ends)
+        if is_tcp:
+            kind, give_up = Kind.HTTP, max(patience.http_give_up for patience in ends)
+        made = Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
+        return replace(made, payload=size) if is_tcp or sent_back else replace(made, request="?" + "a" * (size - 1))
 
     @staticmethod
     def _failure(polled: Polled, index: int, beside: int) -> Exception:
@@ -117,7 +129,7 @@ class Fragments:
             return ControlBroken(broken, control=polled.attempts[beside].label, seen=[*lost, *small])
         lines = {
             "beside": f"{little} in the same rounds: {message.summary(small)}",
-            "do": DO["small" if size in BETWEEN else attempt.kind.value],
+            "do": DO["small" if size < WHOLE else attempt.kind.value],
         }
         text = polled.message(index, f"{f'a datagram of {size} bytes' if is_udp else whole} answered", lines)
         return Nonconformance(text, seen=[*lost, *small])
@@ -127,5 +139,10 @@ def _all_echoed(seen: Sequence[Observation]) -> bool:
     return all(map(echoed, seen))
 
 
+def _beyond(place: int, pair: Pair) -> int:
+    """Bytes that a path's sizes have beyond round ones; with others for each system, one node's are not the same."""
+    return (37 * place + 69 * (pair[1].backends[0].os == "windows")) % 100
+
+
 def _size(attempt: Attempt) -> int:
-    return len(attempt.request) if attempt.kind is Kind.UDP else attempt.payload
+    return attempt.payload or len(attempt.request)

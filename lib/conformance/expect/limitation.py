@@ -89,6 +89,7 @@ def decide(look: Look, context: Context, cases: Sequence[Case], *, because: str)
     all_paths = {pair: is_open for case in cases for pair, is_open in _all(case).items()}
     first, wrong = _look(look, context, all_paths)
     errors = [error for case in cases if (error := _of_witness(case, context, first, wrong))]
+    errors += [wrong] if wrong and not all_paths.keys() <= first.keys() else []  # nothing is decided of controls
     sound = [case for case in cases if not _broken(case, first)]
     doubtful = [case for case in sound if any(first[pair][0] is ClaimVerdict.VIOLATED for pair in case.as_documented)]
     second: Seen = {}
@@ -102,7 +103,7 @@ def decide(look: Look, context: Context, cases: Sequence[Case], *, because: str)
         sound = [case for case in sound if case not in doubtful or not _broken(case, second)]
     for case in sound:
         told = case.keep(context)
-        for source, target in {**case.both, **case.as_documented}:
+        for source, target in filter(first.__contains__, {**case.both, **case.as_documented}):
             leaked = (source, target) in case.both and first[source, target][0] is ClaimVerdict.VIOLATED
             again = (source, target) in second and not leaked
             verdict, reason, half, symptom = (second if again else first)[source, target]
@@ -131,7 +132,7 @@ def _look(look: Look, context: Context, paths: Mapping[Pair, bool]) -> tuple[See
     try:
         look(quiet, [pair for pair in paths if paths[pair]], [pair for pair in paths if not paths[pair]])
     except (Nonconformance, SuiteError) as error:
-        if not paths.keys() <= told.keys():
+        if not told:
             raise
         return told, error
     return told, None

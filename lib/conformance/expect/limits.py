@@ -81,23 +81,11 @@ class Limits:
 
     def untouched(self, claim: str, parts: Parts) -> list[Case]:
         """Nobody is kept out by a policy that is for no pod, of either system."""
-        servers = self.linux + self.windows
-        return [
-            Case(
-                claim=claim, part=part, both=self._from(self.stranger, servers, port, is_open=True), witness=self._sign
-            )
-            for part, port in parts.items()
-        ]
+        return self._everybody(claim, parts, is_open=True)
 
     def closed(self, claim: str, parts: Parts) -> list[Case]:
         """Everybody is kept out."""
-        servers = self.linux + self.windows
-        return [
-            Case(
-                claim=claim, part=part, both=self._from(self.stranger, servers, port, is_open=False), witness=self._sign
-            )
-            for part, port in parts.items()
-        ]
+        return self._everybody(claim, parts, is_open=False)
 
     def unlimited(self, claim: str, parts: Parts) -> list[Case]:
         """The friend is let in for less than what it asks, and on Windows for all; what Linux does is not said."""
@@ -121,6 +109,11 @@ class Limits:
         opened = [pair for pair, is_open in self._sign.items() if is_open]
         closed = [pair for pair, is_open in self._sign.items() if not is_open]
         self.expect.under(*policies, open=opened, closed=closed, because=because)
+
+    def _everybody(self, claim: str, parts: Parts, *, is_open: bool) -> list[Case]:
+        found = {part: self._from(self.stranger, self.linux + self.windows, port, is_open=is_open)
+                 for part, port in parts.items()}  # fmt: skip
+        return [Case(claim=claim, part=part, both=both, witness=self._sign) for part, both in found.items()]
 
     @property
     def _sign(self) -> dict[Pair, bool]:

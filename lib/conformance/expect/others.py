@@ -15,6 +15,7 @@ from conformance.model.decision import Side
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.explanation import Explanation
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+from conformance.policy.foreign import ForeignPolicy
 from conformance.probe.clocks import unix
 
 RESOLVER = Target(host="", port=53, protocol="udp", path=Addressing.EXTERNAL)
@@ -32,12 +33,14 @@ class Others(Protocol):
     def excuse(
         self, source: Workload, target: Target, seen: Literal["closed", "open"], *, protocol: str = "",
         since: float | None = None, otherwise: float | None = None, at: Side = "both", lasting: bool = False,
+        among: Sequence[ForeignPolicy] | None = None,
     ) -> str:  # fmt: skip
         """Which could give what was seen; ``otherwise``: when this test saw it otherwise (``time.monotonic``).
 
         ``since``: when that was asked first; one that a look found there since then may be gone by now.
         ``at``: the end at which the suite's own policies close it, since only there another can open it.
         ``lasting``: only those that were there before that, and still are as they were.
+        ``among``: these, and not those of the cluster.
         """
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:

@@ -100,7 +100,9 @@ class PodStartup:
         )
         tally = Tally(expect.context, "closed")
         for index, attempt in enumerate(attempts[:-1]):
-            failure = self._wrong([attempt, attempts[-1]], [item[index] for item in watched.seen], watched, because)
+            held_up = "" if watched.converged else new_pods[index].held_up()
+            looks = [item[index] for item in watched.seen]
+            failure = self._wrong([attempt, attempts[-1]], looks, watched, because, held_up)
             if failure is None:
                 tally.right(client, attempt.target, because)
             else:
@@ -190,20 +192,25 @@ class PodStartup:
                     do="read Felix' log on that node: the new pod's policy is not in force",
                 )  # fmt: skip
                 raise self._past_policy(text, client, seen)
-        wrong = []
+        wrong: list[Exception] = []
         for one, target, ready in zip(new_pods, targets, settled.last, strict=True):
             expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
+            if ready:
+                told = f"{because}; {UNTOLD}: the kubelet does not say whom it found ready"
+                expect.context.decided(None, one.pod, of_promise(kept=True), told, "open")
+                continue
             text = Explanation(
                 claims=claims, path=f"kubelet of node {one.pod.node} -> {one.pod.label}",
                 where=f"the kubelet of {one.pod.node} to its own pod", expected="Ready by its readiness probe",
                 observed="not Ready", tries=len(settled.seen), seconds=settled.seconds,
                 lines={"because": because, "do": LOOK_FOR_HOST[one.pod.os].format(node=one.pod.node)},
             )  # fmt: skip
-            told = f"{because}; {UNTOLD}: the kubelet does not say whom it found ready"
-            expect.context.decided(None, one.pod, of_promise(ready), told if ready else text.headline, "open")
-            wrong += [] if ready else [text]
+            held_up = one.held_up()
+            verdict = EnvironmentBroken(held_up) if held_up else Nonconformance(text)
+            wrong.append(unless_changed(expect, [one.pod], verdict))
+            expect.context.decided(None, one.pod, of_failure(wrong[-1]), first_line(wrong[-1]), "open")
         if wrong:
-            raise Nonconformance(wrong[0])
+            raise min(wrong, key=lambda one: not isinstance(one, Nonconformance))
 
     @staticmethod
     def pairs(client: Workload, new_pods: Sequence[NewPod], target: Target) -> list[Pair]:
@@ -234,9 +241,10 @@ class PodStartup:
         return wrong
 
     def _wrong(
-        self, attempts: list[Attempt], looks: Sequence[_Look], watched: Settled[list[_Look]], because: str
-    ) -> Exception | None:
-        """What the looks at one new pod deserve; None: nothing is wrong."""
+        self, attempts: list[Attempt], looks: Sequence[_Look], watched: Settled[list[_Look]], because: str,
+        held_up: str,
+    ) -> Exception | None:  # fmt: skip
+        """What the looks at one new pod deserve, which was ``held_up`` so; None: nothing is wrong."""
         claims, last = self.expect.context.claims, looks[-1]
         seen, beside = [look.new_pod for look in looks], [look.beside for look in looks]
         if last.answered:
@@ -254,6 +262,7 @@ class PodStartup:
         line = partial(message.explanation, claims, attempts[0], "TIMED_OUT", seen, watched.seconds)
         if not watched.converged:
             so, do = f"its first action was still {last.stage}", "look at the pod's events, and at its node's load"
+            so += held_up and f": {held_up}"
             return EnvironmentBroken(line(so=so, do=do))
         if last.new_pod.verdict is not Verdict.TIMED_OUT:
             so = "that is neither an answer of the pod nor a silent drop"

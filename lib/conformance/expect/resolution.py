@@ -4,13 +4,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformance.errors import Nonconformance, first_line
+from conformance.errors import EnvironmentBroken, Nonconformance, first_line
 from conformance.expect.engine.answered import DNS_UNTOLD
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import COMPARE, SEARCHED, Heard, listen, telling_otherwise
 from conformance.expect.guard import excused
 from conformance.expect.poll import poll
 from conformance.expect.session import Session
+from conformance.expect.vet import changed
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
@@ -156,7 +157,11 @@ class _Question:
             seconds=seconds, further=cause.lines if cause else advice, observed=observed,
             so=f"{self.name} has an A record, which NXDOMAIN denies" if self.exists and _denied(last) else "",
         )  # fmt: skip
-        said = excused(self.session, text, attempt, seen, want=True) or Nonconformance(text, seen=seen)
+        said: Exception = Nonconformance(text, seen=seen)
+        if gone := changed(self.session, attempt):
+            said = EnvironmentBroken(message.explained(text, by=str(gone)))
+        elif by := excused(self.session, text, attempt, seen, want=True):
+            said = by
         why = reason if isinstance(said, Nonconformance) else first_line(said)
         context.decided(attempt.source, attempt.target, of_failure(said), why, "behaviour")
         return said

@@ -17,9 +17,11 @@ from conformance.expect.guard import unless_changed
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
+from conformance.model.decision import Side
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+from conformance.policy.foreign import ForeignPolicy
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -101,6 +103,17 @@ class Watched:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Edit:
+    """A policy of others, or its tier, came, changed or went."""
+
+    at: float
+    what: str
+    policies: tuple[ForeignPolicy, ...]
+    """As it was until then, and as it was from then on: the data plane may be late with either.  None: it was one of
+    the watch's own, which is not what it was from then on."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kept:
     """What a watch has kept from when its policies were accepted."""
 
@@ -109,8 +122,8 @@ class Kept:
     paths: tuple[Watched, ...]
     events: tuple[tuple[float, str], ...] = ()
     """Services and pods that came and went."""
-    foreign: tuple[tuple[float, str], ...] = ()
-    """Policies of others for the whole cluster that came, changed and went."""
+    foreign: tuple[Edit, ...] = ()
+    """What others did to policies."""
     unwatched: dict[str, str] = field(default_factory=dict)
     """Node to why nothing, or nothing more, could be asked there."""
     error: str = ""
@@ -267,11 +280,27 @@ class _OfNode:
             },
         )  # fmt: skip
         line, began = replace(line, tries=one.count), one.asked[0]
-        if by := [what for when, what in self.kept.foreign if began - self._patience(path) <= when <= began + 1]:
-            return others.decided(self.expect.context.others, line, "; ".join(by))
+        want = expected == "CONNECTED"
+        if by := self._edited(path, began, want=want):
+            return others.decided(self.expect.context.others, line, by)
         verdict = Nonconformance(line, seen=one.seen)
-        ends, want = [] if path.gone else path.ends, expected == "CONNECTED"
+        ends = [] if path.gone else path.ends
         return unless_changed(self.expect, ends, verdict, want=want, turned=turned)
+
+    def _edited(self, path: Watched, began: float, *, want: bool) -> str:
+        """Which policies of others that came, changed or went then could give what was seen; empty: none."""
+        by, (source, target, protocol) = self.expect.context.others, others.way(path.attempt)
+        at: Side = "both" if want else "target" if path.way == "in" else "source"
+        found = [edit.what for edit in self.kept.foreign if not edit.policies and edit.at <= began + 1]
+        found += [
+            f"{told} ({edit.what})"
+            for edit in self.kept.foreign
+            if began - self._patience(path) <= edit.at <= began + 1
+            and (told := by.excuse(
+                source, target, "closed" if want else "open", protocol=protocol, at=at, among=edit.policies,
+            ))
+        ]  # fmt: skip
+        return "; ".join(found)
 
     def _then(self, at: float) -> str:
         """Which tests ran then, and what came and went; what is beyond a line's length is counted."""

@@ -72,7 +72,7 @@ class Expect(Session):
 
         Without ``targets``, ``sources`` are pairs.
         """
-        return self._decide(pairs_of(sources, targets), [], because, kind, open_is_control=False)[-1]
+        return self._decide(pairs_of(sources, targets), [], because, kind)[-1]
 
     def control(
         self,
@@ -108,7 +108,7 @@ class Expect(Session):
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
         self._so_far.forget(gone)
-        return self._decide(each(open), each(closed), because, kind, open_is_control=False, new=new)[-1]
+        return self._decide(each(open), each(closed), because, kind, new=new)[-1]
 
     def change(
         self,
@@ -130,7 +130,16 @@ class Expect(Session):
         shut = [*each(closed), *shown]
         self._make(policies, [*opened, *shut])
         seen = {key(*pair) for pair in shown}
-        return self._decide(opened, shut, because, kind, open_is_control=False, witnesses=seen)[-1]
+        return self._decide(opened, shut, because, kind, witnesses=seen)[-1]
+
+    def base(
+        self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str
+    ) -> list[Observation]:
+        """As :meth:`change`, where something is to happen next: that paths are closed is a control of what comes.
+
+        Denials have to agree, and need not last; what passes is wrong all the same.
+        """
+        return self.under(*policies, open=open, closed=closed, because=because, lasts=False)
 
     def limitation(
         self, *policies: Policies, as_documented: Paths, lifted: Paths, witness: Paths, because: str
@@ -143,30 +152,30 @@ class Expect(Session):
         """
         self.limitations(*policies, cases=[limitation.case_of(as_documented, lifted, witness)], because=because)
 
-    def changes(self, *policies: Policies, parts: Mapping[str, Paths], because: str) -> None:
+    def changes(self, *policies: Policies, parts: Mapping[str, Paths], because: str, base: bool = False) -> None:
         """As :meth:`change`, of several parts of the test's claim that share it, by ports of the same servers.
 
         What is wrong with one leaves the others as they are.
         """
         cases = [limitation.part_of(self.context.claims[0], part, paths) for part, paths in parts.items()]
-        self.limitations(*policies, cases=cases, because=because)
+        self.limitations(*policies, cases=cases, because=because, base=base)
 
-    def limitations(self, *policies: Policies, cases: Sequence[Case], because: str) -> None:
+    def limitations(self, *policies: Policies, cases: Sequence[Case], because: str, base: bool = False) -> None:
         """As :meth:`limitation`, of several that share a change, by ports of the same servers.
 
-        What is wrong with one leaves the others as they are.
+        What is wrong with one leaves the others as they are.  ``base``: as :meth:`base`; without witnesses.
         """
         pairs = [pair for case in cases for pair in (*case.as_documented, *case.both, *case.witness)]
         self._make(policies, pairs)
         limitation.decide(
-            lambda context, opened, closed: replace(self, context=context).matrix(
-                open=[opened], closed=[closed], because=because
+            lambda context, opened, closed: replace(self, context=context)._decide(
+                opened, closed, because, None, closed_is_control=base, lasts=not base
             ),
             self.context, cases, because=because,
         )  # fmt: skip
 
     def under(
-        self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str
+        self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str, lasts: bool = True
     ) -> list[Observation]:
         """As :meth:`change`, for what has to be so before the test says anything: raises ControlBroken.
 
@@ -174,7 +183,7 @@ class Expect(Session):
         """
         opened, shut = each(open), each(closed)
         self._make(policies, [*opened, *shut])
-        return self._decide(opened, shut, because, None, open_is_control=True, closed_is_control=True)[-1]
+        return self._decide(opened, shut, because, None, open_is_control=lasts, closed_is_control=True, lasts=lasts)[-1]
 
     def removed(self, policies: Removable, *, because: str) -> list[Observation]:
         """Once ``policies`` are removed, every path that this test has seen closed is open again.
@@ -186,7 +195,7 @@ class Expect(Session):
             raise UsageProblem("expect.removed(...): this test has seen no path closed that could be open again")
         policies.remove()
         pairs = list(self._so_far.closed.values())
-        return self._decide(pairs, [], because, None, open_is_control=False, about_denial=True)[-1]
+        return self._decide(pairs, [], because, None, about_denial=True)[-1]
 
     def sources(
         self, pairs: Iterable[Pair], are: Callable[[Workload], Sequence[str]], *, because: str, control: bool = False
@@ -290,8 +299,9 @@ class Expect(Session):
         because: str,
         kind: Kind | None,
         *,
-        open_is_control: bool,
+        open_is_control: bool = False,
         closed_is_control: bool = False,
+        lasts: bool = True,
         about_denial: bool = False,
         new: Iterable[Workload] = (),
         witnesses: Collection[tuple[str, str]] = (),
@@ -304,6 +314,8 @@ class Expect(Session):
             open, closed, kind, pods_may_be_new=open_is_control and not closed,
             steady=not (closed or open_is_control or about_denial),
         )  # fmt: skip
+        for path in () if lasts else paths:
+            path.rule = replace(path.rule, hold=0.0)
         are_controls = [
             (open_is_control if path.want else closed_is_control or key_of(path.attempt) in witnesses)
             or (about_denial and key_of(path.attempt) not in self._so_far.opened)

@@ -49,6 +49,7 @@ POLICIES: tuple[Right, ...] = (
     Right("patch", "namespaces", needed_for="give a label to one of its namespaces"),
     Right("create", "serviceaccounts", needed_for="tell pods apart by their account"),
     Right("patch", "serviceaccounts", needed_for="tell pods apart by their account"),
+    Right("delete", "serviceaccounts", needed_for="take an account away again"),
     *(
         Right(verb, resource, group, needed_for="apply the policies under test and remove them")
         for group, resources, verbs in (

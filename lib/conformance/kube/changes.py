@@ -41,6 +41,8 @@ class Changes:
         self.made: list[Change] = []
         self.uids: set[str] = set()
         """Of the objects that it has made."""
+        self.kept: dict[ObjectRef, Obj] = {}
+        """Policies, Services and namespaces as the server took them, until it deletes them: others leave them alone."""
 
     def make(self, change: Change) -> Obj | None:
         """Make it.
@@ -59,7 +61,12 @@ class Changes:
             if change.body is not None and target.kind != "Secret":  # a secret's content belongs in no log
                 self.tell(json.dumps(change.body, indent=2))
             return None
+        if change.verb == "delete":
+            for one in [one for one in list(self.kept) if target in (one, _home(one))]:
+                self.kept.pop(one, None)
         done = self._send(change)
+        if done and (target.kind.endswith("Policy") or target.kind in ("Namespace", "Service")):
+            self.kept[target] = done
         self.made.append(change)
         return done
 
@@ -193,6 +200,10 @@ class Changes:
             )
         if (found.get("status") or {}).get("phase") == "Terminating":
             raise EnvironmentBroken(f"namespace {name} of this run is being deleted by someone else")
+
+
+def _home(target: ObjectRef) -> ObjectRef:
+    return ObjectRef(api_version="v1", kind="Namespace", name=target.namespace or "")
 
 
 def _eviction(target: ObjectRef) -> Obj:

@@ -1,5 +1,9 @@
-"""What a Node says of itself: whether it is Ready, and why not.  Source: Kubernetes' documents, "Node status"."""
+"""What a Node says of itself: whether it is Ready, whom it takes, and why not.
 
+Sources: Kubernetes' documents, "Node status", "Taints and Tolerations", "Manual Node administration".
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 TAINTS = (
@@ -9,6 +13,8 @@ TAINTS = (
     "node.cloudprovider.kubernetes.io/shutdown",
 )
 """Of nodes that are down, or about to be."""
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+"""The taint that a node gets as it is cordoned, which the scheduler sees there even before."""
 
 
 def not_ready(node: dict[str, Any]) -> str:
@@ -24,3 +30,37 @@ def not_ready(node: dict[str, Any]) -> str:
 def boot_id(node: dict[str, Any]) -> str:
     """Of the system that runs on it now; empty: not told."""
     return str(((node.get("status") or {}).get("nodeInfo") or {}).get("bootID") or "")
+
+
+def tolerated(taint: Mapping[str, Any], tolerations: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a pod with these tolerations may be scheduled in spite of a taint."""
+    if taint.get("effect") == "PreferNoSchedule":
+        return True
+    return any(
+        toleration.get("key", taint.get("key")) == taint.get("key")
+        and toleration.get("effect", taint.get("effect")) == taint.get("effect")
+        and (toleration.get("operator") == "Exists" or toleration.get("value", "") == (taint.get("value") or ""))
+        for toleration in tolerations
+    )
+
+
+def closed(node: dict[str, Any], tolerations: Sequence[Mapping[str, Any]]) -> str:
+    """``cordoned``, or its taint, where no new pod with these tolerations gets there; empty: one may."""
+    spec = node.get("spec") or {}
+    if spec.get("unschedulable") and not tolerated(CORDON, tolerations):
+        return "cordoned"
+    taint = next((one for one in spec.get("taints") or () if not tolerated(one, tolerations)), None)
+    return f"tainted {taint.get('key')}={taint.get('value') or ''}:{taint.get('effect')}" if taint else ""
+
+
+def may_take(node: dict[str, Any], spec: Mapping[str, Any]) -> bool:
+    """Whether a pod with this spec is made for the node, by its node selector and the names that it wants."""
+    rules = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    terms = rules.get("nodeSelectorTerms") or ()
+    names = [name for term in terms for field in term.get("matchFields") or () for name in field.get("values") or ()]
+    labels = node["metadata"].get("labels") or {}
+    return (spec.get("nodeSelector") or {}).items() <= labels.items() and (
+        not names or node["metadata"]["name"] in names
+    )

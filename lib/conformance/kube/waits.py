@@ -4,11 +4,12 @@ An image that cannot be pulled, a pod that cannot be scheduled: the event's own 
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube.client import Kube, Obj
+from conformance.kube.node_conditions import closed, may_take
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.change import ObjectRef
 
@@ -126,15 +127,17 @@ class Waits:
         within: float,
         progress: Callable[[str], None] | None = None,
         lost: Callable[[], Exception | None] | None = None,
+        enough: Callable[[Obj], bool] | None = None,
+        what: str = "ready",
     ) -> list[Obj]:
-        """The ``count`` pods that carry ``labels`` and do not terminate, once all are Ready.
+        """The ``count`` pods that carry ``labels`` and do not terminate, once all are Ready, or ``enough`` (``what``).
 
         ``progress`` is told each new state.  ``lost`` is asked now and then: what to raise since their node is no more.
         Raises EnvironmentBroken when they are not ready in time, and before that
         when an image cannot be pulled, a container cannot start, a pod is refused (admission, quota, a webhook) or the
         scheduler finds no node for it, each in the words of who said so.
         """
-        begin, seen = time.monotonic(), StatesSeen()
+        begin, seen, enough = time.monotonic(), StatesSeen(), enough or is_ready
         refused, unscheduled, looked = "", begin, begin
 
         def quiet(now: dict[str, Obj]) -> float:
@@ -142,12 +145,12 @@ class Waits:
             return LOOK_AGAIN if soon else LOOK_AT_NODE if lost else within
 
         for now in self.states("v1", "Pod", namespace, labels=labels, within=within, quiet=quiet):
-            pods = [item for item in now.values() if not item["metadata"].get("deletionTimestamp")]
+            pods = [item for item in now.values() if not _replaced(item)]
             state = ", ".join(f"{item['metadata']['name']} {pod_state(item)}" for item in pods) or refused or "no pod"
             if progress and (not seen.states or seen.states[-1][1] != state):
                 progress(state)
             seen.add(time.monotonic() - begin, state)
-            if len(pods) == count and all(is_ready(item) for item in pods):
+            if len(pods) == count and all(map(enough, pods)):
                 return pods
             if lost and time.monotonic() - looked > LOOK_AT_NODE:
                 looked = time.monotonic()
@@ -167,13 +170,18 @@ class Waits:
             unscheduled = unscheduled if stuck else time.monotonic()
             if stuck and time.monotonic() - unscheduled > self.kube.timings.unschedulable:
                 raise EnvironmentBroken(self._pod_message(stuck[0], pod_state(stuck[0])))
-        bad = [item for item in now.values() if not is_ready(item)]
-        detail = self._pod_message(bad[0], pod_state(bad[0])) if bad else f"no pod with {labels} in {namespace}"
-        ready = sum(map(is_ready, now.values()))
-        raise EnvironmentBroken(f"{ready} of {count} pods ready after {within:.0f} s: {detail}\n  seen    {seen}")
+        bad = [item for item in pods or now.values() if not enough(item)]
+        detail = (
+            self._pod_message(bad[0], pod_state(bad[0]))
+            if bad
+            else f"{len(pods) or 'no'} pod with {labels} in {namespace}"
+        )
+        raise EnvironmentBroken(
+            f"{sum(map(enough, pods))} of {count} pods {what} after {within:.0f} s: {detail}\n  seen    {seen}"
+        )
 
     def _refusal(self, namespace: str, labels: str) -> str:
-        """Why the API server refuses pods with these labels; empty: it refuses none.
+        """Why pods with these labels are not made; empty: nothing says so.
 
         As their ReplicaSet tells it, or the Deployment that may not even make that.
         """
@@ -183,20 +191,22 @@ class Waits:
         except ApiRefused:
             return ""  # who may not read them learns it from the wait's end
         for maker in makers:
+            if (maker.get("spec") or {}).get("replicas") == 0:
+                return f"somebody scaled {maker['metadata'].get('name')} to no pods"
             for condition in (maker.get("status") or {}).get("conditions") or []:
                 if (condition.get("type"), condition.get("status")) in REFUSED:
                     return f"{condition.get('reason')}: {condition.get('message')}"
         return ""
 
     def _pod_message(self, pod: Obj, problem: str) -> str:
-        """What is wrong with a pod, and its newest warning, in one line; below: events, a crashed container's log."""
-        meta = pod["metadata"]
-        node = pod["spec"].get("nodeName") or "no node yet"
-        texts = [
-            f"{event.get('reason')}: {event.get('message')}"
-            for event in self.events(pod)
-            if event.get("type") == "Warning"
-        ]
+        """What is wrong with a pod, and its newest warning, in one line; below: events, a crashed container's log.
+
+        Of a pod without a node also why those take none that it is made for, and which image is still being pulled.
+        """
+        meta, events = pod["metadata"], self.events(pod)
+        node = pod["spec"].get("nodeName") or f"no node yet{self._closed(pod)}"
+        problem += f": {pull}" if (pull := pulling(pod, events)) else ""
+        texts = [f"{event.get('reason')}: {event.get('message')}" for event in events if event.get("type") == "Warning"]
         newest = f"; {texts[-1].partition(chr(10))[0][:EVENT_SHOWN]}" if texts else ""
         lines = [f"pod {meta['namespace']}/{meta['name']} ({node}): {problem}{newest}"]
         lines += [f"  event   {text}" for text in dict.fromkeys(texts[-3:])]
@@ -210,6 +220,19 @@ class Waits:
                     log = f"(not readable: {error})"
                 lines += [f"  log     {line}" for line in log.strip().splitlines()[-5:]]
         return "\n".join(lines)
+
+    def said_of(self, pod: Obj) -> str:
+        """How far a pod has come, and what its cluster says of that."""
+        return self._pod_message(pod, pod_state(pod))
+
+    def _closed(self, pod: Obj) -> str:
+        """``, node windows-1 is cordoned`` for each node that the pod is made for and that takes none like it."""
+        try:
+            nodes = [node for node in self.kube.objects("v1", "Node") if may_take(node, pod["spec"])]
+        except ApiRefused:  # who may not read them has the scheduler's words
+            return ""
+        told = ((node["metadata"]["name"], closed(node, pod["spec"].get("tolerations") or ())) for node in nodes)
+        return "".join(f", node {name} is {why}" for name, why in told if why)
 
     def events(self, obj: Obj) -> list[Obj]:
         """Events about an object, oldest first; none when they may not be read."""
@@ -228,6 +251,24 @@ class Waits:
 def when(event: Obj) -> str:
     """When an event last happened, as text that sorts."""
     return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or "")
+
+
+def pulling(pod: Obj, events: Sequence[Obj]) -> str:
+    """What is still being pulled for a pod, by its events, oldest first; empty: nothing, or all its containers run."""
+    status = pod.get("status") or {}
+    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    pulls = [event for event in events if event.get("reason") in ("Pulling", "Pulled")]
+    if all("running" in (one.get("state") or {}) for one in containers) and containers:
+        return ""
+    if not pulls or pulls[-1]["reason"] == "Pulled":
+        return ""
+    return f"its image is still being pulled ({pulls[-1].get('message') or 'which one is not said'})"
+
+
+def _replaced(pod: Obj) -> bool:
+    """Whether a pod is on its way out, or has ended for good (evicted by its kubelet) and another takes its place."""
+    over = (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded") and pod["metadata"].get("ownerReferences")
+    return bool(pod["metadata"].get("deletionTimestamp") or over)
 
 
 def is_ready(pod: Obj) -> bool:
@@ -266,10 +307,13 @@ def pod_state(pod: Obj) -> str:
         return "Terminating"
     if is_ready(pod):
         return "Ready"
+    if status.get("phase") == "Failed" and status.get("reason"):
+        return f"Failed, {status['reason']}: {status.get('message')}"
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return f"{condition.get('reason')}: {condition.get('message')}"
-    for container_status in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+    several = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    for container_status in sorted(several, key=lambda one: "waiting" not in (one.get("state") or {})):
         state = container_status.get("state") or {}
         if "waiting" in state:
             waiting = state["waiting"]

@@ -4,6 +4,7 @@ Knows what the shapes use: frozen dataclasses (generic ones included), enums, li
 """
 
 import base64
+import collections.abc
 import dataclasses
 import enum
 import functools
@@ -49,7 +50,7 @@ def _read(annotation: Any, plain: Any, place: str) -> Any:
             return tuple(_read(arguments[0], entry, f"{place}[{index}]") for index, entry in enumerate(plain))
         _check(len(plain) == len(arguments), plain, place)
         return tuple(_read(kind, entry, place) for kind, entry in zip(arguments, plain, strict=True))
-    if origin is dict:
+    if origin in (dict, collections.abc.Mapping):
         _check(isinstance(plain, dict), plain, place)
         return {key: _read(arguments[1], entry, f"{place}.{key}") for key, entry in plain.items()}
     kind = origin or annotation

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from conformance.errors import MissingCapability
 from conformance.kube.client import Kube, Obj
-from conformance.kube.waits import is_ready
+from conformance.kube.waits import is_ready, restarts
 from conformance.model.endpoint import Target, Workload
 
 NAMESPACE, SELECTOR = "kube-system", "k8s-app=kube-dns"
@@ -41,7 +41,7 @@ def _workload(pod: Obj) -> Workload:
     return Workload(
         namespace=meta["namespace"], pod=meta["name"], container=spec["containers"][0]["name"], uid=meta["uid"],
         role="dns", os="linux", node=spec["nodeName"], address=status["podIP"], node_address=status["hostIP"],
-        host_network=bool(spec.get("hostNetwork")),
+        host_network=bool(spec.get("hostNetwork")), restarts=restarts(pod),
     )  # fmt: skip
 
 

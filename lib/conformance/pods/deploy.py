@@ -144,18 +144,10 @@ class Pods:
         self.start(wish)
         if self.changes.dry_run:
             return self._imagined(wish)
-        patience = self.settings.timings.of(ROLES[wish.role].os)
-        within = patience.image_pull + patience.pod_ready
-        what = f"pod of {self._home(wish)}/{wish.called}"
-        for now in self.changes.waits.states(
-            "v1", "Pod", self._home(wish), labels=f"{SEAT}={wish.called}", within=within
-        ):
-            for pod in now.values():
-                if waits.containers_ready(pod):
-                    return self.workload(pod, ROLES[wish.role])
-                if problem := waits.hopeless(pod):
-                    raise EnvironmentBroken(f"{what}: {problem}")
-        raise EnvironmentBroken(f"{what}: its containers are not ready after {within:.0f} s")
+        pod = self.pod_of(
+            wish.called, wish.node, self._home(wish), enough=waits.containers_ready, what="have ready containers"
+        )
+        return self.workload(pod, ROLES[wish.role])
 
     def _home(self, wish: Wish) -> str:
         return wish.namespace or (self.host_namespace if ROLES[wish.role].host_network else self.namespace)
@@ -181,25 +173,34 @@ class Pods:
         self.changes.apply(obj, f"{wish.role} on node {wish.node.name}", namespace=self._home(wish))
 
     def _ready(self, wish: Wish) -> tuple[str, Workload]:
-        patience = self.settings.timings.of(ROLES[wish.role].os)
-        what = f"{self._home(wish)}/{wish.called}"
+        return wish.called, self.workload(self.pod_of(wish.called, wish.node, self._home(wish)), ROLES[wish.role])
+
+    def pod_of(
+        self, seat: str, node: NodeFacts, home: str, *, enough: Callable[[Obj], bool] = waits.is_ready,
+        what: str = "ready", why: str = "",
+    ) -> Obj:  # fmt: skip
+        """The pod of a seat on a node, once it is ready, or ``enough`` (``what``); ``why``: it takes another's place.
+
+        Raises EnvironmentBroken with what its cluster says of it where it is not in a new pod's time, or its node or
+        namespace was lost, MissingCapability where its node has gone away.
+        """
+        patience = self.settings.timings.of(node.os)
+
+        def lost() -> SuiteError | None:
+            return gone(self.kube, [node.name]) or self.watch.lost([node.name]) or self._deleted(home)
+
         try:
-            pods = self.changes.waits.pods_ready(
-                self._home(wish), f"{SEAT}={wish.called}", 1, within=patience.image_pull + patience.pod_ready,
-                progress=lambda state: self.progress(f"{what}: {state}"), lost=lambda: self._lost(wish),
+            (pod,) = self.changes.waits.pods_ready(
+                home, f"{SEAT}={seat}", 1, within=patience.image_pull + patience.pod_ready, lost=lost, enough=enough,
+                what=what, progress=lambda state: self.progress(f"{home}/{seat}: {state}"),
             )  # fmt: skip
         except EnvironmentBroken as error:
-            raise self._lost(wish) or error from error
+            raise lost() or EnvironmentBroken(f"{why and f'{why}, and no other is ready: '}{error}") from error
         finally:
-            self.progress(f"{what}: ")
-        return wish.called, self.workload(pods[0], ROLES[wish.role])
+            self.progress(f"{home}/{seat}: ")
+        return pod
 
-    def _lost(self, wish: Wish) -> SuiteError | None:
-        """What to raise where its node has gone away or died, or its namespace was deleted."""
-        return gone(self.kube, [wish.node.name]) or self.watch.lost([wish.node.name]) or self._deleted(wish)
-
-    def _deleted(self, wish: Wish) -> EnvironmentBroken | None:
-        home = self._home(wish)
+    def _deleted(self, home: str) -> EnvironmentBroken | None:
         found = self.kube.find("v1", "Namespace", home)
         if found is not None and not found["metadata"].get("deletionTimestamp"):
             return None
@@ -210,15 +211,7 @@ class Pods:
 
         Raises EnvironmentBroken when there is none in a new pod's time, with what happened to the old one (``why``).
         """
-        patience = self.settings.timings.of(ROLES[wish.role].os)
-        within = patience.image_pull + patience.pod_ready
-        try:
-            pods = self.changes.waits.pods_ready(
-                self._home(wish), f"{SEAT}={wish.called}", 1, within=within, lost=lambda: self._lost(wish)
-            )
-        except EnvironmentBroken as error:
-            raise self._lost(wish) or EnvironmentBroken(f"{why}, and no other is ready: {error}") from error
-        return self.workload(pods[0], ROLES[wish.role])
+        return self.workload(self.pod_of(wish.called, wish.node, self._home(wish), why=why), ROLES[wish.role])
 
     def workload(self, pod: Obj, role: Role) -> Workload:
         """A running pod as attempts see it.  Raises EnvironmentBroken: a node of another OS, others' proxy in it."""
@@ -299,7 +292,9 @@ def changed(workload: Workload, pod: Obj | None) -> str:
     if pod["metadata"]["uid"] != workload.uid:
         return f"{what} was replaced by another of the same name on node {pod['spec'].get('nodeName') or 'none yet'}"
     if pod["metadata"].get("deletionTimestamp"):
-        return f"{what} is being deleted"
+        conditions = (pod.get("status") or {}).get("conditions") or []
+        by = next((one.get("message") for one in conditions if one.get("type") == "DisruptionTarget"), "")
+        return f"{what} is being deleted{f' ({by})' if by else ''}"
     again = waits.restarts(pod) - workload.restarts
     if again:
         statuses = (pod.get("status") or {}).get("containerStatuses") or []
@@ -311,7 +306,7 @@ def changed(workload: Workload, pod: Obj | None) -> str:
         return f"{what} restarted {again} {'time' if again == 1 else 'times'}: {', '.join(ends) or 'no reason given'}"
     status = pod.get("status") or {}
     if status.get("phase") != "Running":
-        return f"{what} is {status.get('phase')}"
+        return f"{what} is {waits.pod_state(pod) if status.get('reason') else status.get('phase')}"
     once = (pod.get("spec") or {}).get("restartPolicy") == "Never"
     for container_status in (
         status.get("containerStatuses") or []

@@ -92,7 +92,7 @@ class NewPod:
         first["env"] = [{"name": name, "value": str(value)} for name, value in said.items()]
         self._made = True
         pods.changes.apply(made, "a pod whose first seconds are watched", namespace=pods.namespace)
-        pod = self._once("has no address", lambda now: bool((now.get("status") or {}).get("podIP")))
+        pod = self._once("have an address", lambda now: bool((now.get("status") or {}).get("podIP")))
         like = ROLES[f"{node.os}-server"]
         self.pod = pods.workload(pod, replace(like, name=role_of(node.os), agent=_SERVER, main=_SERVER))
 
@@ -100,7 +100,7 @@ class NewPod:
         """How far its first action is.  Raises EnvironmentBroken when the pod is gone or cannot start."""
         pods = self._pods
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
-        problem = hopeless(pod) if pod is not None else "it is gone"
+        problem = hopeless(pod) if pod is not None else f"it is gone{pods.watch.closed(self._node.name)}"
         if pod is None or problem:
             raise EnvironmentBroken(f"pod {pods.namespace}/{self._name}: {problem}")
         if _end(pod) is not None:
@@ -113,12 +113,20 @@ class NewPod:
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
         own = _status(pod, _SERVER) if pod is not None else {}
         if pod is None or (own.get("state") or {}).get("terminated") is not None:
-            raise EnvironmentBroken(f"pod {pods.namespace}/{self._name}: it is gone, or its server has ended")
+            closed = pods.watch.closed(self._node.name)
+            raise EnvironmentBroken(f"pod {pods.namespace}/{self._name}: it is gone, or its server has ended{closed}")
         return bool(own.get("ready"))
+
+    def held_up(self) -> str:
+        """What its cluster says of it while a container of it has never run; empty: all have."""
+        pods = self._pods
+        pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
+        late = pod and [one for one in (_FIRST, _SERVER) if not {"running", "terminated"} & _state(pod, one).keys()]
+        return pods.changes.waits.said_of(pod) if pod and late else ""
 
     def connected_first(self) -> bool:
         """Whether its first action was answered.  Raises EnvironmentBroken when it went wrong in another way."""
-        pod = self._once("is still at its first action", lambda now: _end(now) is not None)
+        pod = self._once("have ended their first action", lambda now: _end(now) is not None)
         end = _end(pod) or {}
         what = f"pod {self._pods.namespace}/{self._name}: its first action"
         if end.get("exitCode") == _NO_NETWORK:
@@ -133,19 +141,8 @@ class NewPod:
             )
         return bool(end["exitCode"] == _CONNECTED)
 
-    def _once(self, lacking: str, ready: Callable[[Obj], bool]) -> Obj:
-        pods = self._pods
-        patience = pods.settings.timings.of(self._node.os)
-        within = patience.image_pull + patience.pod_ready
-        for now in pods.changes.waits.states(
-            "v1", "Pod", pods.namespace, labels=f"{tailor.SEAT}={self._name}", within=within
-        ):
-            for pod in now.values():
-                if ready(pod):
-                    return pod
-                if problem := hopeless(pod):
-                    raise EnvironmentBroken(f"pod {pods.namespace}/{self._name}: {problem}")
-        raise EnvironmentBroken(f"pod {pods.namespace}/{self._name} {lacking} after {within:.0f} s")
+    def _once(self, what: str, enough: Callable[[Obj], bool]) -> Obj:
+        return self._pods.pod_of(self._name, self._node, self._pods.namespace, enough=enough, what=what)
 
     def remove(self) -> None:
         """Delete it, if it was made, and wait until its address is free again."""
@@ -163,8 +160,8 @@ def _end(pod: Obj) -> Obj | None:
     return found
 
 
-def _state(pod: Obj) -> Obj:
-    return _status(pod, _FIRST).get("state") or {}
+def _state(pod: Obj, container: str = _FIRST) -> Obj:
+    return _status(pod, container).get("state") or {}
 
 
 def _status(pod: Obj, container: str) -> Obj:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from conformance.errors import EnvironmentBroken, SuiteError
 from conformance.kube.client import Kube
-from conformance.kube.node_conditions import boot_id, not_ready
+from conformance.kube.node_conditions import boot_id, closed, not_ready, tolerated
 from conformance.model.facts import NodeFacts
-from conformance.pods.placement import tolerated, tolerations
+from conformance.pods.placement import tolerations
 from conformance.settings import Toleration
 
 LEASES = "kube-node-lease"
@@ -61,6 +61,15 @@ class NodeWatch:
     def unwell(self, names: Iterable[str]) -> str:
         """Nodes among these that died of their network plugin, or after this run has changed them; empty: none."""
         return "; ".join(f"node {name} is unwell: {why}" for name, why in self._unwell(names) if self._own(name, why))
+
+    def closed(self, name: str) -> str:
+        """``, and node windows-1 is cordoned`` where it takes no new pods of the run's by now; empty: it does."""
+        try:
+            node = self.kube.find("v1", "Node", name)
+        except SuiteError:
+            return ""
+        why = closed(node, tolerations(self.tolerated)) if node else ""
+        return f", and node {name} is {why}: who drains it takes its pods away" if why else ""
 
     def silent(self, names: Iterable[str]) -> list[str]:
         """Those among these whose kubelet has missed a renewal of its lease, and that are not yet known to be lost."""

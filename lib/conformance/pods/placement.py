@@ -1,9 +1,9 @@
 """Where pods go: which nodes can be used, and the pairs that a path needs.  A cluster that is too small says so."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from conformance.errors import EnvironmentBroken, MissingCapability
+from conformance.kube.node_conditions import tolerated
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts, NodeFacts
 from conformance.pods.coverage import Covered, covered
@@ -33,18 +33,6 @@ def tolerations(extra: Sequence[Toleration] = ()) -> list[dict[str, str]]:
         entry |= {} if toleration.effect is None else {"effect": toleration.effect}
         more.append(entry)
     return [*(dict(usual_toleration) for usual_toleration in USUAL_TOLERATIONS), *more]
-
-
-def tolerated(taint: dict[str, Any], all_tolerations: Sequence[dict[str, str]]) -> bool:
-    """Whether a pod with these tolerations may be scheduled in spite of a taint."""
-    if taint.get("effect") == "PreferNoSchedule":
-        return True
-    return any(
-        toleration["key"] == taint.get("key")
-        and toleration.get("effect", taint.get("effect")) == taint.get("effect")
-        and (toleration["operator"] == "Exists" or toleration.get("value", "") == (taint.get("value") or ""))
-        for toleration in all_tolerations
-    )
 
 
 class Placement:

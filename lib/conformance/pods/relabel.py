@@ -1,6 +1,6 @@
 """Labels and annotations of the run's own pods and namespaces, changed while a test runs and put back after it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from conformance.errors import SuiteError
 from conformance.kube.changes import Changes
@@ -8,8 +8,8 @@ from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
 
-IRRELEVANT = "conformance/irrelevant"
-"""A key that no policy selects."""
+IRRELEVANT, PASSING = "conformance/irrelevant", "conformance/passing"
+"""Keys that no policy selects."""
 GUEST = "conformance/guest"
 """The key by which policies of ``policy/members`` and ``policy/resets/membership-*.yaml`` know guests."""
 
@@ -24,7 +24,7 @@ class Relabel:
     def label_as_guest(self, *guests: Workload) -> None:
         """Give pods the label by which guests are known."""
         for pod in guests:
-            self._set(pod, "labels", GUEST, "welcome")
+            self._change(_pod(pod), "labels", GUEST, "welcome")
 
     def invite(self, *guests: Workload, all_of: Sequence[Workload]) -> None:
         """Give that label to pods, and to the namespaces of others."""
@@ -35,20 +35,24 @@ class Relabel:
     def add_irrelevant_label(self, *pods: Workload) -> None:
         """Give pods a label and an annotation that no policy selects."""
         for pod in pods:
-            self._set(pod, "labels", IRRELEVANT, "yes")
-            self._set(pod, "annotations", IRRELEVANT, "yes")
+            self._mark(_pod(pod))
 
     def add_irrelevant_label_to_namespaces(self, *pods: Workload) -> None:
         """Give the namespaces of pods a label and an annotation that no policy selects."""
         for namespace in dict.fromkeys(pod.namespace for pod in pods):
-            target = ObjectRef(api_version="v1", kind="Namespace", name=namespace)
-            self._change(target, "labels", IRRELEVANT, "yes")
-            self._change(target, "annotations", IRRELEVANT, "yes")
+            self._mark(ObjectRef(api_version="v1", kind="Namespace", name=namespace))
 
-    def add_irrelevant_labels(self, *pods: Workload) -> None:
-        """Both, to pods and to their namespaces."""
+    def add_irrelevant_labels(self, *pods: Workload, after: Callable[[], object] = list) -> None:
+        """To pods, their namespaces and accounts, ``after`` something is done; each has another label for a moment."""
+        after()
         self.add_irrelevant_label(*pods)
         self.add_irrelevant_label_to_namespaces(*pods)
+        for namespace in dict.fromkeys(pod.namespace for pod in pods):
+            self._mark(ObjectRef(api_version="v1", kind="ServiceAccount", name="default", namespace=namespace))
+        marked = dict.fromkeys(target for target, _, key in self._made if key == IRRELEVANT)
+        for value in ("yes", None):
+            for target in marked:
+                self._change(target, "labels", PASSING, value)
 
     def undo(self) -> None:
         """Remove every label and annotation that was added, best effort.  Re-raises the first failure."""
@@ -65,10 +69,15 @@ class Relabel:
         if failures:
             raise failures[0]
 
-    def _set(self, pod: Workload, field: str, key: str, value: str) -> None:
-        self._change(ObjectRef(api_version="v1", kind="Pod", name=pod.pod, namespace=pod.namespace), field, key, value)
+    def _mark(self, target: ObjectRef) -> None:
+        for field in ("labels", "annotations"):
+            self._change(target, field, IRRELEVANT, "yes")
 
-    def _change(self, target: ObjectRef, field: str, key: str, value: str) -> None:
+    def _change(self, target: ObjectRef, field: str, key: str, value: str | None) -> None:
         self._made.append((target, field, key))  # before it is made: its answer may be lost
         why = f"the test's change of {field} of a {target.kind.lower()}"
         self._changes.patch(target, {"metadata": {field: {key: value}}}, why)
+
+
+def _pod(pod: Workload) -> ObjectRef:
+    return ObjectRef(api_version="v1", kind="Pod", name=pod.pod, namespace=pod.namespace)

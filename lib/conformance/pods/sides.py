@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
+from itertools import cycle
 
 from conformance.model.endpoint import OS, Pair
 from conformance.pods.groups import Group, PodPairs
@@ -87,6 +88,12 @@ class Sides:
         """What is closed, and, by TCP and UDP, from servers to strangers."""
         back = PodPairs((server, stranger) for stranger, server in self._ways)
         return [*self.closed, *back.tcp_and_udp(ECHO_PORT)]
+
+    @property
+    def pings(self) -> PodPairs:
+        """From the strangers of each system, in turns, to each server: few commands run at once on a Windows node."""
+        systems = [[one for one in self.strangers if one.os == os] for os in ("linux", "windows")]
+        return PodPairs((one, server) for some in systems for one, server in zip(cycle(some), self.servers))
 
     @property
     def _ways(self) -> PodPairs:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.kube.client import Obj
-from conformance.kube.waits import PULL_TROUBLE, hopeless, pod_state
+from conformance.kube.waits import PULL_TROUBLE, hopeless, pod_state, pulling
 from conformance.pods import tailor
 
 __tracebackhide__ = True  # a failure shows the line of the test
@@ -50,11 +50,10 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
     containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
     states = [container.get("state") or {} for container in containers]
     said = {str(event.get("reason")): str(event.get("message") or "") for event in events}
-    pulls = [reason for event in events if (reason := str(event.get("reason"))) in ("Pulling", "Pulled")]
     if KILLED.search(said.get("Killing", "")):
         return f"its probe killed it: {said['Killing']}"
-    if pulls[-1:] == ["Pulling"] and not all("running" in state for state in states):
-        return "its image is still being pulled"
+    if pull := pulling(pod, events):
+        return pull
     if any("running" in state for state in states):
         return ""
     if "Pulled" in said or NETWORK.search(said.get("FailedCreatePodSandBox", "")):

@@ -123,7 +123,8 @@ class Agents:
 
     def what_happened(self, source: Workload) -> str:
         """How the pod is no longer the one it was; empty when it is."""
-        return changed(source, self.kube.find("v1", "Pod", source.pod, source.namespace))
+        text = changed(source, self.kube.find("v1", "Pod", source.pod, source.namespace))
+        return text and f"{text}{self.watch.closed(source.node)}"
 
     def what_happened_to(self, several: Iterable[Workload]) -> list[str]:
         """The same for several pods, all asked at once; only those with a change."""

@@ -18,12 +18,13 @@ from conformance.kube import manifest
 from conformance.kube.changes import Changes, reference
 from conformance.kube.client import Obj
 from conformance.model.change import ObjectRef
+from conformance.pods.relabel import IRRELEVANT
 from conformance.pods.roles import MANIFESTS
 from conformance.policy import placeholders
 from conformance.policy.placeholders import Named
 
 GROUP = "projectcalico.org/"
-TIER, CLUSTER = "Tier", "ClusterNetworkPolicy"
+TIER, CLUSTER, ACCOUNT = "Tier", "ClusterNetworkPolicy", "ServiceAccount"
 
 
 class Policy:
@@ -44,7 +45,7 @@ class Policy:
         self._path, self._namespace = path, namespace
         self._changes, self._calico = changes, calico
         self._removed_within, self._attach, self._gone = removed_within, attach, gone
-        self._applied: dict[ObjectRef, float] = {}
+        self._applied: dict[ObjectRef, tuple[float, Obj]] = {}
         self.change: PolicyChange | None = None
         """The newest one that the API server has accepted."""
 
@@ -64,16 +65,7 @@ class Policy:
         known = placeholders.values(namespace=into, run=self._changes.run.run, **named)
         filled = placeholders.fill(objects, known, where=self._path)
         self._attach("policies in force", manifest.dump(filled))
-        for obj in filled:
-            cluster_scoped = obj["kind"] in {TIER, CLUSTER} or "Global" in obj["kind"]
-            namespace = None if cluster_scoped else into
-            target = reference(obj, namespace)
-            self._applied[target] = time.monotonic()
-            try:
-                self._writer(target).apply(obj, f"the test's policy, {self._path}", namespace=namespace)
-            except MissingCapability:  # nothing was written, and nothing can be deleted
-                del self._applied[target]
-                raise
+        self._write(filled, into)
         self.change = PolicyChange(
             what=", ".join(target.label for target in self._applied), at=time.monotonic(), enforced_at=_side(filled)
         )
@@ -81,6 +73,30 @@ class Policy:
     def filled(self, *, into: str = "", **named: Named) -> Later:
         """The policies with these values for their placeholders, not yet applied; arguments as of :meth:`apply`."""
         return Later(functools.partial(self.apply, into=into, **named))
+
+    def stir(self) -> None:
+        """Make all anew, then label and annotate each, and bring beside them what is about none of their pods."""
+        there, change = [(target.namespace, obj) for target, (_, obj) in self._applied.items()], self.change
+        self.remove()
+        self.change = change
+        for mark in ({}, {IRRELEVANT: "yes"}):
+            for into, obj in there:
+                given = {key: {**obj["metadata"].get(key, {}), **mark} for key in ("labels", "annotations")}
+                self._write([{**obj, "metadata": {**obj["metadata"], **given}}], into)
+        whose = "calico" if any(target.api_version.startswith(GROUP) for target in self._applied) else "kubernetes"
+        self._write(manifest.load(MANIFESTS / "policy/beside" / f"{whose}.yaml"), self._namespace)
+
+    def _write(self, objects: Sequence[Obj], into: str | None) -> None:
+        for obj in objects:
+            cluster_scoped = obj["kind"] in {TIER, CLUSTER} or "Global" in obj["kind"]
+            namespace = None if cluster_scoped else into
+            target = reference(obj, namespace)
+            self._applied[target] = time.monotonic(), obj
+            try:
+                self._writer(target).apply(obj, f"the test's policy, {self._path}", namespace=namespace)
+            except MissingCapability:  # nothing was written, and nothing can be deleted
+                del self._applied[target]
+                raise
 
     def remove(self) -> None:
         """Delete what was applied and wait until it is gone, the newest first: a tier with policies cannot be deleted.
@@ -110,7 +126,8 @@ class Policy:
         for target in reversed(targets):
             try:
                 self._writer(target).delete(target, "its test is over")
-                if not self._changes.dry_run and self._changes.kube.discovery.serves(target.api_version, target.kind):
+                unread = self._changes.dry_run or target.kind == ACCOUNT  # which not every user may read
+                if not unread and self._changes.kube.discovery.serves(target.api_version, target.kind):
                     self._changes.waits.gone(target, within=self._removed_within)
                 del self._applied[target]
                 self._gone(target.label)
@@ -131,7 +148,7 @@ class Policy:
     def in_force(self) -> list[str]:
         """What is applied, with its age: ``NetworkPolicy ns/allow-friend (projectcalico.org/v3), applied 31 s ago``."""
         now = time.monotonic()
-        return [f"{target.label}, applied {now - at:.0f} s ago" for target, at in self._applied.items()]
+        return [f"{target.label}, applied {now - at:.0f} s ago" for target, (at, _) in self._applied.items()]
 
 
 @dataclass(frozen=True)

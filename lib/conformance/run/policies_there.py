@@ -13,11 +13,13 @@ from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import RUN_LABEL, WORKER_LABEL, Ownership, labels_of
 from conformance.kube.refused import ApiRefused
+from conformance.model.change import ObjectRef
 from conformance.model.decision import Side
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.pods.cluster_dns import ClusterDns
 from conformance.pods.roles import ECHO_PORT
 from conformance.policy import labels
+from conformance.policy.foreign import ADMIN as ADMIN_KINDS
 from conformance.policy.foreign import DEFAULT, Direction, End, ForeignPolicy, NetworkSet, Seen, Way
 from conformance.run.provider import Beforehand
 
@@ -25,6 +27,8 @@ KUBERNETES = "networking.k8s.io/v1"
 CALICO = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
 """The first that is served is read."""
 ADMIN = ("policy.networking.k8s.io/v1alpha2", "policy.networking.k8s.io/v1alpha1")
+READ = ("NetworkPolicy", "GlobalNetworkPolicy", *ADMIN_KINDS)
+"""Kinds that decide."""
 SETS = ("GlobalNetworkSet", "NetworkSet")
 BY_LABELS = {"selector", "notSelector", "namespaceSelector"}
 """Fields of a rule's source or destination."""
@@ -77,7 +81,7 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
             unread.append(f"{kind} ({api}): {str(error).splitlines()[0]}")
         return []
 
-    tiers = {tier["metadata"]["name"]: tier.get("spec") or {} for tier in (listed(calico, "Tier") if calico else [])}
+    tiers = {tier["metadata"]["name"]: tier for tier in (listed(calico, "Tier") if calico else [])}
     wanted = [(KUBERNETES, "NetworkPolicy")]
     wanted += [(calico, kind) for kind in ("NetworkPolicy", "GlobalNetworkPolicy")] if calico else []
     wanted += [
@@ -97,7 +101,9 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
         found = [(_beside(policy, sets) if _chooses_by_labels(policy) else policy, mine) for policy, mine in found]
     served = calico is not None and kube.discovery.serves(calico, "HostEndpoint")
     endpoints = listed(str(calico), "HostEndpoint") if served else []
-    hosts = {str((one.get("spec") or {}).get("node")): labels_of(one) for one in endpoints}
+    unlabelled = {"": ""}  # it is an endpoint all the same
+    hosts = {str((one.get("spec") or {}).get("node")): labels_of(one) or unlabelled for one in endpoints}
+    found += [(_of_host(str(calico), one), False) for one in endpoints if not (one.get("spec") or {}).get("profiles")]
     return Look(tuple(found), tuple(unread), hosts)
 
 
@@ -120,14 +126,35 @@ def _policy(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> ForeignP
     meta, spec = obj["metadata"], obj.get("spec") or {}
     baseline = kind == "BaselineAdminNetworkPolicy" or str(spec.get("tier")) == "Baseline"
     tier = ADMIN_TIERS.get(kind) or str(spec.get("tier") or DEFAULT)
-    known = tiers.get(tier) or {}
-    order = known.get("order")
+    there = tiers.get(tier) or {"metadata": {}}
+    known = there.get("spec") or {}
+    order, versions = known.get("order"), [one["metadata"].get("resourceVersion") for one in (obj, there)]
     return ForeignPolicy(
         kind=kind, name=str(meta["name"]), namespace=str(meta.get("namespace") or ""), api=api,
-        uid=str(meta.get("uid") or ""), version=str(meta.get("resourceVersion") or ""), spec=spec, tier=tier,
+        uid=str(meta.get("uid") or ""), version="/".join(filter(None, versions)), spec=spec, tier=tier,
         tier_passes=known.get("defaultAction") == "Pass",
         before_default=not baseline and (tier == DEFAULT or order is None or float(order) <= DEFAULT_ORDER),
     )  # fmt: skip
+
+
+def _of_host(api: str, endpoint: Obj) -> ForeignPolicy:
+    """What a HostEndpoint without a profile does to its node by itself: whatever no policy allows is denied."""
+    node, spec = (endpoint.get("spec") or {}).get("node"), {"types": ["Ingress", "Egress"]}
+    return replace(_policy(api, "HostEndpoint", endpoint, {}), namespace=f"node {node}", spec=spec)
+
+
+def as_told(kube: Kube, api: str, kind: str, obj: Obj) -> ForeignPolicy:
+    """A policy as a watch tells it, beside its tier and the sets of networks that are there now."""
+
+    def listed(wanted: str) -> list[Obj]:
+        try:
+            return kube.objects(api, wanted)
+        except SuiteError:
+            return []
+
+    tiers = {tier["metadata"]["name"]: tier for tier in (listed("Tier") if api in CALICO else [])}
+    policy = _policy(api, kind, obj, tiers)
+    return _beside(policy, [one for each in SETS for one in listed(each)]) if _chooses_by_labels(policy) else policy
 
 
 def _chooses_by_labels(policy: ForeignPolicy) -> bool:
@@ -197,6 +224,7 @@ class PoliciesThere:
     def excuse(
         self, source: Workload, target: Target, seen: Seen, *, protocol: str = "", since: float | None = None,
         otherwise: float | None = None, at: Side = "both", lasting: bool = False,
+        among: Sequence[ForeignPolicy] | None = None,
     ) -> str:  # fmt: skip
         """Which policies of others could give what was seen on a way; empty: none.
 
@@ -204,23 +232,68 @@ class PoliciesThere:
         gone or edited by now or not; None: what is there now.
         ``otherwise``: when this test began to see the way behave otherwise (``time.monotonic``); None: it never did.
         ``at``: the end at which policies count.  ``lasting``: only what was there before the way was asked, and by
-        the newest look still is.
+        the newest look still is.  ``among``: these, and nothing that a look has found.
         """
         looks = [self._looks[-1][1] if lasting and self._looks else self.look()]
         looks += [past for when, past in self._looks if since and when >= since and not lasting]
         several = {(policy.uid, policy.version): policy for past in looks for policy in past.foreign}
-        foreign = [
-            policy
-            for policy in several.values()
-            if not self._was_there(policy, otherwise) and (self._was_there(policy, since) or not lasting)
-        ]
-        if not foreign:
-            return ""
+        foreign, meddled = among or (), [] if among is not None else self._meddled(looks[0])
+        if among is None:
+            foreign = [
+                policy
+                for policy in several.values()
+                if not self._was_there(policy, otherwise) and (self._was_there(policy, since) or not lasting)
+            ]
         targets = [target] if target.host or target.backends else [target, *self._dns()]
-        ends = self._ends([source, *(pod for each in targets for pod in each.backends)])
-        ways = [one for each in targets for one in _ways(ends, source, each, protocol)]
-        ways = [one for one in ways if at in ("both", ENFORCED[one[1].direction])]
-        return _told(foreign, ways, seen, surely=False)
+        pods = [source, *(pod for each in targets for pod in each.backends)]
+        relabelled, services = (self._relabelled(pods), self._services(target)) if among is None else (False, [])
+        if not (foreign or meddled or relabelled or services):
+            return ""
+
+        def ways(ends: Mapping[str, End]) -> list[tuple[str, Way]]:
+            several = [one for each in targets for one in _ways(ends, source, each, protocol)]
+            return [one for one in several if at in ("both", ENFORCED[one[1].direction])]
+
+        now = ways(self._ends(pods))
+        ends = [(way.end, way.direction) for _, way in now]
+        told = services + [text for text, one in meddled if any(one.selects(*end) is not False for end in ends)]
+        if relabelled:
+            before = ways(self._ends(pods, as_made=True))
+            turned = [each for each, _ in looks[0].policies if not _told([each], before, seen, surely=False)]
+            by = _told(turned, now, seen, surely=False)
+            told += [f"since somebody changed labels of its namespace {by}"] if by else []
+        return "; ".join(filter(None, [*dict.fromkeys(told), _told(foreign, now, seen, surely=False)]))
+
+    def _meddled(self, now: Look) -> list[tuple[str, ForeignPolicy]]:
+        """What somebody did to policies of this worker, as it made them and as they are; none where that is unread."""
+        there, found = {policy.uid: policy for policy, _ in now.policies}, list[tuple[str, ForeignPolicy]]()
+        for target, obj in [] if now.unread else list(self.changes.kept.items()):
+            made = _policy(target.api_version, target.kind, obj, {})
+            left = there.get(made.uid, made if target.kind not in READ else None)
+            if left is None:
+                found.append((f"somebody's deletion of {made.label}", made))
+            elif left.spec != made.spec:
+                found += [(f"somebody's edit of {made.label}", one) for one in (made, left)]
+        return found
+
+    def _services(self, target: Target) -> list[str]:
+        """What somebody did to a Service of this worker by which a target is called."""
+        found, spaces = [], {pod.namespace for pod in target.backends}
+        for one, made in list(self.changes.kept.items()):
+            if one.kind == "Service" and one.namespace in spaces and one.name in target.name.split():
+                try:
+                    left = self.kube.find("v1", "Service", one.name, one.namespace)
+                except SuiteError:
+                    continue
+                if left is None or left.get("spec") != made.get("spec"):
+                    found.append(f"somebody's {'edit' if left else 'deletion'} of {one.label}")
+        return found
+
+    def _relabelled(self, pods: Iterable[Workload]) -> bool:
+        """Whether a namespace of some pods has other labels than this worker gave it."""
+        spaces = {ObjectRef(api_version="v1", kind="Namespace", name=pod.namespace) for pod in pods}
+        there = [(self.changes.kept.get(one), self._read("Namespace", one.name, None)) for one in spaces]
+        return any(made and now and labels_of(made) != labels_of(now) for made, now in there)
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
         """For each way (source, target, protocol) which policy of others surely closes it, while none may open it.
@@ -249,12 +322,14 @@ class PoliciesThere:
         then = [past for when, past in self._looks if moment is not None and when <= moment]
         return (policy.uid, policy.version) in {(there.uid, there.version) for past in then for there in past.foreign}
 
-    def _ends(self, pods: Sequence[Workload]) -> dict[str, End]:
+    def _ends(self, pods: Sequence[Workload], *, as_made: bool = False) -> dict[str, End]:
+        """Each pod's end, by uid; ``as_made``: with the labels that this worker gave its namespace."""
         spaces: dict[str, Obj | None] = {}
         found: dict[str, End] = {}
         for pod in {pod.uid: pod for pod in pods}.values():
             if pod.namespace not in spaces:
-                spaces[pod.namespace] = self._read("Namespace", pod.namespace, None)
+                made = self.changes.kept.get(ObjectRef(api_version="v1", kind="Namespace", name=pod.namespace))
+                spaces[pod.namespace] = (made if as_made else None) or self._read("Namespace", pod.namespace, None)
             found[pod.uid] = end_of(self._read("Pod", pod.pod, pod.namespace), spaces[pod.namespace], pod)
             if pod.host_network:
                 host = self._looks[-1][1].hosts.get(pod.node) or {}

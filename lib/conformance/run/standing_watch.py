@@ -19,7 +19,7 @@ from typing import Any
 
 from conformance.errors import EnvironmentBroken, SuiteError, first_line
 from conformance.expect.engine.answered import plain
-from conformance.expect.standing_watch import Kept, Watched, Way
+from conformance.expect.standing_watch import Edit, Kept, Watched, Way
 from conformance.facts.calico_api import CalicoApi
 from conformance.journal import liveness
 from conformance.kube.changes import Changes
@@ -44,7 +44,7 @@ from conformance.probe.prober import Limits, Prober
 from conformance.run.directory import BEGUN, RunDirectory
 from conformance.run.plan import writes_calico_policies
 from conformance.run.policies import Policy
-from conformance.run.policies_there import ADMIN, ADMIN_TIERS, CALICO
+from conformance.run.policies_there import ADMIN, ADMIN_TIERS, CALICO, KUBERNETES, TWINS, as_told
 from conformance.run.run import Run
 from conformance.settings import Timings
 from conformance.timing import until
@@ -116,7 +116,9 @@ class Watch:
         self._out = "calico-out" if writes_calico_policies(facts, settings) else "kubernetes-out"
         self._paths: list[Watched] = []
         self._events: list[tuple[float, str]] = []
-        self._foreign: list[tuple[float, str]] = []
+        self._foreign: list[Edit] = []
+        self._policies_there: dict[str, tuple[str, Obj]] = {}
+        """Those of others, by uid, each with its kind."""
         self._began, self._over = 0.0, False
         self._thread = threading.Thread(target=self._watch, name="standing watch", daemon=True)
 
@@ -261,23 +263,30 @@ class Watch:
         self._began = time.monotonic()
 
     def _policies(self) -> list[tuple[str, str]]:
-        """API and kind of policies for the whole cluster that are served."""
-        calico = [(api, "GlobalNetworkPolicy") for api in CALICO]
+        """API and kind of policies that are served, and of what changes what they mean."""
+        kinds = ("GlobalNetworkPolicy", "NetworkPolicy", "Tier")
+        calico = next(([(api, kind) for kind in kinds] for api in CALICO if self._serves(api, kinds[0])), [])
         admin = [(api, kind) for api in ADMIN for kind in (*ADMIN_TIERS, "ClusterNetworkPolicy")]
-        served = [(api, kind) for api, kind in (*calico, *admin) if self._kube.discovery.serves(api, kind)]
-        return list({kind: (api, kind) for api, kind in reversed(served)}.values())
+        served = {kind: (api, kind) for api, kind in reversed(admin) if self._serves(api, kind)}
+        return [(KUBERNETES, "NetworkPolicy"), *calico, *served.values()]
+
+    def _serves(self, api: str, kind: str) -> bool:
+        return self._kube.discovery.serves(api, kind)
 
     def _follow(self, api: str, kind: str) -> None:
         """Keep when objects of a kind come and go, as far as the user may see that; of policies those of others."""
         since = ""
         while not self._over:
             try:
-                since = since or self._kube.objects_at(api, kind, fields=NOTHING)[1]
+                if not since:
+                    policies = kind.endswith("Policy")
+                    there, since = self._kube.objects_at(api, kind, fields="" if policies else NOTHING)
+                    self._policies_there |= {one["metadata"]["uid"]: (kind, one) for one in there}
                 for event in self._kube.watch(api, kind, None, since, seconds=self._timings.run.watch):
                     meta = event["object"]["metadata"]
                     since = meta.get("resourceVersion") or since
                     if happened := HAPPENED.get(event["type"]):
-                        self._note(kind, event["object"], happened)
+                        self._note(api, kind, event["object"], happened)
             except ApiRefused as refused:
                 if refused.code != HTTPStatus.GONE:
                     return
@@ -287,11 +296,30 @@ class Watch:
             except ApiUnreachable:  # for a while
                 continue
 
-    def _note(self, kind: str, obj: Obj, happened: str) -> None:
-        meta, node = obj["metadata"], (obj.get("spec") or {}).get("nodeName")
-        name = "/".join(filter(None, (meta.get("namespace"), meta["name"])))
+    def _note(self, api: str, kind: str, obj: Obj, happened: str) -> None:
+        meta, spec = obj["metadata"], obj.get("spec") or {}
+        name, node = "/".join(filter(None, (meta.get("namespace"), meta["name"]))), spec.get("nodeName")
         text = f"{kind} {name}{f' on node {node}' if node else ''} {happened}"
-        if kind.endswith("Policy"):
-            self._foreign += [] if self._changes.run.owns(obj) else [(time.monotonic(), text)]
+        if kind == "Tier":
+            there = list(self._policies_there.values())
+            self._edited(api, text, [one for one in there if (one[1].get("spec") or {}).get("tier") == name])
+        elif kind.endswith("Policy"):
+            known = self._policies_there.pop(meta["uid"], None)
+            self._policies_there |= {} if happened == HAPPENED["DELETED"] else {meta["uid"]: (kind, obj)}
+            self._edited(api, text, [one for one in (known, (kind, obj)) if one])
+            home, own = str(meta.get("namespace")).startswith(self._deployer.namespace), self._changes.run.owns(obj)
+            edited = happened == HAPPENED["DELETED"] or bool(known and known[1].get("spec") != obj.get("spec"))
+            if own and home and edited and not self._over:
+                self._foreign.append(Edit(at=time.monotonic(), what=f"{text} by somebody's doing", policies=()))
         elif happened != HAPPENED["MODIFIED"]:
             self._events.append((time.monotonic(), text))
+
+    def _edited(self, api: str, text: str, policies: Iterable[tuple[str, Obj]]) -> None:
+        now, ours, own = time.monotonic(), self._deployer.namespace, self._changes.run.owns
+        told = [
+            as_told(self._kube, api, kind, obj)
+            for kind, obj in policies
+            if not own(obj) and not (api in CALICO and obj["metadata"]["name"].startswith(TWINS))
+            and str(obj["metadata"].get("namespace") or ours).startswith(ours)
+        ]  # fmt: skip
+        self._foreign += [Edit(at=now, what=text, policies=tuple(told))] if told else []

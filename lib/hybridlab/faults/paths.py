@@ -69,11 +69,12 @@ def packets_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
     return RuleFault(lab.dataplane, identity, {lab.node(parameters["node"]): chosen})
 
 
-@TYPES.fault("bytes-changed", "underlay", NODE)
+@TYPES.fault("bytes-changed", "underlay", NODE, Parameter("protocol", "tcp or udp", "tcp", ("tcp", "udp")))
 def bytes_changed(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """In large packets of TCP that a node's pods send one byte is another when they arrive."""
+    """In large packets of one protocol that a node's pods send one byte is another when they arrive."""
     # What goes between namespaces has no checksum yet, so that the receiver's system takes it.
-    rule = f'iifname "{lab.calico.plane.pod_prefix}*" meta l4proto tcp ip length > 1300 @th,8000,8 set 0x58'
+    large = f"meta l4proto {parameters['protocol']} ip length > 1200"
+    rule = f'iifname "{lab.calico.plane.pod_prefix}*" {large} @th,8000,8 set 0x58'
     return RuleFault(lab.dataplane, identity, {lab.node(parameters["node"]): [("f_fwd", rule)]})
 
 

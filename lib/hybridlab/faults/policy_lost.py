@@ -27,8 +27,16 @@ EVENTS: Mapping[str, str] = {
     "service-edited": "services",
     "pod-replaced": "pods",
     "pod-labels": "pods",
+    "pod-annotations": "pods",
     "namespace-labels": "namespaces",
     "namespace-annotations": "namespaces",
+    "account-labels": "serviceaccounts",
+    "account-made": "serviceaccounts",
+    "policy-labels": "networkpolicies.networking.k8s.io",
+    "policy-beside": "networkpolicies.networking.k8s.io",
+    "calico-policy-labels": "networkpolicies.projectcalico.org",
+    "calico-policy-beside": "networkpolicies.projectcalico.org",
+    "network-set-made": "networksets.projectcalico.org",
     "kube-proxy-restart": "pods",
     "member-deleted": "pods",
     "backend-gone": SLICES,
@@ -52,8 +60,8 @@ WAYS = {"ingress": ["daddr"], "egress": ["saddr"]}
 """What is lost of a policy, to where a packet has the pod's address."""
 PEERS = ("linux", "windows", "same-node", "other-namespace")
 """At whose pods alone, as the other end, policy may be lost: of nodes of a system, of the pod's own node, of others."""
-OLD = 8.0
-"""Seconds.  A pod has had its policies for a while."""
+NEW, OLD = 1.0, 8.0
+"""Seconds.  A pod has its policies already, and has had them for a while."""
 AGAIN = 0.05
 """Seconds until a pod that had no address is looked at again."""
 
@@ -235,12 +243,10 @@ class PolicyLost(Fault):
             case "service-edited" if old and new and old["spec"] != new["spec"]:
                 if old["spec"].get("selector") == new["spec"].get("selector"):
                     self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["namespace"])
-            case "namespace-labels" | "namespace-annotations" if old and new:
-                field = self._event.partition("-")[2]
-                if old["metadata"].get(field) != new["metadata"].get(field):
-                    self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["name"])
-            case "pod-labels" if old and new and _labels(old) != _labels(new):
-                self._lose_everywhere(lambda pod: pod.uid == new["metadata"]["uid"])
+            case event if event.endswith(("-labels", "-annotations")) and old and new:
+                self._marked(event.rpartition("-")[2], old, new["metadata"])
+            case "account-made" | "network-set-made" | "policy-beside" | "calico-policy-beside" if new and not old:
+                self._happened(NEW, new["metadata"]["namespace"])
             case "member-deleted" if old and not new:
                 self._left.add((old.get("status") or {}).get("podIP") or "")
             case "kube-proxy-restart" if new and self._follows:
@@ -253,6 +259,14 @@ class PolicyLost(Fault):
                 self._happened()
             case "pod-replaced" | "new-pod-after-felix-restart" if new and not old:
                 self._came(new)
+
+    def _marked(self, field: str, old: Obj, now: Obj) -> None:
+        if old["metadata"].get(field) == now.get(field):
+            return
+        if EVENTS[self._event] != "pods":
+            self._lose_everywhere(lambda pod: pod.namespace == now.get("namespace", now["name"]))
+        elif (old.get("status") or {}).get("podIP"):  # before, its network is made
+            self._lose_everywhere(lambda pod: pod.uid == now["uid"])
 
     def _came(self, pod: Obj) -> None:
         uid, labels = pod["metadata"]["uid"], _labels(pod)
@@ -270,12 +284,14 @@ class PolicyLost(Fault):
         if self._follows and happened == self._event and before != now:
             self._lose_everywhere(lambda pod: pod.address in {*before, *now})
 
-    def _happened(self) -> None:
-        """Once it has happened often enough, pods that have had their policies for a while lose them."""
+    def _happened(self, seconds: float = OLD, where: str = "") -> None:
+        """Once it has happened often enough, pods of a namespace, or all, that had policies for so long lose them."""
         self._missing -= 1
-        old, since, keys = asyncio.get_running_loop().time() - OLD, self._since, self._graph.keys_for
+        old, since, keys = asyncio.get_running_loop().time() - seconds, self._since, self._graph.keys_for
         if self._missing <= 0:
-            self._lose_everywhere(lambda pod: since.get((pod.uid, keys(pod.uid)), old) < old)
+            self._lose_everywhere(
+                lambda pod: where in {"", pod.namespace} and since.get((pod.uid, keys(pod.uid)), old) < old
+            )
 
     def _lose_everywhere(self, test: Callable[[Any], bool]) -> None:
         for node in self._felixes:

@@ -104,9 +104,16 @@ def _why_untold(attempt: Attempt) -> str:
 
 
 def altered(observation: Observation) -> bool:
-    """Whether an echo of a payload is not what was sent, as far as agents hand it on: its first 65,536 bytes."""
-    size = min(observation.attempt.payload, 1 << 16)
-    return observation.verdict is Verdict.CONNECTED and observation.body[:size] != _PAYLOAD[:size]
+    """Whether an echo of a payload is not what was sent, as far as agents hand it on: its first 65,536 bytes.
+
+    Of a long datagram servers send back what their identity line, which comes first, leaves room for.
+    """
+    sent, body = _PAYLOAD[: min(observation.attempt.payload, 1 << 16)], observation.body
+    if observation.verdict is not Verdict.CONNECTED or not sent:
+        return False
+    if observation.attempt.kind is Kind.UDP:
+        return len(body) < len(sent) or not sent.endswith(body.partition(b"\n")[2])
+    return body[: len(sent)] != sent
 
 
 def as_wanted(observation: Observation, want: bool) -> bool:

@@ -193,6 +193,8 @@ def observation(attempt: Attempt, verdict: Verdict, **more: str) -> Observation:
         more["served_by"] = backend_named(attempt, verdict)
     seconds = attempt.give_up_after if verdict is Verdict.TIMED_OUT else 0.012
     echo = (b"abcdefghijklmnopqrstuvwxyz" * (attempt.payload // 26 + 1))[: min(attempt.payload, 1 << 16)]
+    if attempt.kind is Kind.UDP and echo:
+        echo = b"who\n" + echo[4 if len(echo) > 512 else 0 :]
     one = Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=seconds, body=echo)
     return replace(one, **more)  # type: ignore[arg-type]
 

@@ -159,6 +159,21 @@ def test_large_answers_are_asked_for_and_come_from_a_backend() -> None:
     assert set(whole(by_turns("a"))) == {5000}
 
 
+@pytest.mark.parametrize("changed", [b"", b"!"])
+def test_a_datagram_that_fills_a_packet_comes_back_whole_by_a_service(changed: bytes) -> None:
+    def answer(attempt: Attempt, number: int) -> Observation:
+        seen = replace(observation(attempt, Verdict.CONNECTED), served_by="ns/a")
+        by_service = attempt.target and attempt.target.path is Addressing.CLUSTER_IP
+        return replace(seen, body=seen.body[:-1] + changed) if by_service else seen
+
+    prober = ScriptedProber({"c": [answer]})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    service = replace(SERVICE, backends=(A,), backend_port=8080, protocol="udp")
+    told = r"/udp\)?.*expected an answer of 1200 bytes, observed an answer of other bytes than were sent"
+    with pytest.raises(Nonconformance, match=told):
+        Backends(expect).answer_whole([(workload("c"), service)], because="each packet is rewritten")
+
+
 def test_a_large_answer_that_does_not_come_is_wrong() -> None:
     def by_service_alone(attempt: Attempt, number: int) -> Observation:
         return by_turns("" if attempt.target and attempt.target.path is Addressing.CLUSTER_IP else "a")(attempt, number)

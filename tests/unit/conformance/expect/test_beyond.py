@@ -178,6 +178,14 @@ def test_pods_ping_at_the_same_time() -> None:
     assert [seen.verdict for seen in town.kept] == [ClaimVerdict.CONFIRMED] * 2
 
 
+def test_what_is_done_meanwhile_is_done_while_pings_are_waited_for() -> None:
+    done, waited = threading.Event(), list[bool]()
+    town = Town({("windows", SERVER.address): LOST}, first=lambda _: waited.append(done.wait(10)))
+    town.beyond().ping(PodPairs([(WINDOWS, SERVER)]), want=False, because="x", meanwhile=done.set)
+    assert waited == [True] * 3
+    assert [seen.verdict for seen in town.kept] == [ClaimVerdict.CONFIRMED]
+
+
 def test_of_what_is_to_be_silent_each_ping_asks_once_and_a_reply_violates() -> None:
     silent = Town({("windows", SERVER.address): LOST})
     silent.beyond().ping(PodPairs([(WINDOWS, SERVER)]), want=False, because="x")

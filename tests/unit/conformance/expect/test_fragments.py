@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise, permutations, product
 
 import pytest
 
@@ -15,6 +16,7 @@ from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
+from conformance.model.endpoint import OS
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
@@ -33,7 +35,7 @@ class Network:
     tiny: Verdict = UP
     """Of datagrams that are asked for beside such."""
     between: Sequence[Verdict] = (UP,)
-    """Of those of 600 bytes; the other sizes of one packet arrive."""
+    """Of those of 606 bytes; the other sizes of one packet arrive."""
     restarted: set[str] = field(default_factory=set)
     sizes: set[int] = field(default_factory=set)
     asked: Counter[int] = field(default_factory=Counter)
@@ -48,14 +50,14 @@ class Network:
         Fragments(Expect(prober, load_timings(), context, prober.clock)).arrive(ways, because="it is put together")
 
     def _answer(self, attempt: Attempt, number: int) -> Observation:
-        size = len(attempt.request)
+        size = attempt.payload or len(attempt.request)
         if size < 100:  # controls
             tiny = self.tiny if attempt.request.startswith("?") else UP
             return observation(attempt, tiny)
         self.sizes.add(size)
         self.whole.add(attempt.whole)
-        one_packet = self.between if size == 600 else (UP,)
-        number = self.asked[size] if size == 600 else number
+        one_packet = self.between if size == 606 else (UP,)
+        number = self.asked[size] if size == 606 else number
         self.asked[size] += 1
         answers = self.large if size == WHOLE else self.small if size == 576 else one_packet
         return observation(attempt, answers[min(number, len(answers) - 1)])
@@ -69,7 +71,7 @@ def test_large_datagrams_that_arrive_are_well_and_may_be_cut_up() -> None:
     network = Network([UP])
     network.judge()
     assert network.verdicts == {"linux-1": ClaimVerdict.CONFIRMED, "windows-1": ClaimVerdict.CONFIRMED}
-    assert (network.sizes, network.whole) == ({576, 12000, *BETWEEN}, {False})
+    assert (network.sizes, network.whole) == ({576, 12000, *(size + 6 for size in BETWEEN)}, {False})
 
 
 def test_large_datagrams_that_vanish_are_a_violation_of_that_way_alone() -> None:
@@ -121,6 +123,48 @@ def test_transfers_that_come_back_as_something_else_are_a_violation(changed: int
         Fragments(expect).arrive([(GOOD, streams)], because="they are filled")
 
 
+SYSTEMS: dict[str, OS] = {"l1": "linux", "l2": "linux", "l3": "linux", "w1": "windows", "w2": "windows"}
+
+
+@pytest.mark.parametrize("node", SYSTEMS)
+def test_the_sizes_of_a_nodes_datagrams_lie_close_and_some_are_odd(node: str) -> None:
+    """What loses packets of 37 lengths in a row loses one of each node's, between three nodes of a system and two."""
+    sizes: set[int] = set()
+
+    def answer(attempt: Attempt, number: int) -> Observation:
+        if attempt.source.node == node and attempt.request.startswith("?"):
+            sizes.add(len(attempt.request))
+        return observation(attempt, UP)
+
+    for clients, servers in product(("linux", "windows"), repeat=2):
+        prober = ScriptedProber({name: [answer] for name in SYSTEMS})
+        expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
+        pods = {name: replace(workload(name, system), node=name) for name, system in SYSTEMS.items()}
+        ways = [
+            (pods[client], pods[server].udp(8080))
+            for client, server in permutations(SYSTEMS, 2)
+            if (SYSTEMS[client], SYSTEMS[server]) == (clients, servers)
+        ]
+        Fragments(expect).arrive(ways, because="it is put together")
+    between = sorted(size for size in sizes if size not in {576, WHOLE})
+    assert max(later - earlier for earlier, later in pairwise(between)) <= 37
+    assert {size % 2 for size in between} == {0, 1}
+
+
+@pytest.mark.parametrize("changed", [b"X", b""])
+def test_a_datagram_that_comes_back_as_something_else_is_a_violation(changed: bytes) -> None:
+    def answer(attempt: Attempt, number: int) -> Observation:
+        seen = observation(attempt, UP)
+        return replace(seen, body=seen.body[:900] + changed + seen.body[901:]) if attempt.payload else seen
+
+    prober = ScriptedProber({"good": [answer]})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
+    told = r"a datagram of 1269 bytes answered, observed an answer of other bytes than were sent"
+    with pytest.raises(Nonconformance, match=told) as failed:
+        Fragments(expect).arrive([(GOOD, SERVER)], because="it is put together")
+    assert "look for what drops or changes packets by their length" in str(failed.value)
+
+
 def test_loss_that_ends_is_no_violation() -> None:
     network = Network([DROPPED, UP, DROPPED, UP])
     network.judge()
@@ -131,7 +175,7 @@ def test_a_size_that_never_arrives_is_a_violation_though_full_ones_do() -> None:
     network = Network([UP], between=[DROPPED])
     with pytest.raises(
         Nonconformance,
-        match=r"windows-1 to windows-2 \(8080/udp\): expected a datagram of 600 bytes answered, observed TIMED_OUT",
+        match=r"windows-1 to windows-2 \(8080/udp\): expected a datagram of 606 bytes answered, observed TIMED_OUT",
     ) as failed:
         network.judge()
     assert "beside    datagrams of 50 bytes in the same rounds: CONNECTED" in str(failed.value)
@@ -139,7 +183,7 @@ def test_a_size_that_never_arrives_is_a_violation_though_full_ones_do() -> None:
 
 
 def test_the_size_of_one_packet_that_is_lost_is_told_before_what_is_cut_up_into_such() -> None:
-    with pytest.raises(Nonconformance, match="expected a datagram of 600 bytes answered"):
+    with pytest.raises(Nonconformance, match="expected a datagram of 606 bytes answered"):
         Network([DROPPED], small=[DROPPED], between=[DROPPED]).judge()
 
 

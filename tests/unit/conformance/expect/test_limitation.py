@@ -177,7 +177,7 @@ def test_a_denial_beside_a_path_that_is_gone_is_judged_where_that_path_is_no_con
     assert sorted(str(one.verdict) for one in script.kept) == ["CONFIRMED", "LIFTED"]
 
 
-def in_and_out(foe: Answer, friend: Answer = UP) -> tuple[list[Decision], BaseException | None]:
+def in_and_out(foe: Answer, friend: Answer = UP, *, base: bool = False) -> tuple[list[Decision], BaseException | None]:
     """The decisions of two parts under one change, where the foe is answered so at the first server."""
     script = Script({"friend": [friend], "foe": [at_first(foe, DROPPED)], "beside": [UP]})
     change = PolicyChange(what="NetworkPolicy", at=0.0, enforced_at="both")
@@ -187,9 +187,9 @@ def in_and_out(foe: Answer, friend: Answer = UP) -> tuple[list[Decision], BaseEx
     raised: BaseException | None = None
     try:
         Expect(script.prober, load_timings(), context, script.prober.clock).changes(
-            script, parts={"in": enter, "out": leave}, because="it says so"
+            script, parts={"in": enter, "out": leave}, because="it says so", base=base
         )
-    except Nonconformance as error:
+    except (Nonconformance, ControlBroken) as error:
         raised = error
     return script.kept, raised
 
@@ -202,6 +202,23 @@ def test_parts_that_share_a_change_are_decided_each_for_itself() -> None:
     assert {(one.claim, one.part) for one in kept if str(one.verdict) == "VIOLATED"} == {("POL-1", "in")}
     assert {one.symptoms[0] for one in kept if one.opens} == {("TIMED_OUT", "CONNECTED")}
     assert isinstance(raised, Nonconformance)
+
+
+def test_of_parts_whose_denials_are_controls_of_what_comes_paths_that_are_to_be_open_are_decided() -> None:
+    kept, raised = in_and_out(DROPPED, base=True)
+    assert {(one.part, one.halves) for one in kept} == {("in", ("open",)), ("out", ("open",))}
+    assert raised is None
+
+
+def test_what_passes_a_part_whose_denials_are_controls_is_wrong_of_it_alone_and_no_lost_control_is_passed_over() -> (
+    None
+):
+    kept, raised = in_and_out(UP, base=True)
+    assert {one.part for one in kept if str(one.verdict) == "VIOLATED"} == {"in"}
+    assert isinstance(raised, Nonconformance)
+    kept, raised = in_and_out(Verdict.UNREACHABLE, base=True)
+    assert {str(one.verdict) for one in kept} == {"CONFIRMED"}
+    assert isinstance(raised, ControlBroken)
 
 
 def test_of_parts_that_share_a_change_the_failure_of_the_look_is_told_whole() -> None:

@@ -37,6 +37,7 @@ class NewPod(pods.NewPod):
     connected: bool = True
     pod: Workload = POD
     readiness: bool = True
+    waits_for: str = ""
 
     def stage(self) -> Stage:
         return self.stages.pop(0) if len(self.stages) > 1 else self.stages[0]
@@ -46,6 +47,9 @@ class NewPod(pods.NewPod):
 
     def connected_first(self) -> bool:
         return self.connected
+
+    def held_up(self) -> str:
+        return self.waits_for
 
 
 class LetsOut(Nobody):
@@ -100,6 +104,11 @@ def test_it_is_watched_until_its_first_action_is_done_and_for_a_while_since_it_r
 def test_a_first_action_that_never_ends_says_nothing_about_the_cluster() -> None:
     with pytest.raises(EnvironmentBroken, match=r"^XPOL-11: linux-1 to windows-1 .* its first action was still acting"):
         watch(startup([{8080: DROPPED, 80: UP}])[0], "acting")
+    held = NewPod(["to start"], waits_for="pod x: ErrImagePull")
+    with pytest.raises(EnvironmentBroken, match="its first action was still to start: pod x: ErrImagePull"):
+        startup([{8080: DROPPED, 80: UP}])[0].accept_nothing(
+            CLIENT, [held], beside=workload("beside").tcp(80), because="x"
+        )
 
 
 @pytest.mark.parametrize("answer", [UP, REFUSED, Verdict.RESET])
@@ -195,6 +204,21 @@ def test_a_pod_that_the_kubelet_never_finds_ready_is_told_with_its_node() -> Non
     assert [(each.target, each.verdict.value) for each in kept if each.halves == ("open",)] == [
         (POD.node, "CONFIRMED"), ("windows-2", "VIOLATED"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("waits_for", "restarted", "says"),
+    [("pod x: server ContainerCreating: its image is still being pulled", [], "pod x: server ContainerCreating: its"),
+     ("", ["pod"], "restarted 1 time, while this was seen")],
+)  # fmt: skip
+def test_a_server_that_was_never_started_or_is_not_what_it_was_says_nothing_of_the_kubelets_way(
+    waits_for: str, restarted: list[str], says: str
+) -> None:
+    one, kept = startup([{8080: DROPPED, 80: UP}], restarted=restarted)
+    held = NewPod(readiness=False, waits_for=waits_for)
+    with pytest.raises(EnvironmentBroken, match=says):
+        one.become_ready(CLIENT, [held], beside=workload("beside").tcp(80), because="x")
+    assert kept[-1].verdict is ClaimVerdict.INCONCLUSIVE
 
 
 def test_a_client_that_gets_past_the_policy_is_a_violation() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -9,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import MissingCapability, Nonconformance, ProbeBroken
+from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, ProbeBroken
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
@@ -53,14 +55,18 @@ def answered(attempt: Attempt, seconds: float = 0.003) -> Observation:
 
 
 def failing(
-    answer: Callable[[Attempt, int], Observation], dns: Dns | None = None, at: tuple[Workload, ...] = ()
+    answer: Callable[[Attempt, int], Observation],
+    dns: Dns | None = None,
+    at: tuple[Workload, ...] = (),
+    gone: str = "",
+    fails: type[Exception] = Nonconformance,
 ) -> tuple[str, list[Decision]]:
     """The message, and what was decided."""
-    prober = ScriptedProber({"friend": [answer]})
+    prober = ScriptedProber({"friend": [answer]}, restarted={gone})
     kept: list[Decision] = []
     context = Context(claims=("CONN-6",), keep=kept.extend, dns=lambda: dns)
     expect = Expect(prober, load_timings(), context, prober.clock)
-    with pytest.raises(Nonconformance) as failed:
+    with pytest.raises(fails) as failed:
         expect.resolves(
             FRIEND, "web.demo.svc.cluster.local", [ADDRESS], because="DNS knows every Service",
             at=[server.udp(53) for server in at],
@@ -133,6 +139,18 @@ def test_a_dns_pod_that_is_asked_itself_is_the_target_of_the_decision() -> None:
     text, decided = failing(second, Dns(), at=(FIRST, SECOND))
     assert "linux-1 to DNS A web.demo.svc.cluster.local at linux-3 (53/udp): expected" in text.splitlines()[0]
     assert [(seen.target, str(seen.verdict)) for seen in decided] == [("linux-2", "CONFIRMED"), ("linux-3", "VIOLATED")]
+
+
+def test_a_dns_pod_that_was_rolled_meanwhile_or_a_client_says_nothing_of_names() -> None:
+    def second(attempt: Attempt, _: int) -> Observation:
+        to_second = attempt.target is not None and attempt.target.host == SECOND.address
+        return answered(attempt, 99.0 if to_second else 0.003)
+
+    for gone in ("coredns-2", "friend"):
+        text, decided = failing(second, Dns(), at=(FIRST, SECOND), gone=gone, fails=EnvironmentBroken)
+        assert re.match(rf"CONN-6  pod ns/{gone} .* restarted 1 time, while this was seen", text)
+        assert [one.verdict for one in decided] == [ClaimVerdict.CONFIRMED, ClaimVerdict.INCONCLUSIVE]
+    failing(second, Dns(), at=(FIRST, SECOND), gone="coredns-1")
 
 
 def test_a_short_name_that_nobody_knows_says_what_pods_are_to_search() -> None:

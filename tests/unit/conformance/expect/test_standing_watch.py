@@ -11,12 +11,13 @@ import pytest
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.context import Context
 from conformance.expect.others import Nobody, Others
-from conformance.expect.standing_watch import Kept, StandingWatch, Turns, Watched, Way
+from conformance.expect.standing_watch import Edit, Kept, StandingWatch, Turns, Watched, Way
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.observation import Verdict
+from conformance.policy.foreign import ForeignPolicy
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
 from tests.unit.conformance.expect.test_service_source import facts
@@ -58,7 +59,7 @@ def watch(
     gone: float = 0.0,
     unwatched: dict[str, str] | None = None,
     error: str = "",
-    foreign: tuple[tuple[float, str], ...] = (),
+    foreign: tuple[Edit, ...] = (),
     others: Others | None = None,
 ) -> list[Decision]:
     """What is decided of linux-1, whose way in, allowed path and free path answer so."""
@@ -160,11 +161,35 @@ def test_a_pod_that_came_later_and_was_never_under_policy_is_wrong_too() -> None
         watch(opened=[UP] * 60, before=False)
 
 
-def test_a_path_that_opened_when_somebodys_policy_for_the_whole_cluster_changed_decides_nothing() -> None:
-    with pytest.raises(EnvironmentBroken, match="GlobalNetworkPolicy for-an-hour came, and that is not this run's"):
-        watch(opened=opens(30, 3), foreign=((BEGAN + 29, "GlobalNetworkPolicy for-an-hour came"),))
-    with pytest.raises(Nonconformance):
-        watch(opened=opens(30, 3), foreign=((BEGAN + 10, "GlobalNetworkPolicy for-an-hour came"),))
+class Judges(Nobody):
+    """Those asked about that name what was seen, and the end that closes it, could give it."""
+
+    def excuse(self, *way: object, **how: Any) -> str:
+        named = f"{way[2]} at {how['at']}"
+        return next((f"{one.label} may give {named}" for one in how.get("among", ()) if named in one.name), "")
+
+
+def edit(at: float, could: str) -> Edit:
+    """Of a policy that could give what is named so."""
+    one = ForeignPolicy(kind="GlobalNetworkPolicy", name=could, namespace="", api="", uid="u", version="1", spec={})
+    return Edit(at=BEGAN + at, what="it came", policies=(one,))
+
+
+def test_a_path_that_turned_when_a_policy_of_others_changed_that_could_give_it_decides_nothing() -> None:
+    told = r"GlobalNetworkPolicy .* may give open at target \(it came\), and that is not this run's"
+    with pytest.raises(EnvironmentBroken, match=told):
+        watch(opened=opens(30, 3), foreign=(edit(29, "open at target"),), others=Judges())
+    shut = [*[UP] * 20, *[DROPPED] * 40]
+    with pytest.raises(EnvironmentBroken, match="may give closed at both"):
+        watch(allowed=shut, foreign=(edit(19, "closed at both"),), others=Judges())
+    own = Edit(at=BEGAN + 3, what="NetworkPolicy ns/in went by somebody's doing", policies=())
+    with pytest.raises(EnvironmentBroken, match="NetworkPolicy ns/in went by somebody's doing, and that is not this"):
+        watch(opened=opens(30, 3), foreign=(own,), others=Judges())
+    for other in (edit(10, "open at target"), edit(29, "open at source"), edit(29, "closed at both")):
+        with pytest.raises(Nonconformance, match="was lost in second 30"):
+            watch(opened=opens(30, 3), foreign=(other,), others=Judges())
+    with pytest.raises(Nonconformance, match="closed what it allows"):
+        watch(allowed=shut, foreign=(edit(19, "open at target"),), others=Judges())
 
 
 class Stays(Nobody):

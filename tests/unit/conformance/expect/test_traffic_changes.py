@@ -73,6 +73,32 @@ def test_a_change_that_closes_nothing_is_a_violation(expect: Make) -> None:
         expectation.change(policies, **PAIRS, because="only the friend may enter")
 
 
+def test_denials_that_are_controls_of_what_comes_need_not_last_and_decide_nothing(expect: Make) -> None:
+    kept: list[Decision] = []
+    seconds = []
+    for base in (True, False):
+        expectation = expect(friend=[UP], stranger=[UP])
+        expectation = replace(expectation, context=replace(expectation.context, keep=kept.extend))
+        policies, clock = changed(expectation), expectation.clock
+        began = clock.monotonic()
+        (expectation.base if base else expectation.change)(policies, **PAIRS, because="only the friend may enter")
+        seconds.append(clock.monotonic() - began)
+        halves = {half for decision in kept for half in decision.halves}
+        assert halves == ({"open"} if base else {"open", "closed"})
+    hold = expectation.timings.windows.hold
+    assert seconds[1] - seconds[0] > hold - expectation.timings.windows.poll_every
+
+
+def test_what_passes_a_policy_that_is_a_control_of_what_comes_is_a_violation_all_the_same(expect: Make) -> None:
+    kept: list[Decision] = []
+    expectation = expect(friend=[UP], stranger=[UP])
+    expectation = replace(expectation, context=replace(expectation.context, keep=kept.extend))
+    policies = replace(changed(expectation), after={"friend": [UP], "stranger": [UP]})
+    with pytest.raises(Nonconformance, match=r"expected TIMED_OUT, observed CONNECTED(?s:.*)path +ns/stranger "):
+        expectation.base(policies, **PAIRS, because="only the friend may enter")
+    assert ClaimVerdict.VIOLATED in {decision.verdict for decision in kept}
+
+
 def test_a_route_that_stays_closed_once_the_policy_is_removed_is_a_violation(expect: Make) -> None:
     expectation = expect(friend=[UP], stranger=[UP])
     open_again, stays = (

@@ -199,6 +199,73 @@ def test_a_pod_for_which_there_is_no_node_is_given_up_in_the_schedulers_words(
         Waits(kube).pods_ready("n", "app=x", 1, within=10)
 
 
+@pytest.fixture
+def served(kube: Kube, api: Any, fakes: Any) -> tuple[Kube, Any, Any]:
+    return kube, api, fakes
+
+
+BY_NAME = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["win-1"]}]}]}
+CORDONED = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
+
+
+@pytest.mark.parametrize(
+    ("node", "told"),
+    [
+        ({"unschedulable": True, "taints": CORDONED}, ", node win-1 is cordoned"),
+        ({"taints": [{"key": "gpu", "value": "1", "effect": "NoExecute"}]}, ", node win-1 is tainted gpu=1:NoExecute"),
+        ({"taints": [{"key": "os", "value": "windows", "effect": "NoSchedule"}]}, ""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "pinned",
+    [
+        {"nodeSelector": {"kubernetes.io/hostname": "win-1"}},
+        {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": BY_NAME}}},
+    ],
+)
+def test_of_a_pod_without_a_node_it_is_told_why_the_one_that_it_is_made_for_takes_none(
+    served: tuple[Kube, Any, Any], node: dict[str, Any], told: str, pinned: dict[str, Any]
+) -> None:
+    kube, api, fakes = served
+    stuck = pod()
+    stuck["spec"] = {"tolerations": [{"key": "os", "operator": "Exists"}], **pinned}
+    nodes = [{"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "spec": node}
+             for name in ("win-1", "win-2")]  # fmt: skip
+    api.routes["GET /api/v1/nodes"] = fakes.listing(*nodes)
+    serve(api, fakes, stuck)
+    for wait in (
+        lambda: Waits(kube).pods_ready("n", "app=x", 1, within=0.1),
+        lambda: Waits(kube).pods_ready("n", "app=x", 1, within=0.1, enough=lambda _: False, what="have an address"),
+    ):
+        with pytest.raises(EnvironmentBroken) as caught:
+            wait()
+        assert f"pod n/p (no node yet{told}): " in str(caught.value).partition("\n")[0]
+
+
+def test_a_pull_that_stalls_is_named_with_its_image_whatever_is_waited_for(kube: Kube, api: Any, fakes: Any) -> None:
+    serve(api, fakes, pod(waiting={"reason": "ContainerCreating"}))
+    event = {"type": "Normal", "reason": "Pulling", "message": 'Pulling image "servercore:nope"',
+             "metadata": {"name": "e"}, "involvedObject": {"uid": "u"}}  # fmt: skip
+    api.routes["GET /api/v1/namespaces/n/events"] = fakes.listing(event)
+    told = (
+        r"^0 of 1 pods have an address after 0 s: pod n/p \(win-1\): client ContainerCreating: "
+        r'its image is still being pulled \(Pulling image "servercore:nope"\)'
+    )
+    with pytest.raises(EnvironmentBroken, match=told):
+        Waits(kube).pods_ready("n", "app=x", 1, within=0.1, enough=lambda _: False, what="have an address")
+
+
+def test_a_pod_that_its_kubelet_evicted_does_not_count_beside_the_one_in_its_place(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
+    evicted = pod(name="old", ownerReferences=[{"kind": "ReplicaSet"}])
+    evicted["status"] |= {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
+    api.routes[f"GET {PODS}"] = fakes.listing(evicted, pod(ready=True))
+    (found,) = Waits(kube).pods_ready("n", "app=x", 1, within=5)
+    assert found["metadata"]["name"] == "p"
+    assert waits.pod_state(evicted) == "Failed, Evicted: The node was low on resource: memory."
+
+
 def test_a_watch_that_was_dropped_silently_costs_one_watch_and_not_the_whole_wait(
     kube: Kube, api: Any, fakes: Any
 ) -> None:

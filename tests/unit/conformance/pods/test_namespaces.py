@@ -103,7 +103,7 @@ def test_a_namespace_that_somebody_deletes_is_named_and_its_pods_are_waited_for_
         find=lambda api, kind, name: there if kind == "Namespace" else node, objects=lambda *_: []
     )
     wish: Any = SimpleNamespace(
-        namespace=None, role="linux-server", node=SimpleNamespace(name="here"), called="linux-server-1"
+        namespace=None, role="linux-server", node=SimpleNamespace(name="here", os="linux"), called="linux-server-1"
     )
     with pytest.raises(EnvironmentBroken, match=r"^namespace calico-demo-r-main of this run was deleted by somebody"):
         made.again(wish, "pod a is gone")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken
+from conformance.kube.waits import pod_state
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import changed
 from conformance.pods.new_pod import NewPod, role_of
@@ -39,11 +40,12 @@ def pod(first: dict[str, Any], server: dict[str, Any] = RUNNING, policy: str = "
 
 def new_pod(now: dict[str, Any] | None) -> NewPod:
     kube = SimpleNamespace(find=lambda *_: now)
-    waits = SimpleNamespace(states=lambda *_, **__: iter([{NAME: now}]))
+    waits = SimpleNamespace(said_of=lambda pod: f"pod {pod['metadata']['name']}: {pod_state(pod)}")
     pods: Any = SimpleNamespace(
-        namespace="ns", kube=kube, settings=Settings(timings=load_timings()), changes=SimpleNamespace(waits=waits)
-    )
-    return NewPod(pods, node=SimpleNamespace(os="windows"), name=NAME)  # type: ignore[arg-type]
+        namespace="ns", kube=kube, settings=Settings(timings=load_timings()), changes=SimpleNamespace(waits=waits),
+        watch=SimpleNamespace(closed=lambda name: f", and node {name} is cordoned"), pod_of=lambda *_, **__: now,
+    )  # fmt: skip
+    return NewPod(pods, node=SimpleNamespace(os="windows", name="w1"), name=NAME)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -63,8 +65,17 @@ def test_its_first_action_is_to_start_then_acting_then_done() -> None:
     assert [new_pod(pod(first)).stage() for first in (waiting, {}, RUNNING, ended(3))] == [
         "to start", "to start", "acting", "done",
     ]  # fmt: skip
-    with pytest.raises(EnvironmentBroken, match="is gone"):
+    with pytest.raises(EnvironmentBroken, match="is gone, and node w1 is cordoned"):
         new_pod(None).stage()
+    with pytest.raises(EnvironmentBroken, match="or its server has ended, and node w1 is cordoned"):
+        new_pod(None).ready()
+
+
+def test_what_holds_it_up_is_told_while_one_of_its_containers_has_never_run() -> None:
+    waiting: dict[str, Any] = {"waiting": {"reason": "ImagePullBackOff"}}
+    assert new_pod(pod(ended(0), waiting)).held_up() == f"pod {NAME}: server ImagePullBackOff"
+    assert new_pod(pod(waiting)).held_up() == f"pod {NAME}: first-action ImagePullBackOff"
+    assert [new_pod(now).held_up() for now in (pod(ended(0)), pod(RUNNING), None)] == ["", "", ""]
 
 
 def test_only_an_answer_and_its_absence_are_told_apart() -> None:

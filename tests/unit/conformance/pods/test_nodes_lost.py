@@ -39,7 +39,7 @@ class Cluster:
         info = {"bootID": node.get("boot", "b1")}
         return {
             "metadata": {"name": name, "uid": node.get("uid", "u1"), "creationTimestamp": "2026-11-24T12:00:00Z"},
-            "spec": {"taints": taints},
+            "spec": {"taints": taints, "unschedulable": node.get("cordoned", False)},
             "status": {"conditions": [condition], "nodeInfo": info},
         }
 
@@ -92,6 +92,20 @@ def test_a_node_that_died_is_named_with_what_says_so(node: dict[str, Any], says:
 )  # fmt: skip
 def test_a_node_that_lives_is_not(node: dict[str, Any]) -> None:
     assert lost(node) == ""
+
+
+@pytest.mark.parametrize(
+    ("node", "says"),
+    [
+        ({}, ""), ({"taints": ["CriticalAddonsOnly:NoExecute"]}, ""),
+        ({"cordoned": True}, ", and node one is cordoned"),
+        ({"taints": ["drain:NoSchedule"]}, ", and node one is tainted drain=:NoSchedule"),
+    ],
+)  # fmt: skip
+def test_a_node_that_takes_no_more_pods_is_told_with_why(node: dict[str, Any], says: str) -> None:
+    cluster: Any = Cluster(one=node)
+    assert NodeWatch(cluster).closed("one") == (f"{says}: who drains it takes its pods away" if says else "")
+    assert NodeWatch(cluster).closed("another") == ""
 
 
 def test_a_taint_that_the_run_was_told_to_tolerate_takes_nothing_away() -> None:

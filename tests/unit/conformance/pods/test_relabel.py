@@ -9,7 +9,7 @@ import pytest
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
-from conformance.pods.relabel import GUEST, IRRELEVANT, Relabel
+from conformance.pods.relabel import GUEST, IRRELEVANT, PASSING, Relabel
 
 
 def pod(name: str) -> Workload:
@@ -26,11 +26,14 @@ class Labels:
         self.of: dict[str, dict[str, str]] = {"a": {}, "b": {}, "c": {}}
         self.errors: dict[str, tuple[int, bool]] = {}
         """Pod to the code of its next refusal, and whether the patch arrives all the same."""
+        self.given: list[tuple[str, str, str | None]] = []
+        """Name of an object, key and value, in the order in which they came."""
 
     def patch(self, target: ObjectRef, patch: dict[str, Any], why: str) -> None:
         code, arrives = self.errors.pop(target.name, (0, True))
         ((field, given),) = patch["metadata"].items()
         for name, value in given.items():
+            self.given.append((target.name, name, value))
             key = f"annotation {name}" if field == "annotations" else name
             if arrives and value is None:
                 self.of[target.name].pop(key, None)
@@ -73,12 +76,15 @@ def test_guests_are_invited_with_all_pods_of_a_namespace_and_leave_again() -> No
     assert labels.of == {"a": {}, "b": {}, "c": {}, "demo": {}}
 
 
-def test_what_nobody_selects_is_a_label_and_an_annotation_of_pods_and_of_their_namespaces() -> None:
-    labels = Labels()
-    labels.of["demo"] = {}
+def test_what_nobody_selects_is_a_label_and_an_annotation_of_pods_and_of_their_namespaces_and_accounts() -> None:
+    labels, done = Labels(), list[dict[str, str]]()
+    labels.of |= {"demo": {}, "default": {}}
     relabel = Relabel(labels)  # type: ignore[arg-type]
-    relabel.add_irrelevant_labels(pod("a"), pod("b"))
+    relabel.add_irrelevant_labels(pod("a"), pod("b"), after=lambda: done.append(dict(labels.of["a"])))
+    assert done == [{}]
     told = {IRRELEVANT: "yes", f"annotation {IRRELEVANT}": "yes"}
-    assert labels.of == {"a": told, "b": told, "c": {}, "demo": told}
+    assert labels.of == {"a": told, "b": told, "c": {}, "demo": told, "default": told}
+    for name in ("a", "b", "demo", "default"):
+        assert [value for there, key, value in labels.given if (there, key) == (name, PASSING)] == ["yes", None]
     relabel.undo()
-    assert labels.of == {"a": {}, "b": {}, "c": {}, "demo": {}}
+    assert labels.of == {"a": {}, "b": {}, "c": {}, "demo": {}, "default": {}}

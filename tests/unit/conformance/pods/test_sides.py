@@ -67,6 +67,16 @@ def test_what_is_closed_both_ways_is_closed_from_servers_too() -> None:
     assert ("ns-linux-server", "ns-windows-client") in ways
 
 
+def test_strangers_of_each_system_ping_each_server_in_turns() -> None:
+    away, beside = AWAY + pod("linux-client", "l1", "ns-elsewhere"), NEAR + pod("windows-client", "w2")
+    pings = Sides(FRIEND, beside + away, SERVER + CLIENT).pings
+    assert {(source.os, there.uid) for source, there in pings} == {
+        (os, there.uid) for os in ("linux", "windows") for there in SERVER + CLIENT
+    }
+    assert len(pings) == 4
+    assert {source.node for source, _ in pings} == {"l1", "l2", "w1", "w2"}
+
+
 def test_strangers_of_a_node_that_has_servers_may_be_asked_with_these_alone() -> None:
     near = Sides(FRIEND, NEAR + pod("linux-client", "l1", "ns-elsewhere") + AWAY, SERVER + CLIENT, own_node=True)
     ways = {(source.node, target.backends[0].node) for source, target in near.closed_both_ways}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from conformance.errors import EnvironmentBroken
+from conformance.kube.waits import Waits
 from conformance.pods.deploy import Pods, Wish
 from conformance.settings import Settings, load_timings
 
@@ -21,21 +23,27 @@ def pod(containers: str) -> dict[str, Any]:
     }
 
 
-def deployed(make: Any, *states: dict[str, Any]) -> tuple[Any, list[dict[str, Any]]]:
+def deployed(make: Any, states: list[dict[str, Any]], patience: float = 5.0) -> tuple[Any, list[dict[str, Any]]]:
     node, applied = make.node("linux-1"), []
+    kube: Any = SimpleNamespace(
+        objects=lambda *_, **__: [], timings=load_timings().run, watch=lambda *_, **__: iter(()),
+        objects_at=lambda *_, **__: ([states.pop(0) if len(states) > 1 else states[0]], "1"),
+        find=lambda *_: {"metadata": {"name": "linux-1"}},
+    )  # fmt: skip
     changes: Any = SimpleNamespace(
         run=SimpleNamespace(namespace="ns"), dry_run=False, namespace=lambda *_, **__: None,
         apply=lambda obj, *_, **__: applied.append(obj),
-        waits=SimpleNamespace(states=lambda *_, **__: iter([{"p": state} for state in states])),
+        waits=Waits(kube),
     )  # fmt: skip
-    kube: Any = SimpleNamespace(objects=lambda *_: [])
-    pods = Pods(kube, changes, make.facts(node), Settings(timings=load_timings()))
+    plain = load_timings()
+    patient = replace(plain, linux=replace(plain.linux, image_pull=patience, pod_ready=0.0))
+    pods = Pods(kube, changes, make.facts(node), Settings(timings=patient))
     wish = Wish(role="linux-server", node=node, name="linux-server-unready", never_ready=True)
     return (lambda: pods.deploy_unready(wish)), applied
 
 
 def test_it_has_a_gate_and_is_there_once_its_containers_are_ready(make: Any) -> None:
-    deploy, applied = deployed(make, pod("False"), pod("True"))
+    deploy, applied = deployed(make, [pod("False"), pod("True")])
     assert deploy().address == "192.168.0.5"
     template = applied[-1]["spec"]["template"]
     assert template["spec"]["readinessGates"] == [{"conditionType": "conformance/never"}]
@@ -43,6 +51,9 @@ def test_it_has_a_gate_and_is_there_once_its_containers_are_ready(make: Any) -> 
 
 
 def test_containers_that_are_not_ready_in_time_are_no_verdict(make: Any) -> None:
-    deploy, _ = deployed(make, pod("False"))
-    with pytest.raises(EnvironmentBroken, match="ns/linux-server-unready: its containers are not ready after"):
+    deploy, _ = deployed(make, [pod("False")], patience=0.1)
+    with pytest.raises(
+        EnvironmentBroken,
+        match=r"^0 of 1 pods have ready containers after 0 s: pod ns/p \(linux-1\): Pending, not ready",
+    ):
         deploy()

@@ -9,6 +9,7 @@ import pytest
 
 from conformance.errors import EnvironmentBroken, MissingCapability, UsageProblem
 from conformance.model.change import ObjectRef
+from conformance.pods.relabel import IRRELEVANT
 from conformance.run.policies import Policy
 from tests.unit.conformance.expect.stand_ins import workload
 
@@ -19,6 +20,7 @@ class Cluster:
     def __init__(self, *sticky: str) -> None:
         self.there: dict[tuple[str, str, str | None], dict[str, Any]] = {}
         self.sticky = sticky
+        self.deleted: list[str] = []
         self.dry_run = False
         self.run = SimpleNamespace(run="abc")
         self.kube = SimpleNamespace(discovery=SimpleNamespace(serves=lambda *_: True))
@@ -30,10 +32,12 @@ class Cluster:
     def delete(self, target: ObjectRef, why: str) -> None:
         if target.kind == "Tier" and any(kind == "NetworkPolicy" for kind, _, _ in self.there):
             raise EnvironmentBroken("Cannot delete a non-empty tier")
+        self.deleted.append(target.name)
         if target.name not in self.sticky:
             self.there.pop((target.kind, target.name, target.namespace))
 
     def gone(self, target: ObjectRef, *, within: float) -> None:
+        assert target.kind != "ServiceAccount", "the standard role may not read accounts"
         if (target.kind, target.name, target.namespace) in self.there:
             raise EnvironmentBroken(f"{target.label} is still there {within:.0f} s after its deletion")
 
@@ -101,6 +105,27 @@ def test_one_of_several_policies_is_withdrawn_and_the_others_stay() -> None:
     assert one.change.what == "removal of NetworkPolicy demo/then-deny-everybody (projectcalico.org/v3)"
     with pytest.raises(UsageProblem, match="no policy then-deny-everybody of manifest policy/calico/allow_before"):
         one.withdraw("then-deny-everybody")
+
+
+def test_what_is_no_business_of_the_selected_leaves_policies_as_they_are_and_goes_with_them() -> None:
+    for path, came in (
+        ("in_and_out", [("ServiceAccount", "nobodys"), ("NetworkSet", "nobodys"), ("NetworkPolicy", "about-nobody")]),
+        ("only_the_friend", [("ServiceAccount", "nobodys"), ("NetworkPolicy", "about-nobody")]),
+    ):
+        cluster = Cluster()
+        one = policy(f"policy/over-time/{path}.yaml", cluster, cluster)
+        one.apply(server=workload("web"), friend=workload("friend"))
+        before, change = dict(cluster.there), one.change
+        one.stir()
+        for key, obj in before.items():
+            now = cluster.there[key]
+            assert now["spec"] == obj["spec"]
+            assert now["metadata"]["labels"] == now["metadata"]["annotations"] == {IRRELEVANT: "yes"}
+        assert [key[:2] for key in cluster.there if key not in before] == came
+        assert cluster.deleted == [name for _, name, _ in reversed(before)]
+        assert one.change is change
+        one.remove()
+        assert not cluster.there
 
 
 def test_a_policy_that_stays_is_told_and_does_not_keep_the_others() -> None:

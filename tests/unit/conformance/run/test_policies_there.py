@@ -12,6 +12,7 @@ from conformance.expect.others import excused
 from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Addressing, Workload
 from conformance.model.observation import Verdict
 from conformance.run import policies_there
@@ -56,7 +57,7 @@ class Cluster:
 
 
 def known(cluster: Any, *uids: str) -> PoliciesThere:
-    changes: Any = SimpleNamespace(run=RUN, uids=set(uids))
+    changes: Any = SimpleNamespace(run=RUN, uids=set(uids), kept={})
     return PoliciesThere(cluster, changes)
 
 
@@ -138,6 +139,110 @@ def test_what_was_there_while_a_way_was_asked_is_excused_when_it_is_gone(monkeyp
     assert told(105.0, otherwise=105.0), "the way connected first"
     assert not told(105.0, otherwise=111.0), "the way connected under it"
     assert not told(115.0), "it went before the way was asked first"
+
+
+def test_a_change_of_its_tier_is_one_of_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(V3)
+    tier = {"metadata": {"name": "early", "resourceVersion": "7"}, "spec": {"defaultAction": "Pass"}}
+    cluster.lists[V3, "Tier"] = [tier]
+    one = policy("early.log", tier="early", selector="all()", types=["Ingress"], ingress=[{"action": "Log"}])
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [one]
+    there, moments = known(cluster), iter([100.0, 110.0])
+    monkeypatch.setattr(policies_there, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    assert excuse(there) == "", "what it leaves goes on to the next tier"
+    tier |= {"metadata": {"name": "early", "resourceVersion": "8"}, "spec": {"defaultAction": "Deny"}}
+    assert excuse(there, otherwise=105.0) == "GlobalNetworkPolicy early.log (tier early) denies ingress of ns/server"
+
+
+def test_of_several_policies_those_alone_are_named_that_could_give_what_was_seen() -> None:
+    cluster = Cluster(V3)
+    spec: dict[str, Any] = {"selector": "all()", "types": ["Ingress", "Egress"]}
+    harmless = policy("go-anywhere", **spec, ingress=[{"action": "Allow"}], egress=[{"action": "Allow"}])
+    passing = policy("passing", **spec, ingress=[{"action": "Pass"}], egress=[{"action": "Pass"}])
+    denying = policy("company-wide", **spec | {"types": ["Ingress"]}, ingress=[{"action": "Deny"}])
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [harmless, passing]
+    assert excuse(known(cluster)) == ""
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [harmless, denying, passing]
+    assert excuse(known(cluster)) == "GlobalNetworkPolicy company-wide denies ingress of ns/server"
+
+
+def test_those_that_a_watch_told_of_are_judged_as_those_that_are_there() -> None:
+    cluster = Cluster(V3)
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("there", selector="all()", ingress=[{"action": "Deny"}])]
+
+    def told(selector: str, *, at: Any = "both", seen: Any = "closed", **more: Any) -> str:
+        spec = {"selector": selector, "types": ["Ingress"], "ingress": [{"action": "Deny"}], **more}
+        one = policies_there.as_told(cluster, V3, "GlobalNetworkPolicy", policy("gone", **spec))  # type: ignore[arg-type]
+        return known(cluster).excuse(CLIENT, SERVER.tcp(8080), seen, at=at, among=[one])
+
+    assert told("app == 'server'") == "GlobalNetworkPolicy gone denies ingress of ns/server"
+    unread = "GlobalNetworkPolicy gone may deny ingress of ns/server"
+    assert told("app == 'server'", serviceAccountSelector="has(x)") == unread
+    assert told("app == 'client'") == told("app == 'server'", at="source") == told("app == 'server'", seen="open") == ""
+
+
+def made(there: PoliciesThere, kind: str, name: str, obj: dict[str, Any], space: str | None = "ns") -> None:
+    """The run made it so."""
+    api = V3 if "Policy" in kind else "v1"
+    there.changes.kept[ObjectRef(api_version=api, kind=kind, name=name, namespace=space)] = obj
+
+
+@pytest.mark.parametrize("seen", ["open", "closed"])
+def test_what_somebody_did_to_the_runs_own_policy_of_an_end_is_not_calicos(seen: Any) -> None:
+    cluster = Cluster(V3)
+    there = known(cluster, "uid-deny")
+    deny = policy("deny", selector="app == 'server'", types=["Ingress"])
+    made(there, "NetworkPolicy", "deny", deny)
+    cluster.lists[V3, "NetworkPolicy"] = [deny]
+    assert excuse(there, seen) == ""
+    cluster.lists[V3, "NetworkPolicy"] = [deny | {"spec": deny["spec"] | {"ingress": [{"action": "Allow"}]}}]
+    assert excuse(there, seen, otherwise=0.0) == "somebody's edit of NetworkPolicy deny"
+    cluster.lists[V3, "NetworkPolicy"] = []
+    assert excuse(there, seen, otherwise=0.0) == "somebody's deletion of NetworkPolicy deny"
+    cluster.forbidden.add(V3)
+    assert excuse(there, seen) == "", "whether it is there is not known"
+
+
+def test_what_somebody_did_to_a_policy_of_other_pods_or_a_staged_one_explains_nothing() -> None:
+    there = known(Cluster(V3))
+    made(there, "NetworkPolicy", "deny", policy("deny", selector="app == 'db'", types=["Ingress"]))
+    made(there, "StagedNetworkPolicy", "staged", policy("staged", selector="all()", types=["Ingress"]))
+    assert excuse(there) == ""
+
+
+def test_what_somebody_did_to_the_service_by_which_a_pod_was_called_is_not_calicos() -> None:
+    cluster = Cluster()
+    there, spec = known(cluster), {"clusterIP": "10.96.0.9", "selector": {"app": "server"}}
+    for name in ("shop", "other"):
+        made(there, "Service", name, {"metadata": {"name": name}, "spec": spec})
+    by_service = replace(SERVER.tcp(8080), host="10.96.0.9", path=Addressing.CLUSTER_IP, name="Service shop")
+    left: list[Any] = [{"spec": spec}, {"spec": spec | {"selector": {}}}, None]
+    find = cluster.find
+    cluster.find = lambda api, kind, *way: left[0] if kind == "Service" else find(api, kind, *way)  # type: ignore
+    told = []
+    while left:
+        told.append(there.excuse(CLIENT, by_service, "closed"))
+        left.pop(0)
+    assert told == ["", *(f"somebody's {did} of Service ns/shop (v1)" for did in ("edit", "deletion"))]
+
+
+def test_labels_that_somebody_changed_are_why_a_policy_says_what_it_did_not_say_before() -> None:
+    cluster = Cluster(V3)
+    there = known(cluster)
+    space = {"metadata": {"name": "ns", "labels": {"team": "own"}}}
+    made(there, "Namespace", "ns", space, None)
+    deny = policy("quarantine", namespaceSelector="state == 'bad'", types=["Ingress"], ingress=[{"action": "Deny"}])
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [deny]
+    find, now = cluster.find, {"team": "own"}
+    cluster.find = lambda api, kind, *way: (  # type: ignore[method-assign]
+        {"metadata": {"name": "ns", "labels": now}} if kind == "Namespace" else find(api, kind, *way)
+    )
+    assert excuse(there) == ""
+    now["cost"] = "1"
+    assert excuse(there, otherwise=float("inf")) == "", "no policy is about that label"
+    now["state"] = "bad"
+    told = "since somebody changed labels of its namespace GlobalNetworkPolicy quarantine denies ingress of ns/server"
+    assert excuse(there, otherwise=float("inf")) == told, "the policy itself was there all the while"
 
 
 def test_sets_of_networks_are_read_where_rules_may_choose_them_and_a_change_of_theirs_is_one_of_the_policy(
@@ -246,11 +351,17 @@ def test_a_node_is_under_policies_that_select_its_host_endpoint_and_under_no_oth
         policy("pods", **deny | {"selector": "app == 'x'"}),
     ]
     assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == "", "a node without one is under no policy"
-    endpoint = policy("linux-2-auto-hep", {"kubernetes-host": ""}, node="linux-2", interfaceName="*")
+    open_to_all = {"interfaceName": "*", "profiles": ["projectcalico-default-allow"]}
+    endpoint = policy("linux-2-auto-hep", {"kubernetes-host": ""}, node="linux-2", **open_to_all)
     cluster.lists[V3, "HostEndpoint"] = [endpoint]
     said = "GlobalNetworkPolicy hosts denies egress of node linux-2"
     assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == said
     assert known(cluster).excuse(host, SERVER.tcp(8080), "open") == ""
+    cluster.lists[V3, "HostEndpoint"] = [policy("eth0", node="linux-2", interfaceName="eth0")]
+    alone = "HostEndpoint node linux-2/eth0 denies egress of node linux-2"
+    assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == alone, "what no policy allows is denied there"
+    assert known(cluster).excuse(CLIENT, SERVER.tcp(8080), "closed") == "", "pods are not its business"
+    cluster.lists[V3, "HostEndpoint"] = [endpoint]
     own = Workload(**{**vars(host), "node": SERVER.node})
     assert known(cluster).excuse(own, SERVER.tcp(8080), "closed") == "", "the endpoint is another node's"
     endpoint["spec"]["node"] = SERVER.node

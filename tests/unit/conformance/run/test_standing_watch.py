@@ -6,13 +6,16 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from conformance.errors import EnvironmentBroken
 from conformance.expect.standing_watch import Kept, Watched
+from conformance.kube.ownership import Ownership
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.codec import to_plain
+from conformance.model.codec import from_plain, to_plain
 from conformance.run import standing_watch
 from conformance.run.directory import RunDirectory
 from conformance.settings import Timings, load_timings
@@ -60,3 +63,77 @@ def test_a_covered_node_of_which_nothing_was_asked_is_told_unless_its_reason_was
     path = Watched(node="linux-1", way="in", attempt=one)
     found = standing_watch.unasked(["linux-1", "linux-2", "windows-2019"], {"linux-2"}, [path])
     assert found == {"windows-2019": "its pods were never there to be asked"}
+
+
+class Served:
+    """A cluster whose API for Calico's policies is served, with one Tier."""
+
+    discovery = SimpleNamespace(serves=lambda api, kind: api != "crd.projectcalico.org/v1" and "Baseline" not in kind)
+
+    def objects(self, api: str, kind: str) -> list[dict[str, Any]]:
+        return [{"metadata": {"name": "early"}, "spec": {"defaultAction": "Pass"}}] if kind == "Tier" else []
+
+
+def following() -> Any:
+    """A watch that follows what others do, and asks nothing."""
+    watch: Any = object.__new__(standing_watch.Watch)
+    watch._kube, watch._changes = Served(), SimpleNamespace(run=Ownership("ab12", "watch"))
+    watch._deployer = SimpleNamespace(namespace="calico-demo-ab12-watch")
+    watch._events, watch._foreign, watch._policies_there = [], [], {}
+    return watch
+
+
+def obj(name: str, *, space: str = "", labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    place = {"namespace": space} if space else {}
+    return {"metadata": {"name": name, "uid": f"uid-{name}", "labels": labels or {}, **place}, "spec": spec}
+
+
+def test_policies_of_all_kinds_are_followed_and_tiers_each_by_one_api() -> None:
+    kinds = following()._policies()
+    calico = {("projectcalico.org/v3", kind) for kind in ("GlobalNetworkPolicy", "NetworkPolicy", "Tier")}
+    newest = {("policy.networking.k8s.io/v1alpha2", kind) for kind in ("AdminNetworkPolicy", "ClusterNetworkPolicy")}
+    assert set(kinds) == {("networking.k8s.io/v1", "NetworkPolicy"), *calico, *newest}
+    assert len(kinds) == len(set(kinds))
+
+
+def test_what_others_do_to_policies_is_kept_with_the_policy_before_and_after() -> None:
+    watch, api, kind = following(), "projectcalico.org/v3", "GlobalNetworkPolicy"
+    watch._note(api, kind, obj("wide", tier="early", order=1), "came")
+    watch._note(api, kind, obj("wide", tier="early", order=2), "changed")
+    watch._note(api, "Tier", obj("early", defaultAction="Deny"), "changed")
+    watch._note(api, kind, obj("wide", tier="early", order=2), "went")
+    watch._note(api, "Tier", obj("early"), "went")
+    assert [(one.what, [each.spec["order"] for each in one.policies]) for one in watch._foreign] == [
+        ("GlobalNetworkPolicy wide came", [1]), ("GlobalNetworkPolicy wide changed", [1, 2]),
+        ("Tier early changed", [2]), ("GlobalNetworkPolicy wide went", [2, 2]),
+    ]  # fmt: skip
+    assert from_plain(Kept, to_plain(Kept(began=0.0, ended=1.0, paths=(), foreign=tuple(watch._foreign)))).foreign
+
+
+def test_what_somebody_does_to_the_watchs_own_policies_is_kept_until_they_are_taken_away() -> None:
+    watch, api = following(), "networking.k8s.io/v1"
+    own = obj("in", space="calico-demo-ab12-watch", labels=Ownership("ab12", "watch").labels)
+    watch._over = False
+    watch._note(api, "NetworkPolicy", own, "came")
+    watch._note(api, "NetworkPolicy", own, "changed")  # an annotation
+    assert watch._foreign == []
+    watch._note(api, "NetworkPolicy", own | {"spec": {"ingress": [{}]}}, "changed")
+    watch._note(
+        api, "NetworkPolicy", own | {"metadata": own["metadata"] | {"namespace": "calico-demo-ab12-gw0"}}, "went"
+    )
+    watch._over = True
+    watch._note(api, "NetworkPolicy", own, "went")
+    told = "NetworkPolicy calico-demo-ab12-watch/in changed by somebody's doing"
+    assert [(one.what, one.policies) for one in watch._foreign] == [(told, ())]
+
+
+def test_policies_of_the_run_of_other_namespaces_and_twins_are_not_kept() -> None:
+    watch, api = following(), "projectcalico.org/v3"
+    watch._note(api, "GlobalNetworkPolicy", obj("own", labels=Ownership("ab12", "gw0").labels), "came")
+    watch._note(api, "NetworkPolicy", obj("deny", space="web"), "came")
+    watch._note(api, "NetworkPolicy", obj("knp.default.deny", space="calico-demo-ab12-watch"), "came")
+    watch._note("v1", "Service", obj("shop", space="web"), "came")
+    assert watch._foreign == []
+    assert [text for _, text in watch._events] == ["Service web/shop came"]
+    watch._note(api, "NetworkPolicy", obj("generated", space="calico-demo-ab12-watch-elsewhere"), "came")
+    assert len(watch._foreign) == 1

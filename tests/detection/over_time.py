@@ -1,0 +1,85 @@
+"""Patches of the lab that are wrong over time, on linux-2 and windows-2019: what Felix makes of what it had before.
+
+They are about what came before, which no fault of the lab remembers; ``patched_lab`` applies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+NODES = {"linux-2", "windows-2019"}
+
+
+def policies_made_anew() -> None:
+    """A pod is not under a policy that was there before, went, and came again."""
+    from hybridlab.calico.felix_faults import FelixFaults
+
+    true, ever, gone = FelixFaults.keys_for, dict[str, set[Any]](), dict[str, set[Any]]()
+
+    def patched(self: Any, graph: Any, uid: str) -> Any:
+        keys = true(self, graph, uid)
+        if self.node not in NODES:
+            return keys
+        gone.setdefault(uid, set()).update(ever.get(uid, set()) - graph.policies.keys())
+        ever.setdefault(uid, set()).update(keys)
+        return keys - gone[uid]
+
+    FelixFaults.keys_for = patched  # type: ignore[method-assign]
+
+
+def taken_labels() -> None:
+    """A pod that loses a label loses its policies, until others apply."""
+    from hybridlab.calico.felix_faults import FelixFaults
+    from hybridlab.policy.resolve import Graph
+
+    true, refresh, lost = FelixFaults.keys_for, Graph._refresh, dict[str, Any]()
+
+    def patched(self: Any, graph: Any, uid: str) -> Any:
+        keys = true(self, graph, uid)
+        return frozenset() if self.node in NODES and lost.get(uid) == keys else keys
+
+    def refreshed(self: Any, pod: Any) -> None:
+        before = self._endpoints.get(pod.uid)
+        refresh(self, pod)
+        if before and before.labels.keys() - self._endpoints[pod.uid].labels.keys() and self.keys_for(pod.uid):
+            lost[pod.uid] = self.keys_for(pod.uid)
+            self._endpoint_due(pod.node, pod.uid)
+
+    FelixFaults.keys_for, Graph._refresh = patched, refreshed  # type: ignore[method-assign]
+
+
+def edited(change: Callable[[Any, Any], Any]) -> None:
+    """Felix makes something else of a policy that was edited: ``change`` gets its rules for one way, and the first."""
+    from hybridlab.calico.felix_faults import FelixFaults
+
+    true, first = FelixFaults.read, dict[Any, Any]()
+
+    def policy(now: Any) -> Any:
+        was = first.setdefault(now.key, now)
+        both = {way: change(now.rules(way), was.rules(way)) for way in ("ingress", "egress")}
+        return replace(now, **both) if (now.ingress, now.egress) != (was.ingress, was.egress) else now
+
+    def patched(self: Any, tiers: Any) -> Any:
+        read = true(self, tiers)
+        if self.node not in NODES:
+            return read
+        return tuple(replace(tier, policies=tuple(map(policy, tier.policies))) for tier in read)
+
+    FelixFaults.read = patched  # type: ignore[method-assign]
+
+
+def reversed_rules(now: Any, was: Any) -> Any:
+    """An edited policy's rules are asked in reverse."""
+    return now[::-1]
+
+
+def ports_of_datagrams(now: Any, was: Any) -> Any:
+    """Ports of rules about UDP stay what they were at first."""
+
+    def rule(one: Any, before: Any) -> Any:
+        ports = before.destination.ports if one.protocol == "udp" else one.destination.ports
+        return replace(one, destination=replace(one.destination, ports=ports))
+
+    return (*map(rule, now, was), *now[len(was) :])
