@@ -367,9 +367,7 @@ def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
     text = describe(error.last)
     if "CERTIFICATE_VERIFY_FAILED" in text or "certificate verify failed" in text:
         foreign = any(words in text for words in ("issuer", "self-signed", "self signed"))  # else too old, or another's
-        why = (
-            "this kubeconfig's certificate authority did not sign" if foreign else "is not valid for it"
-        )
+        why = "this kubeconfig's certificate authority did not sign" if foreign else "is not valid for it"
         return f"{where} has a certificate that {why}: {text}"
     if "refused" in text.lower():
         return f"{where} refuses connections: is the cluster (or the lab that wrote this kubeconfig) still running?"
