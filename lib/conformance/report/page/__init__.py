@@ -19,7 +19,7 @@ from conformance.model.verdict import PRECEDENCE
 from conformance.report import summed_up
 from conformance.report.pack import private, scrubbed
 from conformance.report.page.drawing import effect_chart, recovery_chart
-from conformance.report.page.parts import SHOWN, parts, run_again, shareable
+from conformance.report.page.parts import BELOW, SHOWN, parts, run_again, shareable
 from conformance.report.terminal import BESIDE, cut, meaning, printable
 from conformance.verdicts.claims import UNSEEN
 from conformance.verdicts.decisions import by_build
@@ -121,7 +121,7 @@ def render(
                 if (several := [claim for claim in claims if summed_up.word(claim) == word])
             },
             parts={claim["id"]: parts(claim, tests) for claim in claims},
-            first_rows=SHOWN,
+            first_rows=_first_rows,
             rest=_rest,
             told_of=_told_of,
             shareable=shareable,
@@ -256,11 +256,15 @@ def _told_of(claim: Mapping[str, Any]) -> str:
     return "" if claim["reason"] in told else str(claim["reason"] or "")
 
 
+def _first_rows(rows: Sequence[Mapping[str, Any]]) -> int:
+    """How many rows of a claim are shown before more is asked for."""
+    return BELOW if rows and rows[0]["opened"] else SHOWN
+
+
 def _rest(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The verdicts of rows that are shown when they are asked for."""
-    return ", ".join(
-        f"{number} {verdict}" for verdict, number in Counter(part["verdict"] for part in rows[SHOWN:]).items()
-    )
+    """The verdicts of the others."""
+    counts = Counter(part["verdict"] for part in rows[_first_rows(rows) :])
+    return ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
 
 
 def by_cause(
