@@ -121,7 +121,8 @@ def render(
                 if (several := [claim for claim in claims if summed_up.word(claim) == word])
             },
             parts={claim["id"]: parts(claim, tests) for claim in claims},
-            first_rows=_first_rows,
+            SHOWN=SHOWN,
+            BELOW=BELOW,
             rest=_rest,
             told_of=_told_of,
             shareable=shareable,
@@ -256,15 +257,9 @@ def _told_of(claim: Mapping[str, Any]) -> str:
     return "" if claim["reason"] in told else str(claim["reason"] or "")
 
 
-def _first_rows(rows: Sequence[Mapping[str, Any]]) -> int:
-    """How many rows of a claim are shown before more is asked for."""
-    return BELOW if rows and rows[0]["opened"] else SHOWN
-
-
 def _rest(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The verdicts of the others."""
-    counts = Counter(part["verdict"] for part in rows[_first_rows(rows) :])
-    return ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+    """The verdicts of rows that are shown when they are asked for."""
+    return ", ".join(f"{number} {verdict}" for verdict, number in Counter(part["verdict"] for part in rows).items())
 
 
 def by_cause(
