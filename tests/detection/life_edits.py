@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from tests.detection.lab_api import ANSWER_WITHIN, Api, on_each
-from tests.detection.policies_of_others import foreign_policy_may_allow_ingress, policies_of_others
+from tests.detection.policies_of_others import OF_RUNS, foreign_policy_may_allow_ingress, policies_of_others
 
 ANOTHER_BOOT = {"status": {"nodeInfo": {"bootID": "00000000-0000-4000-8000-000000000026"}}}
 PODS, POLICIES = "/api/v1/pods", "/apis/networking.k8s.io/v1/networkpolicies"
@@ -163,6 +163,32 @@ def somebodys_policy_comes(api: Api) -> Iterator[None]:
 
 
 @contextmanager
+def somebodys_policy_flaps(api: Api) -> Iterator[None]:
+    """A policy that allows everything of the run's pods is there for 3 s of each 9."""
+    allow = {"namespaceSelector": OF_RUNS, "types": ["Ingress", "Egress"], "order": 1}
+    allow |= {"ingress": [{"action": "Allow"}], "egress": [{"action": "Allow"}]}
+    stop, errors = threading.Event(), []
+
+    def flap() -> None:
+        try:
+            while not stop.wait(6):
+                with policies_of_others(api, "", flapping=allow):
+                    stop.wait(3)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=flap, name="flaps during the run")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(10)
+    if errors:
+        raise errors[0]
+
+
+@contextmanager
 def labels_of_others(api: Api) -> Iterator[None]:
     """Pods and namespaces of the run get labels and annotations as soon as they are there, as of a cost centre's."""
     added = {"labels": {"cost-centre": "4711", "team": "platform"}, "annotations": {"policies.example/seen": "yes"}}
@@ -250,6 +276,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         policies_are_deleted,
         quarantined_as_a_policy_comes,
         somebodys_policy_comes,
+        somebodys_policy_flaps,
         labels_of_others,
         machine_replaced,
         node_made_anew,
