@@ -1,7 +1,7 @@
 """Take the pictures of the report page that README and docs/release-qualification.md show.
 
 ``python tools/report_images.py HEALTHY VIOLATED`` takes two folders of runs, of a whole one on a healthy lab and of one
-on a lab with two faults, and writes ``docs/images``.  It needs Chromium, which it drives by its debugging port on
+on a lab with several faults, and writes ``docs/images``.  It needs Chromium, which it drives by its debugging port on
 loopback.  ``calico-conformance show RUN --html=RUN/report.html`` makes the page of an older run anew.  Look at each
 picture before it is committed.  Allure's (``allure.png``) is taken by hand, after ``make report``.
 """

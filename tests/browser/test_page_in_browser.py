@@ -147,7 +147,7 @@ addEventListener('load', () => setTimeout(() => {
     claim.open = false;
   }
   const pick = [...document.querySelectorAll('input[name=verdict]')].find((one) => one.value === 'still there');
-  pick.click();
+  pick?.click();
   found.picked = document.querySelectorAll('details.claim:not([hidden])').length;
   const sections = [...document.querySelectorAll("main > section")];
   found.sections = sections.filter((one) => one.offsetHeight).map((one) => one.id);
@@ -168,6 +168,22 @@ def test_a_whole_healthy_run_is_read_by_the_screen_and_chosen_by_verdict_and_are
     assert found["picked"] == stored("whole").plain["counts"]["still there"]
     assert found["sections"] == ["claims"], "what is chosen stands right below the choice"
     assert set(found["area"]) == {"VXLAN"}
+    assert complaints == ""
+
+
+def test_a_claim_that_fails_in_many_parts_fills_no_screen_either(tmp_path: Path) -> None:
+    line = (
+        "w1 to DNS A a-name.of-a-namespace.svc.cluster.local: expected RESOLVED to 10.97.85.150, observed DNS_FAILED "
+    )
+    parts = [
+        decided("CONN-6", {NEW: "VIOLATED"}) | {"part": f"part {number}", "test": f"t{number}", "reason": line * 3}
+        for number in range(25)
+    ]
+    whole = plain(*parts)
+    told = {"lines": {f"line {number}": line for number in range(8)}, "again": f"pytest {'--claim CONN-6 ' * 9}"}
+    whole["tests"] = [{"test": part["test"], "verdict": "VIOLATED", "explanation": told} for part in parts]
+    found, complaints = opened(tmp_path, render(whole), "--window-size=1400,900", probe=SIZES)
+    assert 400 < found["heights"]["CONN-6"] <= 900
     assert complaints == ""
 
 

@@ -9,6 +9,7 @@ from conformance.errors import ControlBroken, Nonconformance, first_line
 from conformance.expect.engine.answered import as_wanted, echoed, telling, unexpected_backend
 from conformance.expect.explain import message
 from conformance.expect.explain.advice import kube_proxy
+from conformance.expect.explain.cause import closed
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
 from conformance.expect.tally import Tally
@@ -139,8 +140,10 @@ class Backends:
                 told = message.of_control(polled.message(control, wanted, {"do": do}))
                 wrong = ControlBroken(told, control=attempts[control].label, seen=polled.seen(control))
             else:
-                do = kube_proxy(attempt.source, target)
-                wrong = Nonconformance(polled.message(index, wanted, {"do": do}), seen=seen)
+                told = polled.message(index, wanted, {"do": kube_proxy(attempt.source, target)})
+                if target.protocol == "tcp" and all(one.verdict in NOBODY for one in seen):  # whatever its size is
+                    told = replace(told, cause=closed([attempt], seen))
+                wrong = Nonconformance(told, seen=seen)
             error = unless_changed(self.expect, [attempt.source, *target.backends], wrong)
             tally.wrong(attempt.source, target, error, (wanted, str(seen[-1].verdict)))
         tally.end()
@@ -151,15 +154,9 @@ class Backends:
         """Return this source's failure; records a decision per backend it did not reach."""
         expected = f"{'all of ' if len(target.backends) > 1 else ''}{_listed(target)} and no other"
         text = message.explanation(
-            self.expect.context.claims,
-            seen[-1].attempt,
-            expected=expected,
-            because=because,
-            seen=seen,
-            seconds=seconds,
-            further={"do": kube_proxy(client, target)},
-            observed=_told(seen, target),
-        )
+            self.expect.context.claims, seen[-1].attempt, expected=expected, because=because, seen=seen,
+            seconds=seconds, further={"do": kube_proxy(client, target)}, observed=_told(seen, target),
+        )  # fmt: skip
         return Nonconformance(text, seen=seen)
 
 

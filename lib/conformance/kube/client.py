@@ -366,7 +366,9 @@ def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
         return f"{where} answers {error.code} {error.reason} to {error.request}: {error.message}"
     text = describe(error.last)
     if "CERTIFICATE_VERIFY_FAILED" in text or "certificate verify failed" in text:
-        return f"{where} has a certificate that this kubeconfig's certificate authority did not sign: {text}"
+        foreign = any(words in text for words in ("issuer", "self-signed", "self signed"))  # else too old, or another's
+        why = "this kubeconfig's certificate authority did not sign" if foreign else "is not valid for it"
+        return f"{where} has a certificate that {why}: {text}"
     if "refused" in text.lower():
         return f"{where} refuses connections: is the cluster (or the lab that wrote this kubeconfig) still running?"
     return f"{where} cannot be reached: {text}"

@@ -19,7 +19,7 @@ from conformance.model.verdict import PRECEDENCE
 from conformance.report import summed_up
 from conformance.report.pack import private, scrubbed
 from conformance.report.page.drawing import effect_chart, recovery_chart
-from conformance.report.page.parts import SHOWN, parts, run_again, shareable
+from conformance.report.page.parts import BELOW, SHOWN, parts, run_again, shareable
 from conformance.report.terminal import BESIDE, cut, meaning, printable
 from conformance.verdicts.claims import UNSEEN
 from conformance.verdicts.decisions import by_build
@@ -121,7 +121,8 @@ def render(
                 if (several := [claim for claim in claims if summed_up.word(claim) == word])
             },
             parts={claim["id"]: parts(claim, tests) for claim in claims},
-            first_rows=SHOWN,
+            SHOWN=SHOWN,
+            BELOW=BELOW,
             rest=_rest,
             told_of=_told_of,
             shareable=shareable,
@@ -258,9 +259,7 @@ def _told_of(claim: Mapping[str, Any]) -> str:
 
 def _rest(rows: Sequence[Mapping[str, Any]]) -> str:
     """The verdicts of rows that are shown when they are asked for."""
-    return ", ".join(
-        f"{number} {verdict}" for verdict, number in Counter(part["verdict"] for part in rows[SHOWN:]).items()
-    )
+    return ", ".join(f"{number} {verdict}" for verdict, number in Counter(part["verdict"] for part in rows).items())
 
 
 def by_cause(

@@ -9,8 +9,9 @@ from conformance.model.verdict import PRECEDENCE
 from conformance.report.terminal import cut
 from conformance.verdicts.claims import SEEN
 
-SHOWN = 8
-"""Rows of a claim that are shown before more is asked for: with what stands above them they fill no screen."""
+SHOWN, BELOW = 8, 4
+"""Rows of a claim that are shown before more is asked for, the second where the first row is open: with what stands
+above them they fill no screen."""
 GOOD = ("CONFIRMED", "NOT_OBSERVED")
 FAILED = ("VIOLATED", "INCONCLUSIVE", "UNMET")
 _WORD = re.compile(r"(?:'[^']*'|\S)+")

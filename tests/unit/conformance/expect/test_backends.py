@@ -178,8 +178,10 @@ def test_a_large_answer_that_does_not_come_is_wrong() -> None:
     def by_service_alone(attempt: Attempt, number: int) -> Observation:
         return by_turns("" if attempt.target and attempt.target.path is Addressing.CLUSTER_IP else "a")(attempt, number)
 
-    with pytest.raises(Nonconformance, match="expected an answer of 5000 bytes, observed TIMED_OUT"):
+    with pytest.raises(Nonconformance, match="expected an answer of 5000 bytes, observed TIMED_OUT") as caught:
         whole(by_service_alone)
+    assert caught.value.explanation is not None
+    assert caught.value.explanation.cause.startswith("Services do not lead clients on "), "as of every other size"
 
 
 def test_a_large_answer_that_is_another_by_a_service_is_wrong() -> None:
@@ -188,8 +190,10 @@ def test_a_large_answer_that_is_another_by_a_service_is_wrong() -> None:
         by_service = attempt.target and attempt.target.path is Addressing.CLUSTER_IP
         return replace(seen, body=seen.body[:-1] + b"!") if by_service else seen
 
-    with pytest.raises(Nonconformance, match="observed an answer of other bytes than were sent"):
+    with pytest.raises(Nonconformance, match="observed an answer of other bytes than were sent") as caught:
         whole(changed)
+    assert caught.value.explanation is not None
+    assert caught.value.explanation.cause == "", "the Service leads to its pods"
 
 
 def test_a_large_answer_that_does_not_come_by_the_pods_address_either_says_nothing_of_services() -> None:

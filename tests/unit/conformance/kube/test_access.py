@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import re
 import socket
 import ssl
 import subprocess
@@ -135,15 +136,28 @@ def test_a_server_that_refuses_connections_is_unusable(tmp_path: Path, fakes: An
     assert "refuses connections: is the cluster (or the lab that wrote this kubeconfig) still running?" in text
 
 
-def test_a_certificate_of_another_authority_is_named_as_that(tmp_path: Path, fakes: Any) -> None:
-    ours, theirs = trustme.CA(), trustme.CA()
+OURS, THEIRS = trustme.CA(), trustme.CA()
+AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("certificate", "expected"),
+    [
+        (THEIRS.issue_cert("127.0.0.1"), "this kubeconfig's certificate authority did not sign: "),
+        (OURS.issue_cert("127.0.0.1", not_before=AGO, not_after=AGO), "is not valid for it: .*certificate has expired"),
+        (OURS.issue_cert("example.com"), "is not valid for it: .*mismatch"),
+    ],
+)
+def test_a_certificate_that_cannot_be_trusted_is_named_with_why(
+    tmp_path: Path, fakes: Any, certificate: trustme.LeafCert, expected: str
+) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    theirs.issue_cert("127.0.0.1").configure_cert(context)
+    certificate.configure_cert(context)
     api = fakes.FakeApi()
     api.start(context)
     try:
-        path = fakes.kubeconfig(tmp_path / "k", api.url, authority=ours.cert_pem.bytes().decode())
-        assert "this kubeconfig's certificate authority did not sign" in unusable(path)
+        path = fakes.kubeconfig(tmp_path / "k", api.url, authority=OURS.cert_pem.bytes().decode())
+        assert re.search(f"has a certificate that {expected}", unusable(path))
     finally:
         api.stop()
 

@@ -284,7 +284,8 @@ def test_many_parts_stand_behind_a_fold_the_failed_ones_before_it() -> None:
     assert re.findall(r'class="part"( open)?><summary><span class="v v-(\w+)">', claim)[:2] == [
         (" open", "VIOLATED"), ("", "CONFIRMED")
     ]  # fmt: skip
-    assert "<summary>13 more: 13 CONFIRMED</summary>" in claim
+    assert "<summary>17 more: 17 CONFIRMED</summary>" in claim, "the open one takes the room of others"
+    assert "<summary>12 more: 12 CONFIRMED</summary>" in render(plain(*good))
 
 
 def test_files_of_a_failure_are_links_where_the_page_lies_beside_them(tmp_path: Path) -> None:
