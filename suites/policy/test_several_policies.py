@@ -10,6 +10,7 @@ from conformance.marks import each_os, either_policy_api, manifest, needs, other
 BECAUSE = (
     "one policy admits the friends and one the other friends; none admits strangers, or is about what servers send"
 )
+EDITED = "one policy admits the former strangers now, and the other one the friends; none admits the other friends"
 LEFT = "the other friends' policy is gone, and that of the friends is left"
 REMOVED = "without a policy everything is allowed"
 
@@ -34,14 +35,16 @@ def test_whom_one_of_two_policies_admits_enters_for_as_long_as_it_is_there(
 @verifies("POL-1", part="kubernetes and calico: several policies, {server_os} server")
 @manifest("policy/several/of_both_apis.yaml")
 @needs(calico_policy=True)
-def test_whom_a_policy_of_either_api_admits_enters(
+def test_whom_a_policy_of_either_api_admits_enters_and_whom_it_admits_once_edited(
     pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
 ) -> None:
     servers, strangers = pods.servers(server_os), pods.servers(other(server_os))
-    friends, other_friends = pods.clients(server_os), pods.clients(other(server_os))
-    filled = policy.filled(server=servers, friend=friends, other_friend=other_friends)
-    opened = [*(friends + other_friends).to(servers).tcp(8080), *(strangers + servers).to(friends).tcp(8080)]
-    expect.change(filled, open=opened, closed=strangers.to(servers).tcp(8080), because=BECAUSE)
+    friends, others = pods.clients(server_os), pods.clients(other(server_os))
+    beside, closed = (others + strangers + servers).to(friends).tcp(8080), strangers.to(servers).tcp(8080)
+    filled = policy.filled(server=servers, friend=friends, other_friend=others)
+    expect.base(filled, open=[*(friends + others).to(servers).tcp(8080), *beside], closed=closed, because=BECAUSE)
+    edited, closed = policy.filled(server=servers, friend=strangers, other_friend=friends), others.to(servers).tcp(8080)
+    expect.change(edited, open=[*(friends + strangers).to(servers).tcp(8080), *beside], closed=closed, because=EDITED)
     expect.removed(policy, because=REMOVED)
 
 

@@ -67,7 +67,8 @@ them can be green.
 - **Pods beyond the first dozen of a node have no network, or a node's second block is not reached.** A run fills no
   node. Of each block that there is the routes are read (VXLAN-2, BGP-3, XBGP-1).
 - **Another port than those that are asked is lost.** One is asked below 32768 and one above, where ranges are divided,
-  by TCP and by UDP; a break at any one port is one of 65,535.
+  by TCP and by UDP; a break at any one port is one of 65,535. Clients' own ports are their systems' choice, and those
+  of one path lie close together: whether a range of them that is lost is asked is chance.
 - **The first packet after a pause is lost; packets come in another order, or twice; TTL, DSCP or the source ports of
   tunnels are others; nobody hears of closed UDP ports (ICMP).** TCP copes, and no document promises otherwise. The row
   `closed-ports-not-told` holds that nothing is red for the last; what ICMP tells of large packets is another matter, as

@@ -50,6 +50,36 @@ def taken_labels() -> None:
     FelixFaults.keys_for, Graph._refresh = patched, refreshed  # type: ignore[method-assign]
 
 
+def other_apis_go() -> None:
+    """With an edit of a policy go those of the other API from its pods, until others apply."""
+    from hybridlab.calico.felix_faults import FelixFaults
+    from hybridlab.calico.felix_policy import NodePolicy
+    from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
+
+    true, lost = FelixFaults.keys_for, dict[str, tuple[Any, bool]]()
+
+    def patched(self: Any, graph: Any, uid: str) -> Any:
+        keys = true(self, graph, uid)
+        at, kubernetes = lost.get(uid, (None, False))
+        if self.node not in NODES or at != keys:
+            return keys
+        return frozenset(key for key in keys if key.kind.startswith("Kubernetes") == kubernetes)
+
+    def told(kind: Any) -> None:
+        heard = kind.rules_due
+
+        def due(self: Any, uid: str, key: Any) -> None:
+            lost[uid] = self._graph.keys_for(uid), key.kind.startswith("Kubernetes")
+            self.endpoint_due(uid)
+            heard(self, uid, key)
+
+        kind.rules_due = due
+
+    FelixFaults.keys_for = patched  # type: ignore[method-assign]
+    told(NodePolicy)
+    told(WindowsNodePolicy)
+
+
 def edited(change: Callable[[Any, Any], Any]) -> None:
     """Felix makes something else of a policy that was edited: ``change`` gets its rules for one way, and the first."""
     from hybridlab.calico.felix_faults import FelixFaults

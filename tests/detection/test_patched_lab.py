@@ -18,6 +18,7 @@ from hybridlab.api.kinds.calico import PoolStrategy
 from hybridlab.calico import typha
 from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults
+from hybridlab.calico.felix_policy import NodePolicy
 from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
 from hybridlab.controllers import dns, times
 from hybridlab.controllers.nodes import Nodes
@@ -68,6 +69,7 @@ CHANGES = {
     "new-pods-are-members-whatever-their-labels": "whom a selector has that does not select a new pod",
     "over-time made-anew": "policies of a pod once one was made anew",
     "over-time taken-labels": "policies of a pod that a label was taken from",
+    "over-time other-apis-go": "policies of a pod of which one was edited",
     "over-time reversed-rules": "protocols of an edited policy's rules",
     "over-time ports-of-datagrams": "ports of an edited rule for UDP",
     "routes another-vni": "the VNI to one node",
@@ -128,6 +130,9 @@ def _over_time() -> Answers:
     taken.graph.set_policy(calico("taken", "has(app)"))
     for labels in ({"app": "web", "more": ""}, {"app": "web"}):
         taken.graph.set_pod(replace(taken.server, labels=labels))
+    two = World(kubernetes("k", {"matchLabels": {"app": "web"}}, []), calico("c", "has(app)")).graph
+    two.subscribe("linux-2", NodePolicy("linux-2", two, felix, lambda: None))
+    two.set_policy(calico("c", "has(app)", {}))
     one = calico("edited", "has(app)", {})
     tcp, udp = (replace(one.ingress[0], protocol=protocol) for protocol in ("tcp", "udp"))
     for port in (1, 2):
@@ -138,6 +143,7 @@ def _over_time() -> Answers:
     return {
         "policies of a pod once one was made anew": sorted(felix.keys_for(anew.graph, "server")),
         "policies of a pod that a label was taken from": sorted(felix.keys_for(taken.graph, "server")),
+        "policies of a pod of which one was edited": sorted(felix.keys_for(two, "server")),
         "protocols of an edited policy's rules": [rule.protocol for rule in rules],
         "ports of an edited rule for UDP": [rule.destination.ports for rule in rules if rule.protocol == "udp"],
     }

@@ -6,6 +6,7 @@ the same path behaved otherwise under it, unchanged (uid and resourceVersion), i
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from conformance.errors import SuiteError
@@ -34,6 +35,8 @@ BY_LABELS = {"selector", "notSelector", "namespaceSelector"}
 """Fields of a rule's source or destination."""
 RECENTLY = 120.0
 """s.  For how long a policy that is gone may still be blamed: Felix may be late, but not that late."""
+FRESH = 3.0
+"""s.  For so long what passed is not asked again under the same policies of the run."""
 TWINS = ("knp.", "kanp.", "kbanp.", "kcnp.")
 """Beginnings of names under which Calico's API serves policies of Kubernetes' APIs a second time."""
 ADMIN_TIERS = {"AdminNetworkPolicy": "adminnetworkpolicy", "BaselineAdminNetworkPolicy": "baselineadminnetworkpolicy"}
@@ -57,6 +60,10 @@ class Look:
     """Each with whether it is the run's own."""
     unread: tuple[str, ...]
     """Kinds that could not be read, each with the right that is missing or what else was in the way."""
+    version: str = ""
+    """The cluster's resourceVersion before they were read."""
+    kinds: tuple[tuple[str, str], ...] = ()
+    """API and kind of what is served."""
     hosts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Node to the labels of its HostEndpoint, which puts the node itself under policy; none of most clusters."""
 
@@ -68,12 +75,14 @@ class Look:
 
 def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
     """Read all kinds of policies that this cluster serves; staged ones decide nothing and are left out."""
-    unread: list[str] = []
+    unread, versions = list[str](), list[str]()
     calico = next((api for api in CALICO if kube.discovery.serves(api, "GlobalNetworkPolicy")), None)
 
     def listed(api: str, kind: str) -> list[Obj]:
         try:
-            return kube.objects(api, kind)
+            found, version = kube.objects_at(api, kind)
+            versions.append(version)
+            return found
         except ApiRefused as refusal:
             right = f"the run's user may not list {kind} ({api}): bind manifests/rbac/read-only.yaml"
             unread.append(right if refusal.forbidden else f"{kind} ({api}): {refusal.message}")
@@ -104,7 +113,7 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
     unlabelled = {"": ""}  # it is an endpoint all the same
     hosts = {str((one.get("spec") or {}).get("node")): labels_of(one) or unlabelled for one in endpoints}
     found += [(_of_host(str(calico), one), False) for one in endpoints if not (one.get("spec") or {}).get("profiles")]
-    return Look(tuple(found), tuple(unread), hosts)
+    return Look(tuple(found), tuple(unread), versions[0] if versions else "", tuple(wanted), hosts)
 
 
 def beforehand(kube: Kube, run: Ownership) -> Beforehand:
@@ -198,6 +207,8 @@ class PoliciesThere:
     """Policies that this worker has removed, by name, each with when (``time.monotonic``)."""
     exempt: str = EXEMPT
     _looks: list[tuple[float, Look]] = field(default_factory=list)
+    _heard: tuple[int, float, list[ForeignPolicy]] = (0, 0.0, [])
+    """The newest answer of what passed: since which version, when it was given, and which."""
 
     def look(self) -> Look:
         """Read them now, and remember when."""
@@ -247,8 +258,11 @@ class PoliciesThere:
         targets = [target] if target.host or target.backends else [target, *self._dns()]
         pods = [source, *(pod for each in targets for pod in each.backends)]
         relabelled, services = (self._relabelled(pods), self._services(target)) if among is None else (False, [])
+        passed: Sequence[ForeignPolicy] | None = () if lasting or among is not None else None
         if not (foreign or meddled or relabelled or services):
-            return ""
+            foreign = passed = self._passing(since) if passed is None else passed
+            if not foreign:
+                return ""
 
         def ways(ends: Mapping[str, End]) -> list[tuple[str, Way]]:
             several = [one for each in targets for one in _ways(ends, source, each, protocol)]
@@ -262,7 +276,39 @@ class PoliciesThere:
             turned = [each for each, _ in looks[0].policies if not _told([each], before, seen, surely=False)]
             by = _told(turned, now, seen, surely=False)
             told += [f"since somebody changed labels of its namespace {by}"] if by else []
-        return "; ".join(filter(None, [*dict.fromkeys(told), _told(foreign, now, seen, surely=False)]))
+        text = "; ".join(filter(None, [*dict.fromkeys(told), _told(foreign, now, seen, surely=False)]))
+        return text or ("" if passed is not None else _told(self._passing(since), now, seen, surely=False))
+
+    def _passing(self, since: float | None) -> list[ForeignPolicy]:
+        """Policies of others that came or changed since a way was asked first, or this worker changed one of its own.
+
+        One that is gone by the next look is seen by none: the API server is asked for what happened meanwhile.
+        """
+        before = [past for when, past in self._looks if since is not None and when <= since]
+        made = [obj for target, obj in list(self.changes.kept.items()) if target.kind in READ]
+        versions = [past.version for past in before] + [str(obj["metadata"].get("resourceVersion")) for obj in made]
+        version = max((int(one) for one in versions if one.isdigit()), default=0)
+        if not version or (version == self._heard[0] and time.monotonic() - self._heard[1] < FRESH):
+            return self._heard[2] if version else []
+        known = {policy.uid: policy.spec for past in before for policy in past.foreign}
+        own = whose(self.changes.run, self.changes.uids.__contains__)
+
+        def heard(api: str, kind: str) -> list[ForeignPolicy]:
+            found: dict[str, Obj] = {}
+            try:
+                for event in self.kube.watch(api, kind, None, str(version), seconds=1.0):
+                    obj = event["object"]
+                    there = known.get(str(obj["metadata"].get("uid")), {}) == (obj.get("spec") or {})
+                    if event["type"] != "BOOKMARK" and not (there or own(obj)):
+                        found[obj["metadata"]["resourceVersion"]] = obj
+            except SuiteError:
+                pass  # it has forgotten, or tells this user nothing
+            return [as_told(self.kube, api, kind, obj) for obj in found.values()]
+
+        with ThreadPoolExecutor(8) as pool:
+            several = [one for each in pool.map(lambda way: heard(*way), self._looks[-1][1].kinds) for one in each]
+        self._heard = version, time.monotonic(), several
+        return several
 
     def _meddled(self, now: Look) -> list[tuple[str, ForeignPolicy]]:
         """What somebody did to policies of this worker, as it made them and as they are; none where that is unread."""

@@ -37,6 +37,8 @@ class Cluster:
         self.lists: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self.forbidden: set[str] = set()
         self.asked: list[str] = []
+        self.version = ""
+        self.events: list[tuple[int, str, dict[str, Any]]] = []
 
     @property
     def discovery(self) -> Cluster:
@@ -50,6 +52,12 @@ class Cluster:
         if api in self.forbidden:
             raise ApiRefused(403, "Forbidden", "no right", "GET")
         return self.lists.get((api, kind), [])
+
+    def objects_at(self, api: str, kind: str) -> tuple[list[dict[str, Any]], str]:
+        return self.objects(api, kind), self.version
+
+    def watch(self, api: str, kind: str, space: None, since: str, seconds: float) -> Any:
+        return [event for version, of, event in self.events if of == kind and version > int(since)]
 
     def find(self, api: str, kind: str, name: str, space: str | None = None) -> dict[str, Any]:
         self.asked.append(kind)
@@ -179,6 +187,32 @@ def test_those_that_a_watch_told_of_are_judged_as_those_that_are_there() -> None
     unread = "GlobalNetworkPolicy gone may deny ingress of ns/server"
     assert told("app == 'server'", serviceAccountSelector="has(x)") == unread
     assert told("app == 'client'") == told("app == 'server'", at="source") == told("app == 'server'", seen="open") == ""
+
+
+def test_a_policy_that_came_and_went_between_two_looks_is_told_by_the_api_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, now = Cluster(V3), [100.0]
+    monkeypatch.setattr(policies_there, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    there, cluster.version = known(cluster), "7"
+    stayed = policy("stayed", selector="all()", ingress=[{"action": "Deny"}])
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [stayed]
+    there.look()
+
+    def excuse_since(when: float) -> str:
+        now[0] += 10.0
+        return there.excuse(CLIENT, SERVER.tcp(8080), "closed", since=when, otherwise=105.0)
+
+    flap = policy("flap", selector="app == 'server'", ingress=[{"action": "Deny"}])
+    for version, kind, of in ((5, "ADDED", flap), (6, "DELETED", flap), (9, "MODIFIED", stayed)):
+        cluster.events.append((version, "GlobalNetworkPolicy", {"type": kind, "object": of}))
+    assert excuse_since(101.0) == "", "it was before, and one that was there got an annotation"
+    cluster.events.append((10, "GlobalNetworkPolicy", {"type": "ADDED", "object": flap}))
+    assert excuse_since(101.0) == "GlobalNetworkPolicy flap denies ingress of ns/server"
+    made(there, "NetworkPolicy", "own", policy("own", selector="app == 'x'") | {})
+    there.changes.kept[next(iter(there.changes.kept))]["metadata"]["resourceVersion"] = "11"
+    cluster.lists[V3, "NetworkPolicy"] = [policy("own", selector="app == 'x'")]
+    assert excuse_since(101.0) == "", "it was before the run's own came"
 
 
 def made(there: PoliciesThere, kind: str, name: str, obj: dict[str, Any], space: str | None = "ns") -> None:
