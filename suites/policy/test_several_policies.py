@@ -11,6 +11,7 @@ BECAUSE = (
     "one policy admits the friends and one the other friends; none admits strangers, or is about what servers send"
 )
 EDITED = "one policy admits the former strangers now, and the other one the friends; none admits the other friends"
+STAYS = "the Kubernetes policy is gone, by which the strangers entered, and Calico's is left, which admits the friends"
 LEFT = "the other friends' policy is gone, and that of the friends is left"
 REMOVED = "without a policy everything is allowed"
 
@@ -35,7 +36,7 @@ def test_whom_one_of_two_policies_admits_enters_for_as_long_as_it_is_there(
 @verifies("POL-1", part="kubernetes and calico: several policies, {server_os} server")
 @manifest("policy/several/of_both_apis.yaml")
 @needs(calico_policy=True)
-def test_whom_a_policy_of_either_api_admits_enters_and_whom_it_admits_once_edited(
+def test_whom_a_policy_of_either_api_admits_enters_once_it_is_edited_and_the_other_goes_too(
     pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
 ) -> None:
     servers, strangers = pods.servers(server_os), pods.servers(other(server_os))
@@ -44,7 +45,9 @@ def test_whom_a_policy_of_either_api_admits_enters_and_whom_it_admits_once_edite
     filled = policy.filled(server=servers, friend=friends, other_friend=others)
     expect.base(filled, open=[*(friends + others).to(servers).tcp(8080), *beside], closed=closed, because=BECAUSE)
     edited, closed = policy.filled(server=servers, friend=strangers, other_friend=friends), others.to(servers).tcp(8080)
-    expect.change(edited, open=[*(friends + strangers).to(servers).tcp(8080), *beside], closed=closed, because=EDITED)
+    left, went = [*friends.to(servers).tcp(8080), *beside], strangers.to(servers).tcp(8080)
+    expect.change(edited, open=[*left, *went], closed=closed, because=EDITED)
+    expect.change(policy.without("friends-enter"), open=left, closed=[*closed, *went], because=STAYS)
     expect.removed(policy, because=REMOVED)
 
 

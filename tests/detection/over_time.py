@@ -53,8 +53,6 @@ def taken_labels() -> None:
 def other_apis_go() -> None:
     """With an edit of a policy go those of the other API from its pods, until others apply."""
     from hybridlab.calico.felix_faults import FelixFaults
-    from hybridlab.calico.felix_policy import NodePolicy
-    from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
 
     true, lost = FelixFaults.keys_for, dict[str, tuple[Any, bool]]()
 
@@ -65,17 +63,64 @@ def other_apis_go() -> None:
             return keys
         return frozenset(key for key in keys if key.kind.startswith("Kubernetes") == kubernetes)
 
-    def told(kind: Any) -> None:
-        heard = kind.rules_due
-
-        def due(self: Any, uid: str, key: Any) -> None:
-            lost[uid] = self._graph.keys_for(uid), key.kind.startswith("Kubernetes")
-            self.endpoint_due(uid)
-            heard(self, uid, key)
-
-        kind.rules_due = due
+    def due(self: Any, uid: str, key: Any) -> bool:
+        lost[uid] = self._graph.keys_for(uid), key.kind.startswith("Kubernetes")
+        self.endpoint_due(uid)
+        return True
 
     FelixFaults.keys_for = patched  # type: ignore[method-assign]
+    _told_of_rules(due)
+
+
+def other_apis_go_too() -> None:
+    """With a removed policy go those of the other API from its pods, until others apply."""
+    from hybridlab.calico.felix_faults import FelixFaults
+    from hybridlab.policy.resolve import Graph
+
+    true, remove, lost = FelixFaults.keys_for, Graph.remove_policy, dict[str, tuple[Any, str]]()
+
+    def patched(self: Any, graph: Any, uid: str) -> Any:
+        keys = true(self, graph, uid)
+        at, kind = lost.get(uid, (None, ""))
+        if self.node not in NODES or at != keys:
+            return keys
+        return frozenset(key for key in keys if key.kind.startswith("Kubernetes") == kind.startswith("Kubernetes"))
+
+    def removed(self: Any, key: Any) -> None:
+        told = [uid for node in NODES for uid in self.endpoints_on(node) if key in self.keys_for(uid)]
+        remove(self, key)
+        lost.update((uid, (self.keys_for(uid), key.kind)) for uid in told)
+
+    FelixFaults.keys_for, Graph.remove_policy = patched, removed  # type: ignore[method-assign]
+
+
+def last_of_several() -> None:
+    """Of several pods of a node that a policy selects the last does not hear that its rules were edited."""
+    from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
+
+    users = WindowsNodePolicy._users_of
+
+    def due(self: Any, uid: str, key: Any) -> bool:
+        selected = [one for one in self._graph.endpoints_on(self._node) if key in self._graph.keys_for(one)]
+        return self._node not in NODES or len(selected) < 2 or uid != selected[-1]
+
+    def but_the_last(self: Any, policies: Any) -> set[str]:
+        found = sorted(users(self, policies))
+        return set(found[:-1] if self._node in NODES and len(found) > 1 else found)
+
+    _told_of_rules(due)
+    WindowsNodePolicy._users_of = but_the_last  # type: ignore[method-assign]
+
+
+def _told_of_rules(due: Callable[[Any, str, Any], bool]) -> None:
+    """``due`` says whether a node's Felix hears that rules of a policy changed that is in force at an endpoint."""
+    from hybridlab.calico.felix_policy import NodePolicy
+    from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
+
+    def told(kind: Any) -> None:
+        heard = kind.rules_due
+        kind.rules_due = lambda self, uid, key: heard(self, uid, key) if due(self, uid, key) else None
+
     told(NodePolicy)
     told(WindowsNodePolicy)
 

@@ -453,6 +453,8 @@ PATCHES: dict[str, Callable[[], None]] = {
     "over-time made-anew": over_time.policies_made_anew,
     "over-time taken-labels": over_time.taken_labels,
     "over-time other-apis-go": over_time.other_apis_go,
+    "over-time last-of-several": over_time.last_of_several,
+    "over-time other-apis-go-too": over_time.other_apis_go_too,
     "over-time reversed-rules": partial(over_time.edited, over_time.reversed_rules),
     "over-time ports-of-datagrams": partial(over_time.edited, over_time.ports_of_datagrams),
     "routes another-vni": one_peer_has_another_vni,

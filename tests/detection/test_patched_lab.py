@@ -70,6 +70,8 @@ CHANGES = {
     "over-time made-anew": "policies of a pod once one was made anew",
     "over-time taken-labels": "policies of a pod that a label was taken from",
     "over-time other-apis-go": "policies of a pod of which one was edited",
+    "over-time last-of-several": "pods of a node that hear of an edit",
+    "over-time other-apis-go-too": "policies of a pod of which one went",
     "over-time reversed-rules": "protocols of an edited policy's rules",
     "over-time ports-of-datagrams": "ports of an edited rule for UDP",
     "routes another-vni": "the VNI to one node",
@@ -130,9 +132,17 @@ def _over_time() -> Answers:
     taken.graph.set_policy(calico("taken", "has(app)"))
     for labels in ({"app": "web", "more": ""}, {"app": "web"}):
         taken.graph.set_pod(replace(taken.server, labels=labels))
+    several = World(calico("several", "has(app)"))
+    several.graph.set_pod(replace(several.server, uid="twin", name="t", address="192.168.0.9"))
+    node = NodePolicy("linux-2", several.graph, felix, lambda: None)
+    several.graph.subscribe("linux-2", node)
+    node.difference()
+    several.graph.set_policy(calico("several", "has(app)", {}))
     two = World(kubernetes("k", {"matchLabels": {"app": "web"}}, []), calico("c", "has(app)")).graph
     two.subscribe("linux-2", NodePolicy("linux-2", two, felix, lambda: None))
     two.set_policy(calico("c", "has(app)", {}))
+    both = World(kubernetes("k", {"matchLabels": {"app": "web"}}, []), gone := calico("c", "has(app)"))
+    both.graph.remove_policy(gone.key)
     one = calico("edited", "has(app)", {})
     tcp, udp = (replace(one.ingress[0], protocol=protocol) for protocol in ("tcp", "udp"))
     for port in (1, 2):
@@ -144,6 +154,8 @@ def _over_time() -> Answers:
         "policies of a pod once one was made anew": sorted(felix.keys_for(anew.graph, "server")),
         "policies of a pod that a label was taken from": sorted(felix.keys_for(taken.graph, "server")),
         "policies of a pod of which one was edited": sorted(felix.keys_for(two, "server")),
+        "policies of a pod of which one went": sorted(felix.keys_for(both.graph, "server")),
+        "pods of a node that hear of an edit": sorted(node._due.endpoints),
         "protocols of an edited policy's rules": [rule.protocol for rule in rules],
         "ports of an edited rule for UDP": [rule.destination.ports for rule in rules if rule.protocol == "udp"],
     }
