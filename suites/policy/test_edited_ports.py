@@ -1,7 +1,7 @@
 """Rules that are edited in place are in force as they are now: their ports, at those who enter and those who leave.
 
-Servers are entered by other ports than clients leave for, so that a change is of both, each at pods of its own; in the
-end what a rule for egress does is edited, too.
+Servers are entered by other ports than pods leave for, so that a change is of both; in the end what a rule for egress
+does is edited, too.  It is for clients and servers, so that of several pods of a node none keeps what it had before.
 """
 
 from conformance.fixtures import Expect, Paths, Policy, Sides, WorkerPods
@@ -22,11 +22,12 @@ NO_MORE = "what its rule let clients leave for it denies now"
 def test_who_enters_and_who_leaves_is_let_by_the_ports_that_rules_name_now(
     pods: WorkerPods, policy: Policy, sides: Sides, expect: Expect
 ) -> None:
-    ways = (pods.clients("linux") + pods.clients("windows")).to(sides.servers)
-    low, high, echo, page = *map(ways.tcp_and_udp, (8083, 8084)), *map(ways.tcp, (8080, 80))
+    ways, servers = (pods.clients("linux") + pods.clients("windows")).to(sides.servers), sides.servers
+    low, high, among = *map(ways.tcp_and_udp, (8083, 8084)), servers.to(servers.one_per_os())
+    echo, page = [*ways.tcp(8080), *among.tcp(8080)], [*ways.tcp(80), *among.tcp(80)]
     parts = {PORT: Paths(open=low, closed=high, at="target"), EGRESS: Paths(open=echo, closed=page, at="source")}
-    expect.changes(policy.filled(server=sides.servers, **FIRST), parts=parts, because=NAMED, base=True)
+    expect.changes(policy.filled(server=servers, **FIRST), parts=parts, because=NAMED, base=True)
     parts = {PORT: Paths(open=high, closed=low, at="target"), EGRESS: Paths(open=page, closed=echo, at="source")}
-    expect.changes(policy.filled(server=sides.servers, **EDITED), parts=parts, because=NOW)
-    parts = {EGRESS: Paths(open=high, closed=[*page, *echo], at="source")}
-    expect.changes(policy.filled(server=sides.servers, **DENIED), parts=parts, because=NO_MORE)
+    expect.changes(policy.filled(server=servers, **EDITED), parts=parts, because=NOW)
+    parts = {EGRESS: Paths(open=[*high, *among.tcp(8084)], closed=[*page, *echo], at="source")}
+    expect.changes(policy.filled(server=servers, **DENIED), parts=parts, because=NO_MORE)

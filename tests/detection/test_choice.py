@@ -75,7 +75,7 @@ def test_without_a_base_or_a_change_the_commit_chooses(base: str, told: bool) ->
 
 
 def test_over_many_commits_every_row_is_run_but_those_of_the_whole_suite() -> None:
-    commits = [f"{number:040x}" for number in range(1200)]
+    commits = [f"{number:040x}" for number in range(2400)]
     seen = {row.name for commit in commits for row in choice.chosen(TABLE, ROWS, changed(commit=commit), 15).rows}
     assert seen == {row.name for row in SHORT}
 

@@ -141,7 +141,10 @@ def _over_time() -> Answers:
     two = World(kubernetes("k", {"matchLabels": {"app": "web"}}, []), calico("c", "has(app)")).graph
     two.subscribe("linux-2", NodePolicy("linux-2", two, felix, lambda: None))
     two.set_policy(calico("c", "has(app)", {}))
-    both = World(kubernetes("k", {"matchLabels": {"app": "web"}}, []), gone := calico("c", "has(app)"))
+    spec = {"selector": "has(app)", "types": ["Ingress"]}
+    gone = from_calico({"kind": "GlobalNetworkPolicy", "metadata": {"name": "g"}, "spec": spec})
+    assert gone is not None
+    both = World(kubernetes("k", {"matchLabels": {"app": "web"}}, []), gone)
     both.graph.remove_policy(gone.key)
     one = calico("edited", "has(app)", {})
     tcp, udp = (replace(one.ingress[0], protocol=protocol) for protocol in ("tcp", "udp"))

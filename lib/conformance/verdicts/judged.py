@@ -26,8 +26,9 @@ def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Map
     decisions = _decisions(claim, part, test, statement, builds)
     of_claims = [seen for seen in statement.seen if seen.claim]
     own = any(seen.claim == claim.id and seen.part in ("", part) for seen in of_claims)
-    raised = None if own and statement.in_body else statement.raised  # it has been decided apart from the others
-    if raised and raised.verdict is ClaimVerdict.VIOLATED and any(not seen.part for seen in of_claims):
+    told = any(statement.raised and seen.verdict is statement.raised.verdict for seen in statement.seen)
+    raised = None if own and statement.in_body and told else statement.raised  # it was decided apart from the others
+    if raised and told and raised.verdict is ClaimVerdict.VIOLATED and any(not seen.part for seen in of_claims):
         raised = None  # its expectations have told of which claim, and what was raised is the worst of it
     about = [decision for decision in decisions if decides(decision, claim)]
     if raised is None and not about:

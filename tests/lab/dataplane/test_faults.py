@@ -89,7 +89,7 @@ def test_a_slow_node_s_round_trips_take_their_time_and_lose_nothing(lab: Lab, en
     lab.run(lab.plane.set_latency("l1", 0.1))
     try:
         assert lab.run(lab.plane.latency("l1")) == 0.1
-        assert 0.2 <= carried(*ends) < 0.35
+        assert 0.2 <= min(carried(*ends) for _ in range(3)) < 0.35  # of a busy machine the quickest says most
         assert carried("l1b", "l1a") < 0.1
         assert carried("w1a", "l2a") < 0.1
     finally:

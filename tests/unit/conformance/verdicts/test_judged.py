@@ -134,3 +134,14 @@ def test_a_decision_that_names_its_claim_counts_for_that_alone() -> None:
     assert told("POL-1", *seen, raised=raised).verdict is V.VIOLATED
     assert told("XPOL-1", *seen, raised=raised).verdict is V.CONFIRMED
     assert told("XPOL-1", *seen, raised=Finding(V.INCONCLUSIVE, "no pod")).verdict is V.INCONCLUSIVE
+
+
+def test_what_ended_a_test_and_is_told_by_no_decision_counts_for_every_part_that_was_decided_before() -> None:
+    before = (way(OLD, claim="CONN-3"), way(NEW, claim="CONN-3"))
+    for verdict in (V.INCONCLUSIVE, V.VIOLATED):
+        raised = Finding(verdict, "the second change could not be asked about")
+        found = told("CONN-3", *before, raised=raised, in_body=True)
+        assert (found.verdict, found.reason) == (verdict, raised.reason)
+    elsewhere = way(OLD, V.INCONCLUSIVE, claim="CONN-3", part="another part")
+    raised = Finding(V.INCONCLUSIVE, "the other part is unsure")
+    assert told("CONN-3", *before, elsewhere, raised=raised, in_body=True).verdict is V.CONFIRMED
