@@ -10,7 +10,7 @@ from conformance.marks import each_os, either_policy_api, manifest, needs, other
 BECAUSE = (
     "one policy admits the friends and one the other friends; none admits strangers, or is about what servers send"
 )
-EDITED = "one policy admits the former strangers now, and the other one the friends; none admits the other friends"
+NOW = "one policy admits the former strangers now, and the other one the friends; none admits the other friends"
 STAYS = "the Kubernetes policy is gone, by which the strangers entered, and Calico's is left, which admits the friends"
 LEFT = "the other friends' policy is gone, and that of the friends is left"
 REMOVED = "without a policy everything is allowed"
@@ -39,16 +39,14 @@ def test_whom_one_of_two_policies_admits_enters_for_as_long_as_it_is_there(
 def test_whom_a_policy_of_either_api_admits_enters_once_it_is_edited_and_the_other_goes_too(
     pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
 ) -> None:
-    servers, strangers = pods.servers(server_os), pods.servers(other(server_os))
+    servers, more = pods.servers(server_os), pods.servers(other(server_os))
     friends, others = pods.clients(server_os), pods.clients(other(server_os))
-    beside, closed = (others + strangers + servers).to(friends).tcp(8080), strangers.to(servers).tcp(8080)
-    filled = policy.filled(server=servers, friend=friends, other_friend=others)
-    expect.base(filled, open=[*(friends + others).to(servers).tcp(8080), *beside], closed=closed, because=BECAUSE)
-    edited, closed = policy.filled(server=servers, friend=strangers, other_friend=friends), others.to(servers).tcp(8080)
-    left, went = [*friends.to(servers).tcp(8080), *beside], strangers.to(servers).tcp(8080)
-    expect.change(edited, open=[*left, *went], closed=closed, because=EDITED)
-    expect.change(policy.without("friends-enter"), open=left, closed=[*closed, *went], because=STAYS)
-    expect.removed(policy, because=REMOVED)
+    shut, went, filled = others.to(servers).tcp(8080), more.to(servers).tcp(8080), policy.filled
+    left = [*friends.to(servers).tcp(8080), *(others + more + servers).to(friends).tcp(8080)]
+    first = filled(server=servers, friend=friends, other_friend=others)
+    expect.base(first, open=left + shut, closed=went, because=BECAUSE)
+    expect.change(filled(server=servers, friend=more, other_friend=friends), open=left + went, closed=shut, because=NOW)
+    expect.change(policy.without("friends-enter"), open=left, closed=shut + went, because=STAYS)
 
 
 @each_os("server_os")

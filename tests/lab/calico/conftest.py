@@ -98,10 +98,10 @@ class CalicoLab:
                 await asyncio.sleep(0.001)
 
     async def settled(self) -> None:
-        """Felix has nothing left to do: nothing was programmed for a while."""
-        seen = -1
-        while seen != self.counting.updates:
-            seen = self.counting.updates
+        """Felix has nothing left to do: nothing was programmed for a while, and then for another."""
+        seen, quiet = -1, 0
+        while quiet < 2:  # what a busy machine does late may come after one
+            quiet, seen = quiet + 1 if seen == self.counting.updates else 0, self.counting.updates
             await asyncio.sleep(0.05)
 
     def start_felix(self, node: str) -> None:
