@@ -9,7 +9,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,20 +66,17 @@ def is_there(api: Api, path: str, uid: str) -> bool:
 
 
 @contextmanager
-def on_each(api: Api, path: str, do: Callable[[Any], object]) -> Iterator[None]:
-    """Do something with every object as soon as it is there, once."""
-    stop, seen, errors = threading.Event(), set(), []
+def beside(work: Callable[[threading.Event], object]) -> Iterator[None]:
+    """Do something in a thread until the event is set that it gets; raises what it raised."""
+    stop, errors = threading.Event(), []
 
-    def work() -> None:
+    def run() -> None:
         try:
-            for obj in api.watch(path, stop):
-                if obj["metadata"]["uid"] not in seen:
-                    seen.add(obj["metadata"]["uid"])
-                    do(obj)
+            work(stop)
         except Exception as error:
             errors.append(error)
 
-    thread = threading.Thread(target=work, name="edits during the run")
+    thread = threading.Thread(target=run, name="edits during the run")
     thread.start()
     try:
         yield
@@ -88,3 +85,16 @@ def on_each(api: Api, path: str, do: Callable[[Any], object]) -> Iterator[None]:
         thread.join(10)
     if errors:
         raise errors[0]
+
+
+def on_each(api: Api, path: str, do: Callable[[Any], object]) -> AbstractContextManager[None]:
+    """Do something with every object as soon as it is there, once."""
+
+    def work(stop: threading.Event) -> None:
+        seen = set()
+        for obj in api.watch(path, stop):
+            if obj["metadata"]["uid"] not in seen:
+                seen.add(obj["metadata"]["uid"])
+                do(obj)
+
+    return beside(work)

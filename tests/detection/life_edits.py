@@ -11,36 +11,25 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from tests.detection.lab_api import ANSWER_WITHIN, Api, on_each
+from tests.detection.lab_api import ANSWER_WITHIN, Api, beside, on_each
 from tests.detection.policies_of_others import OF_RUNS, foreign_policy_may_allow_ingress, policies_of_others
 
 ANOTHER_BOOT = {"status": {"nodeInfo": {"bootID": "00000000-0000-4000-8000-000000000026"}}}
 PODS, POLICIES = "/api/v1/pods", "/apis/networking.k8s.io/v1/networkpolicies"
 
 
-@contextmanager
-def once(api: Api, path: str, wanted: Callable[[Any], bool], do: Callable[[Any], object]) -> Iterator[None]:
+def once(
+    api: Api, path: str, wanted: Callable[[Any], bool], do: Callable[[Any], object]
+) -> contextlib.AbstractContextManager[None]:
     """Do something as soon as an object of the run's is there, and look no further: what is done may cut the watch."""
-    stop, errors = threading.Event(), []
 
-    def work() -> None:
-        try:
-            for obj in api.watch(path, stop):
-                if obj["metadata"]["namespace"].startswith("calico-demo") and wanted(obj):
-                    do(obj)
-                    return
-        except Exception as error:
-            errors.append(error)
+    def work(stop: threading.Event) -> None:
+        for obj in api.watch(path, stop):
+            if obj["metadata"]["namespace"].startswith("calico-demo") and wanted(obj):
+                do(obj)
+                return
 
-    thread = threading.Thread(target=work, name="edit during the run")
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(10)
-    if errors:
-        raise errors[0]
+    return beside(work)
 
 
 def _anything(_: Any) -> bool:
@@ -162,30 +151,17 @@ def somebodys_policy_comes(api: Api) -> Iterator[None]:
             yield
 
 
-@contextmanager
-def somebodys_policy_flaps(api: Api) -> Iterator[None]:
+def somebodys_policy_flaps(api: Api) -> contextlib.AbstractContextManager[None]:
     """A policy that allows everything of the run's pods is there for 3 s of each 9."""
     allow = {"namespaceSelector": OF_RUNS, "types": ["Ingress", "Egress"], "order": 1}
     allow |= {"ingress": [{"action": "Allow"}], "egress": [{"action": "Allow"}]}
-    stop, errors = threading.Event(), []
 
-    def flap() -> None:
-        try:
-            while not stop.wait(6):
-                with policies_of_others(api, "", flapping=allow):
-                    stop.wait(3)
-        except Exception as error:
-            errors.append(error)
+    def flap(stop: threading.Event) -> None:
+        while not stop.wait(6):
+            with policies_of_others(api, "", flapping=allow):
+                stop.wait(3)
 
-    thread = threading.Thread(target=flap, name="flaps during the run")
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(10)
-    if errors:
-        raise errors[0]
+    return beside(flap)
 
 
 @contextmanager

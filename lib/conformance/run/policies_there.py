@@ -318,7 +318,7 @@ class PoliciesThere:
             left = there.get(made.uid, made if target.kind not in READ else None)
             if left is None:
                 found.append((f"somebody's deletion of {made.label}", made))
-            elif left.spec != made.spec and left.version != made.version:  # else it is read back in other words
+            elif left.spec != made.spec and left.version.partition("/")[0] != made.version:  # else in other words
                 found += [(f"somebody's edit of {made.label}", one) for one in (made, left)]
         return found
 

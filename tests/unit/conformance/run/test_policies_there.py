@@ -228,6 +228,7 @@ def test_what_somebody_did_to_the_runs_own_policy_of_an_end_is_not_calicos(seen:
     deny = policy("deny", selector="app == 'server'", types=["Ingress"])
     made(there, "NetworkPolicy", "deny", deny)
     cluster.lists[V3, "NetworkPolicy"] = [deny]
+    cluster.lists[V3, "Tier"] = [policy("default", order=1_000_000)]
     assert excuse(there, seen) == ""
     edited = deny | {"spec": deny["spec"] | {"ingress": [{"action": "Allow"}]}}
     cluster.lists[V3, "NetworkPolicy"] = [edited]
