@@ -1,11 +1,12 @@
 """Two workers run the worlds of policies, whatever ``-n``: each that does makes pods of its own for them."""
 
 import ast
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from conformance.plugin.worlds import FILE, SEATED
+from conformance.plugin.worlds import FILE, SEATED, Dealer
 
 from .conftest import ROOT, Project
 from .test_exclusive import turns
@@ -64,7 +65,7 @@ def test_of_fewer_tests_than_workers_none_is_left_out(project: Project, chosen: 
     assert len(turns(run)) == (len(chosen) if len(chosen) > 1 else 9)
 
 
-def test_worlds_go_on_where_a_worker_that_runs_them_is_lost(project: Project, tmp_path: Path) -> None:
+def test_worlds_go_on_where_workers_that_run_them_are_lost(project: Project, tmp_path: Path) -> None:
     project.suite(OTHERS)
     project.suite(
         f"""
@@ -83,6 +84,30 @@ def test_world(number):
     run = project.run("-n", "3")
     assert run.code != 0
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.isdigit()) == list("0235678")
+
+
+@dataclass(eq=False)
+class Worker:
+    """What a dealer knows of one."""
+
+    shutting_down: bool = False
+    given: list[int] = field(default_factory=list)
+
+    def send_runtest_some(self, tests: list[int]) -> None:
+        self.given += tests
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def test_who_is_about_to_end_is_none_of_the_two_that_run_worlds() -> None:
+    dealer, workers = Dealer.__new__(Dealer), [Worker(shutting_down=True), Worker(), Worker(), Worker()]
+    dealer.collection, dealer.pending = [f"suites/{FILE}::test_world[{number}]" for number in range(4)], [0, 1, 2, 3]
+    dealer.node2pending = {worker: [] for worker in workers}
+    for worker in workers[1:]:
+        dealer._send_tests(worker, 2)
+    assert [worker.given for worker in workers] == [[], [0, 1], [2, 3], []]
+    assert [worker.shutting_down for worker in workers] == [True, False, False, True]
 
 
 def test_no_test_elsewhere_is_about_worlds() -> None:
