@@ -9,7 +9,7 @@ from conformance.marks import about, manifest, needs, verifies
 ALONE = "one rule lets the friend in, and one the servers to it"
 CALLED = "no policy selects by the labels that all have now, and what came beside it is about nobody"
 NOBODYS = "a Service says how a pod is found, and not who may connect to it"
-CAME, CHANGED, WENT = (f"a Service {what}, and {NOBODYS}" for what in ("came", "has other backends and type", "went"))
+CAME, MOVED, WENT = (f"a Service {what}, and {NOBODYS}" for what in ("came", "has other backends and type", "went"))
 
 
 @about("clusterip")
@@ -18,14 +18,14 @@ CAME, CHANGED, WENT = (f"a Service {what}, and {NOBODYS}" for what in ("came", "
 def test_who_is_kept_out_stays_out_whatever_pods_are_called_and_services_do(
     policy: Policy, sides_of_everybody: Sides, relabel: Relabel, passing_services: PassingServices, expect: Expect
 ) -> None:
-    here, come, (linux, windows) = sides_of_everybody, passing_services.come, sides_of_everybody.by_os
-    opened, closed, friends = here.open_both_ways, here.closed_both_ways, here.friends
-    expect.base(policy.filled(server=here.servers, friend=friends), open=opened, closed=closed, because=ALONE)
+    here, come, look = sides_of_everybody, passing_services.come, expect.matrix
+    (linux, windows), opened, closed = here.by_os, here.open_both_ways, here.closed_both_ways
+    expect.base(policy.filled(server=here.servers, friend=here.friends), open=opened, closed=closed, because=ALONE)
     relabel.add_irrelevant_labels(*here.servers, *here.strangers, after=policy.stir)
-    expect.matrix(open=opened, closed=closed, because=CALLED)
-    expect.matrix(open=[*opened, (friends, come(linux, windows))], closed=closed, because=CAME)
-    expect.matrix(open=[*opened, (friends, come(windows, linux, at_nodes=True))], closed=closed, because=CHANGED)
-    expect.matrix(open=[*opened, (friends, come())], closed=closed, because=WENT)
+    look(open=opened, closed=closed, because=CALLED, lasts=False)
+    look(open=[*opened, (here.friends, come(linux, windows))], closed=closed, because=CAME, lasts=False)
+    look(open=[*opened, (here.friends, come(windows, linux, at_nodes=True))], closed=closed, because=MOVED, lasts=False)
+    look(open=[*opened, (here.friends, come())], closed=closed, because=WENT)
 
 
 @about("clusterip")

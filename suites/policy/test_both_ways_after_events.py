@@ -25,6 +25,6 @@ def test_who_is_kept_out_or_in_stays_so_by_tcp_udp_and_ping(
     beyond.before(pings)
     expect.base(policy.filled(friend=here.friends), open=opened, closed=closed, because=ALONE)
     relabel.add_irrelevant_labels(*here.servers, *here.strangers, after=policy.stir)
-    look(open=[*opened, (here.friends, come(*here.by_os))], closed=closed, because=SO)
+    look(open=[*opened, (here.friends, come(*here.by_os))], closed=closed, because=SO, lasts=False)
     moved = here.friends, come(*here.by_os[::-1])
     beyond.ping(pings, want=False, because=SO, meanwhile=lambda: look(open=[*opened, moved], closed=closed, because=SO))

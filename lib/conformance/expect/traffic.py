@@ -97,18 +97,20 @@ class Expect(Session):
         kind: Kind | None = None,
         new: Iterable[Workload] = (),
         gone: Iterable[Workload] = (),
+        lasts: bool = True,
     ) -> list[Observation]:
         """All ``open`` paths connect and all ``closed`` ones time out, in the same rounds, until N agree; then held.
 
         ``new``: pods that came after the policies, so that no path of theirs was ever open before.  In place of the
         control before, another of them on the same node gets to the same target in the same rounds, or another source
         to the one that is new; :meth:`removed` then shows, as a control after, that the path is open without the
-        policies.  ``gone``: pods that the test has taken away, whose paths :meth:`removed` leaves alone.
+        policies.  ``gone``: pods that the test has taken away, whose paths :meth:`removed` leaves alone.  ``lasts``:
+        not of paths that are asked again once the next thing has happened; they have to agree, and need not be held.
 
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
         self._so_far.forget(gone)
-        return self._decide(each(open), each(closed), because, kind, new=new)[-1]
+        return self._decide(each(open), each(closed), because, kind, new=new, lasts=lasts)[-1]
 
     def change(
         self,

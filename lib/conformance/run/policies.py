@@ -75,16 +75,22 @@ class Policy:
         return Later(functools.partial(self.apply, into=into, **named))
 
     def stir(self) -> None:
-        """Make all anew, then label and annotate each, and bring beside them what is about none of their pods."""
+        """Make all anew, then label and annotate each, and bring beside them what is about none of their pods.
+
+        That comes, goes, and comes again.
+        """
         there, change = [(target.namespace, obj) for target, (_, obj) in self._applied.items()], self.change
         self.remove()
-        self.change = change
         for mark in ({}, {IRRELEVANT: "yes"}):
             for into, obj in there:
                 given = {key: {**obj["metadata"].get(key, {}), **mark} for key in ("labels", "annotations")}
                 self._write([{**obj, "metadata": {**obj["metadata"], **given}}], into)
         whose = "calico" if any(target.api_version.startswith(GROUP) for target in self._applied) else "kubernetes"
-        self._write(manifest.load(MANIFESTS / "policy/beside" / f"{whose}.yaml"), self._namespace)
+        beside, before = manifest.load(MANIFESTS / "policy/beside" / f"{whose}.yaml"), set(self._applied)
+        self._write(beside, self._namespace)
+        self._remove([target for target in self._applied if target not in before])
+        self._write(beside, self._namespace)
+        self.change = change
 
     def _write(self, objects: Sequence[Obj], into: str | None) -> None:
         for obj in objects:

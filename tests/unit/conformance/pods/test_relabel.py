@@ -31,8 +31,8 @@ class Labels:
 
     def patch(self, target: ObjectRef, patch: dict[str, Any], why: str) -> None:
         code, arrives = self.errors.pop(target.name, (0, True))
-        ((field, given),) = patch["metadata"].items()
-        for name, value in given.items():
+        given = [(field, *one) for field, several in patch["metadata"].items() for one in several.items()]
+        for field, name, value in given:
             self.given.append((target.name, name, value))
             key = f"annotation {name}" if field == "annotations" else name
             if arrives and value is None:
