@@ -20,6 +20,12 @@ SHORT_ANSWER = b"?"
 """Requests that begin so are answered with the identity line alone."""
 
 
+async def _end(task: asyncio.Task[None]) -> None:
+    """Its socket may be closed only when nobody waits for it: whoever gets the number next would not be heard."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 class EchoServer:
     """One echo server under way."""
 
@@ -43,8 +49,7 @@ class EchoServer:
                 )
                 with contextlib.suppress(OSError):  # another program has the port
                     datagrams = stack.enter_context(http.listen(self.process.net, port, kind=socket.SOCK_DGRAM))
-                    echoing = asyncio.create_task(self._echo(datagrams, port))
-                    stack.callback(echoing.cancel)
+                    stack.push_async_callback(_end, asyncio.create_task(self._echo(datagrams, port)))
             listening = {
                 "type": "listening", "protocol": PROTOCOL, "program": self.program.name,
                 "sha256": self.program.sha256, "ports": list(self.ports),

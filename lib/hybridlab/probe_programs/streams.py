@@ -328,9 +328,12 @@ class Listener:
         """Accept no more, and end what was accepted."""
         for task in list(self._tasks):
             task.cancel()
-        self.sock.close()
 
     async def _accept(self) -> None:
+        with self.sock:  # which may be closed only when nobody waits for it any more
+            await self._accept_all()
+
+    async def _accept_all(self) -> None:
         while True:
             sock, _ = await asyncio.get_running_loop().sock_accept(self.sock)
             try:

@@ -7,10 +7,12 @@ import gc
 import hashlib
 import itertools
 import json
+import selectors
 import socket
 import struct
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -21,12 +23,14 @@ from hybridlab.probe_programs.dns import candidates
 from hybridlab.probe_programs.echo_server import EchoServer
 from hybridlab.probe_programs.recorded import Program
 from hybridlab.probe_programs.run import run
+from hybridlab.probe_programs.stream_agent import StreamAgent
 from hybridlab.probe_programs.streams import STRANGERS, Listener, Opened
 from hybridlab.runtime.applet import Process
-from tests.unit.hybridlab.windows.loopback import Lines, process
+from tests.unit.hybridlab.windows.loopback import Lines, LoopbackNet, process
 
 AGENT = Program("matrix-agent.ps1", "0" * 64)
 ECHO = Program("echo-server.ps1", "1" * 64)
+STREAMS = Program("stream-agent.ps1", "2" * 64)
 SCRIPT = b"# probe-protocol: 2\nWrite-Host anything\n"
 
 
@@ -296,6 +300,52 @@ def test_of_too_many_strangers_who_wait_together_the_oldest_is_reset() -> None:
                 one.close()
 
     asyncio.run(ran())
+
+
+@dataclass
+class Watchers(LoopbackNet):
+    """A pod's network that notes which of its sockets are closed while an event loop still waits for them."""
+
+    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    too_early: list[str] = field(default_factory=list)
+
+    def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
+        watchers = self
+
+        class Watched(socket.socket):
+            def close(self) -> None:
+                if self.fileno() in watchers.selector.get_map():
+                    watchers.too_early.append(str(self))
+                super().close()
+
+        made = Watched(family, kind, proto)
+        made.setblocking(False)
+        return made
+
+
+@pytest.mark.parametrize("of", ["echo server", "stream agent"])
+def test_a_port_is_closed_only_when_nobody_waits_for_it_so_that_who_gets_its_number_next_is_heard(of: str) -> None:
+    watchers = Watchers()
+
+    async def ran() -> None:
+        (made, out), port = process(), closed_port()
+        made = replace(made, net=watchers)
+        if of == "echo server":
+            work = asyncio.create_task(EchoServer(made, ECHO, ports=[port], page=False).run())
+            await heard(out, "listening")
+        else:
+            work = asyncio.create_task(StreamAgent(made, STREAMS, beat=60, idle=60).run())
+            say(made, type="stream-listen", batch="b1", port=port, every_ms=100, stall_ms=1000)
+            await heard(out, "result")
+        await asyncio.sleep(0.05)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await asyncio.sleep(0)
+        socket.create_server(("127.0.0.1", port)).close()  # it is free again
+
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(watchers.selector)) as runner:
+        runner.run(ran())
+    assert not watchers.too_early
 
 
 @pytest.mark.parametrize(
