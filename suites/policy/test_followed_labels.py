@@ -1,24 +1,29 @@
-"""Selectors follow labels that come and go, of pods and of namespaces: those of a rule and of the policy itself."""
+"""Selectors follow labels that come and go, of pods and of namespaces: those of a rule and of the policy itself.
+
+Labels that were there before, and went, come again: what is forgotten once must not be forgotten for good.
+"""
 
 from conformance.fixtures import OS, Expect, Policy, Relabel, WorkerPods
 from conformance.marks import each_os, manifest, other, verifies
+
+GUESTS = "these pods, or their namespace, have the guests' label"
 
 
 @each_os("server_os")
 @manifest("policy/members/guests.yaml")
 @verifies("POL-1", part="kubernetes: followed labels, {server_os} server")
 @verifies("XPOL-15", part="followed labels, {server_os} server")
-def test_a_rule_follows_labels_that_come_and_go(
+def test_a_rule_follows_labels_that_go_and_come(
     pods: WorkerPods, policy: Policy, relabel: Relabel, expect: Expect, server_os: OS
 ) -> None:
-    guests, at_home = pods.clients(server_os), pods.elsewhere(other(server_os))
-    servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
-    ways, beside = (guests + at_home).to(servers).tcp(8080), (guests + at_home).to(bystanders).tcp(8080)
-    expect.change(policy.filled(server=servers), open=beside, closed=ways, because="nobody has the guests' label yet")
+    guests, at_home, far = pods.clients(server_os), pods.elsewhere(other(server_os)), pods.servers(other(server_os))
+    ways, beside = (guests + at_home).to(pods.servers(server_os)).tcp(8080), (guests + at_home).to(far).tcp(8080)
     relabel.invite(*guests, all_of=at_home)
-    expect.reachable(ways, because="these pods, or their namespace, have the guests' label since then")
+    expect.change(policy.filled(server=pods.servers(server_os)), open=[*beside, *ways], because=f"{GUESTS} now")
     relabel.undo()
     expect.matrix(open=beside, closed=ways, because="nobody has the guests' label any more")
+    relabel.invite(*guests, all_of=at_home)
+    expect.reachable(ways, because=f"{GUESTS} again")
 
 
 @each_os("server_os")
@@ -29,8 +34,9 @@ def test_a_policy_is_about_a_pod_for_as_long_as_it_has_the_label(
 ) -> None:
     clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
     ways, beside = clients.to(servers).tcp(8080), clients.to(pods.servers(other(server_os))).tcp(8080)
-    expect.change(policy, open=[*ways, *beside], because="no pod has the selected label yet")
     relabel.label_as_guest(*servers)
-    expect.matrix(open=beside, closed=ways, because="the servers have the label, and the policy admits nobody")
+    expect.base(policy, open=beside, closed=ways, because="the servers have the label, and the policy admits nobody")
     relabel.undo()
-    expect.matrix(open=[*ways, *beside], because="no pod has the selected label any more")
+    expect.reachable([*ways, *beside], because="no pod has the selected label any more")
+    relabel.label_as_guest(*servers)
+    expect.matrix(open=beside, closed=ways, because="the servers have the label again")

@@ -2,7 +2,7 @@
 
 A denial that wears off some seconds after its pods were programmed, or that holds for first SYNs alone, looks like one
 that lasts to whoever looks for as long as a decision takes.  What makes it is a node's data plane, so one per node and
-direction shows it.
+direction shows it: the run's standing watch where there is one and has seen the denial, else the first test.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +26,11 @@ class Turns(Protocol):
         """Somebody else may take it."""
 
 
+def turn_of(enforced_at: Side, node: str) -> str:
+    """The turn of watching what a node keeps from its pods (``target``), or from leaving them (``source``)."""
+    return f"denial-{enforced_at}-{node}"
+
+
 def choose(paths: Iterable[Path], turns: Turns, timings: Timings, enforced_at: Side) -> dict[Path, str]:
     """Make of some closed TCP paths ones that are watched; returns the turn of each.
 
@@ -34,7 +39,7 @@ def choose(paths: Iterable[Path], turns: Turns, timings: Timings, enforced_at: S
     chosen: dict[Path, str] = {}
     for path in paths:
         node = _enforcing(path, enforced_at)
-        if node and path.attempt.kind is Kind.TCP and turns.take(turn := f"denial-{enforced_at}-{node}"):
+        if node and path.attempt.kind is Kind.TCP and turns.take(turn := turn_of(enforced_at, node)):
             give_up = max(path.attempt.give_up_after, timings.of(path.attempt.source.os).syn_repeated)
             path.attempt = replace(path.attempt, give_up_after=give_up)
             path.rule = replace(path.rule, watch=timings.run.denial_watch)

@@ -2,8 +2,9 @@
 
 On each covered node stand two small pods that no test touches, each behind a Service of its own: a watched one, which
 policies of both APIs select, and a free one in another namespace.  The watched are entered by the watched alone
-(Kubernetes' policy), and enter these alone (Calico's); what is denied is asked by TCP and by UDP.  The nodes are a
-ring, and each is asked from the next one.
+(Kubernetes' policy), and enter these alone (Calico's); what is denied is asked by TCP and by UDP, with patience for
+SYNs that are sent again.  The nodes are a ring, and each is asked from the next one.  What a node was seen to deny here
+no test watches for longer than it needs (:mod:`conformance.expect.watches`).
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from typing import Any
 from conformance.errors import EnvironmentBroken, SuiteError, first_line
 from conformance.expect.engine.answered import plain
 from conformance.expect.standing_watch import Edit, Kept, Watched, Way
+from conformance.expect.watches import turn_of
 from conformance.facts.calico_api import CalicoApi
 from conformance.journal import liveness
 from conformance.kube.changes import Changes
@@ -30,7 +32,7 @@ from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain, to_plain
-from conformance.model.decision import Decision
+from conformance.model.decision import Decision, Side
 from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Verdict
 from conformance.pods.deploy import Pods, changed_among
@@ -56,6 +58,8 @@ LOOK = 5.0
 ENDS, ANSWER = "watch-ends", "watch.json"
 """Files that the run's processes share: one asks the watch to end, the other has what it has kept then."""
 HAPPENED = {"ADDED": "came", "MODIFIED": "changed", "DELETED": "went"}
+SIDES: dict[Way, Side] = {"in": "target", "out": "source"}
+"""What is denied, to where its policy is enforced."""
 NOTHING = "metadata.name=no-such-object"
 """Selects nothing: what is asked for is the version to follow from."""
 
@@ -63,7 +67,8 @@ NOTHING = "metadata.name=no-such-object"
 def told(directory: RunDirectory, timings: Timings) -> tuple[Kept, list[dict[str, Any]]]:
     """End the run's watch; what it has kept, and the run's turns so far.  Raises EnvironmentBroken."""
     answer, pods = directory.shared / ANSWER, timings.windows
-    within = pods.image_pull + pods.pod_ready + pods.warm_up + pods.agent_slot + timings.run.watch_least
+    run, within = timings.run, pods.image_pull + pods.pod_ready + pods.warm_up + pods.agent_slot
+    within += max(run.watch_least, run.denial_watch)
     (directory.shared / ENDS).touch()
     if not until(answer.exists, bool, within=within, every=NAP, description="the standing watch ends").converged:
         raise EnvironmentBroken(f"the standing watch did not end within {within:.0f} s; its process may be gone")
@@ -115,6 +120,9 @@ class Watch:
         )  # fmt: skip
         self._out = "calico-out" if writes_calico_policies(facts, settings) else "kubernetes-out"
         self._paths: list[Watched] = []
+        self._turns: set[str] = set()
+        """Denials that no test need watch."""
+        self._least = max(self._timings.run.watch_least, self._timings.run.denial_watch)
         self._events: list[tuple[float, str]] = []
         self._foreign: list[Edit] = []
         self._policies_there: dict[str, tuple[str, Obj]] = {}
@@ -146,6 +154,8 @@ class Watch:
             self._look()  # what a test has taken away just before may come back
         except Exception as wrong:  # whoever decides by it must hear of any error
             error = f"{type(wrong).__name__}: {first_line(wrong)}"
+            for turn in self._turns:
+                self._directory.give_back(turn)
         kept = Kept(
             began=self._began, ended=time.monotonic(), paths=tuple(self._paths), events=tuple(self._events),
             foreign=tuple(self._foreign), error=error,
@@ -201,7 +211,10 @@ class Watch:
             for way, target in asked:
                 source, pod = ends[way]
                 if there.pop((way, target.protocol, source.uid, pod.uid), None) is None and source.uid != pod.uid:
-                    patience = self._timings.of(source.os).tcp_give_up
+                    timings = self._timings.of(source.os)
+                    patience = timings.tcp_give_up
+                    if way in SIDES and target.protocol == "tcp":
+                        patience = max(patience, timings.syn_repeated)
                     attempt = Attempt(source=source, target=target, kind=plain(target), give_up_after=patience)
                     self._paths.append(Watched(node=watched.node, way=way, attempt=attempt, since=time.monotonic()))
         for path in there.values():
@@ -215,7 +228,7 @@ class Watch:
         try:
             while not self._over:
                 now = time.monotonic()
-                lasts = self._began and now - self._began > self._timings.run.watch_least
+                lasts = self._began and now - self._began > self._least
                 if lasts and (self._shared / ENDS).exists():
                     return
                 if not self._began and (
@@ -226,6 +239,7 @@ class Watch:
                     with contextlib.suppress(SuiteError):  # no pod, or the API server is away
                         self._connect(look.result() if look else self._look())
                     looked, look = now, looking.submit(self._look)
+                self._take_turns()
                 due = [
                     path for path in self._paths
                     if not path.gone and path.due <= now and not asking.waits(path.attempt.source.uid)
@@ -247,6 +261,21 @@ class Watch:
             path.heard(asked, answer.observation)
         else:
             path.before = path.before or answer.observation.verdict is Verdict.CONNECTED
+
+    def _take_turns(self) -> None:
+        """Spare tests what is watched here, from the first and while its denial is seen, or may be soon."""
+        here = {turn_of(SIDES[path.way], path.node) for path in self._paths if self._watches(path)}
+        for turn in self._turns - here:
+            self._directory.give_back(turn)
+        self._turns &= here
+        self._turns |= {turn for turn in here - self._turns if self._directory.take(turn)}
+
+    def _watches(self, path: Watched) -> bool:
+        if path.gone or path.way not in SIDES or path.protocol != "tcp":
+            return False
+        patience = self._timings.of(path.attempt.source.os)
+        soon = max(path.since, self._began) + patience.policy_effect + 2 * patience.syn_repeated
+        return path.shows(open=False) or not self._began or time.monotonic() < soon
 
     def _close(self) -> None:
         """Bring the policies into force."""

@@ -122,8 +122,9 @@ class RunTimings:
     facts: float
     """s.  Reading everything that decides which claims apply; about 20 requests."""
     denial_watch: float
-    """s.  Once per node and direction a denial is watched for so long after it was decided: what wears off, or is taken
-    back when Felix on Windows tries again after 5 s and what comes of that after as long again, shows by then."""
+    """s.  Once per node and direction a denial is watched for so long after it was decided, by the standing watch or
+    else by a test: what wears off, or is taken back when Felix on Windows tries again after 5 s and what comes of that
+    after as long again, shows by then."""
     api_connect: float
     """s.  TCP and TLS to the API server.  The official client has no such limit of its own for exec."""
     exec_connect: float
@@ -183,8 +184,8 @@ class RunTimings:
     three times before it counts (tigera/operator, pkg/render/windows.go), and its kubelet starts it again after 10 s
     and 20 s, the first times."""
     watch_least: float
-    """s.  The standing watch goes on for so long at least, however few tests there are: as long as one change of policy
-    may take."""
+    """s.  The standing watch goes on for so long at least, and for ``denial_watch``, however few tests there are: as
+    long as one change of policy may take."""
     watch_every: float
     """s.  Between two attempts on each path of the standing watch, as Calico's e2e polls; one that opens is asked again
     at once."""

@@ -89,6 +89,21 @@ def test_denials_that_are_controls_of_what_comes_need_not_last_and_decide_nothin
     assert seconds[1] - seconds[0] > hold - expectation.timings.windows.poll_every
 
 
+def test_paths_that_are_asked_again_after_the_next_event_are_decided_and_not_held(expect: Make) -> None:
+    seconds = []
+    for lasts in (False, True):
+        kept: list[Decision] = []
+        expectation = expect(friend=[UP], stranger=[UP])
+        expectation = replace(expectation, context=replace(expectation.context, keep=kept.extend))
+        expectation.base(changed(expectation), **PAIRS, because="only the friend may enter")
+        began = expectation.clock.monotonic()
+        expectation.matrix(**PAIRS, because="and a Service does not change that", lasts=lasts)
+        seconds.append(expectation.clock.monotonic() - began)
+        assert {half for decision in kept for half in decision.halves} == {"open", "closed"}
+    timings = expectation.timings.windows
+    assert seconds[1] - seconds[0] > timings.hold - timings.poll_every
+
+
 def test_what_passes_a_policy_that_is_a_control_of_what_comes_is_a_violation_all_the_same(expect: Make) -> None:
     kept: list[Decision] = []
     expectation = expect(friend=[UP], stranger=[UP])

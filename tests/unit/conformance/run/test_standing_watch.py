@@ -16,6 +16,7 @@ from conformance.expect.standing_watch import Kept, Watched
 from conformance.kube.ownership import Ownership
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.codec import from_plain, to_plain
+from conformance.model.observation import Observation, Verdict
 from conformance.run import standing_watch
 from conformance.run.directory import RunDirectory
 from conformance.settings import Timings, load_timings
@@ -25,7 +26,7 @@ from tests.unit.conformance.expect.stand_ins import workload
 def patience(seconds: float) -> Timings:
     plain = load_timings(lab=True)
     pods = replace(plain.windows, image_pull=seconds, pod_ready=0.0, warm_up=0.0, agent_slot=0.0)
-    return replace(plain, windows=pods, run=replace(plain.run, watch_least=0.0))
+    return replace(plain, windows=pods, run=replace(plain.run, watch_least=0.0, denial_watch=0.0))
 
 
 def test_what_was_kept_is_told_with_the_turns_of_all_processes(tmp_path: Path) -> None:
@@ -63,6 +64,33 @@ def test_a_covered_node_of_which_nothing_was_asked_is_told_unless_its_reason_was
     path = Watched(node="linux-1", way="in", attempt=one)
     found = standing_watch.unasked(["linux-1", "linux-2", "windows-2019"], {"linux-2"}, [path])
     assert found == {"windows-2019": "its pods were never there to be asked"}
+
+
+def test_what_is_watched_here_no_test_watches_for_as_long_as_its_denial_is_seen_or_may_be_soon(tmp_path: Path) -> None:
+    directory, _ = RunDirectory.create(tmp_path)
+    watch: Any = object.__new__(standing_watch.Watch)
+    watch._directory, watch._timings, watch._turns, watch._began = directory, load_timings(lab=True), set(), 0.0
+    target = workload("web").tcp(8080)
+    one = Attempt(source=workload("client"), target=target, kind=Kind.HTTP, give_up_after=1.0)
+    enters = Watched(node="linux-1", way="in", attempt=one)
+    leaves, free = replace(enters, way="out"), replace(enters, node="linux-2", way="free")
+    watch._paths = [enters, leaves, free]
+
+    def taken() -> list[str]:
+        watch._take_turns()
+        return sorted(path.name for path in directory.watches.iterdir())
+
+    directory.take("denial-source-linux-1")  # by a test, before
+    assert taken() == ["denial-source-linux-1", "denial-target-linux-1"]
+    assert watch._turns == {"denial-target-linux-1"}
+    watch._began = time.monotonic() - 100
+    assert taken() == ["denial-source-linux-1"]  # no denial was seen, and it is too late for one
+    dropped = Observation(attempt=one, verdict=Verdict.TIMED_OUT, at=0.0, seconds=1.0)
+    for at in (1.0, 2.0):
+        enters.heard(at, dropped)
+    assert taken() == ["denial-source-linux-1", "denial-target-linux-1"]
+    enters.gone = 1.0
+    assert taken() == ["denial-source-linux-1"]
 
 
 class Served:
