@@ -113,6 +113,13 @@ class _Source:
     sooner: float | None = None
     """When it is due before its cadence says so; None: not known since something changed."""
 
+    @property
+    def resting(self) -> list[_Asked]:
+        """Open paths that agree and are passed over this time, since as many others were not asked the last time: some
+        of a source show as well as all of them that it is alive."""
+        agreed = [one for one in self.paths if one.path.want and isinstance(one.standing, Held)]
+        return sorted(agreed, key=lambda one: one.last_asked)[(len(agreed) + 1) // 2 :]
+
 
 @dataclass(eq=False)
 class _Asked:
@@ -249,7 +256,10 @@ class _Round:
         if not due:
             return
         beside = self._wanted_beside()
-        several = [one for source in due for one in source.paths if self._wants_more(one, beside)]
+        resting = {one for source in due for one in source.resting} if beside == float("inf") else set()
+        several = [
+            one for source in due for one in source.paths if one not in resting and self._wants_more(one, beside)
+        ]
         if several:
             for one in several:
                 one.source.sooner = None
@@ -323,8 +333,9 @@ class _Round:
     def _wants_more(self, one: _Asked, beside: float) -> bool:
         """Whether another attempt could help to decide the path, or a closed one.
 
-        Open paths are asked as long as closed ones are: those that are controls to stand beside them, the others since
-        what was open before a change took effect says nothing of what is open after it.  ``beside``: those that were
+        Open paths are asked as long as closed ones are, every second time once they agree: those that are controls to
+        stand beside them, the others since what was open before a change took effect says nothing of what is open after
+        it.  ``beside``: those that were
         asked last before that moment.
         """
         if one.path.error is not None or (one.path.later and beside == float("inf")):

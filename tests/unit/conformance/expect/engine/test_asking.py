@@ -157,13 +157,34 @@ def test_a_route_that_opens_later_is_asked_again_soon_whatever_older_attempts_wa
 
 def test_a_source_that_more_than_a_few_answers_are_owed_to_is_not_asked_for_more() -> None:
     network, source = Network(LAB, round_trip=0.45), workload("client")
-    opened = [path(source, f"192.168.1.{number}", want=True) for number in range(5)]
+    opened = [path(source, f"192.168.1.{number}", want=True) for number in range(9)]
     network.says(source, SERVER, never)
     *standings, closed = decided(network, [*opened, path(source, SERVER.host, want=False)])
     assert all(isinstance(standing, Held) for standing in [*standings, closed])
     pauses = gaps(network, source)
     assert pauses[0] == PATIENCE.poll_every, "nobody has answered yet"
     assert min(pauses[2:]) > network.round_trip > PATIENCE.poll_every
+
+
+def test_open_paths_that_agree_are_asked_in_turns_while_denials_are_waited_for() -> None:
+    network, source = Network(LAB), workload("client")
+    opened = [path(source, f"192.168.1.{number}", want=True) for number in range(4)]
+    late, closed = path(source, "192.168.1.9", want=True), path(source, SERVER.host, want=False)
+    assert late.attempt.target is not None
+    network.says(source, late.attempt.target, outage((0.0, 0.9)))
+    network.says(source, SERVER, never)
+    standings = decided(network, [*opened, late, closed])
+    assert all(isinstance(standing, Held) for standing in standings)
+    denied = [attempt.asked for attempt in closed.tries]
+    for one in opened:
+        seldom = [attempt.asked for attempt in one.tries if PATIENCE.poll_every * 3 <= attempt.asked <= denied[-1]]
+        assert len(seldom) <= len(denied) // 2 + 1
+        assert max(after - before for before, after in pairwise(seldom)) <= 3 * PATIENCE.poll_every
+    for moment in denied[3:]:
+        asked = [one for one in opened if any(abs(attempt.asked - moment) < 0.01 for attempt in one.tries)]
+        assert len(asked) in (2, 3), "the others were asked the last time"
+    assert len(late.tries) > max(len(one.tries) for one in opened), "what does not agree yet is asked each time"
+    assert all(one.tries[-1].asked >= denied[-1] for one in [*opened, late])
 
 
 def test_a_few_answers_may_be_owed() -> None:
