@@ -333,10 +333,9 @@ class _Round:
     def _wants_more(self, one: _Asked, beside: float) -> bool:
         """Whether another attempt could help to decide the path, or a closed one.
 
-        Open paths are asked as long as closed ones are, every second time once they agree: those that are controls to
-        stand beside them, the others since what was open before a change took effect says nothing of what is open after
-        it.  ``beside``: those that were
-        asked last before that moment.
+        Open paths are asked as long as closed ones are, in turns once they agree: those that are controls to stand
+        beside them, the others since what was open before a change took effect says nothing of what is open after it.
+        ``beside``: those that were asked last before that moment.
         """
         if one.path.error is not None or (one.path.later and beside == float("inf")):
             return False
