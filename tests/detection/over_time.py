@@ -50,6 +50,39 @@ def taken_labels() -> None:
     FelixFaults.keys_for, Graph._refresh = patched, refreshed  # type: ignore[method-assign]
 
 
+def returned_members() -> None:
+    """Who was a member of a set, and was none, is not one again."""
+    from hybridlab.calico.felix_faults import FelixFaults
+
+    true, were, gone = FelixFaults.members, dict[tuple[str, str], set[str]](), dict[tuple[str, str], set[str]]()
+
+    def patched(self: Any, sets: Any, name: str) -> Any:
+        members, here = true(self, sets, name), (self.node, name)
+        gone.setdefault(here, set()).update(were.get(here, set()) - set(members))
+        were[here] = set(members)
+        return tuple(one for one in members if one not in gone[here]) if self.node in NODES else members
+
+    FelixFaults.members = patched  # type: ignore[method-assign]
+
+
+def selected_again() -> None:
+    """A pod that a policy has selected, and did not select any more, is not under it again."""
+    from hybridlab.calico.felix_faults import FelixFaults
+
+    true, were, gone = FelixFaults.keys_for, dict[str, Any](), dict[str, set[Any]]()
+
+    def patched(self: Any, graph: Any, uid: str) -> Any:
+        keys = true(self, graph, uid)
+        if self.node not in NODES:
+            return keys
+        left = were.get(uid, frozenset()) - keys
+        gone.setdefault(uid, set()).update(key for key in left if key in graph.policies)
+        were[uid] = keys
+        return keys - gone[uid]
+
+    FelixFaults.keys_for = patched  # type: ignore[method-assign]
+
+
 def other_apis_go() -> None:
     """With an edit of a policy go those of the other API from its pods, until others apply."""
     from hybridlab.calico.felix_faults import FelixFaults

@@ -452,6 +452,8 @@ PATCHES: dict[str, Callable[[], None]] = {
     "new-pods-are-members-whatever-their-labels": new_pods_are_members_whatever_their_labels,
     "over-time made-anew": over_time.policies_made_anew,
     "over-time taken-labels": over_time.taken_labels,
+    "over-time returned-members": over_time.returned_members,
+    "over-time selected-again": over_time.selected_again,
     "over-time other-apis-go": over_time.other_apis_go,
     "over-time last-of-several": over_time.last_of_several,
     "over-time other-apis-go-too": over_time.other_apis_go_too,

@@ -69,6 +69,8 @@ CHANGES = {
     "new-pods-are-members-whatever-their-labels": "whom a selector has that does not select a new pod",
     "over-time made-anew": "policies of a pod once one was made anew",
     "over-time taken-labels": "policies of a pod that a label was taken from",
+    "over-time returned-members": "members of a set that one has left and joined",
+    "over-time selected-again": "policies of a pod that was left and selected again",
     "over-time other-apis-go": "policies of a pod of which one was edited",
     "over-time last-of-several": "pods of a node that hear of an edit",
     "over-time other-apis-go-too": "policies of a pod of which one went",
@@ -132,6 +134,11 @@ def _over_time() -> Answers:
     taken.graph.set_policy(calico("taken", "has(app)"))
     for labels in ({"app": "web", "more": ""}, {"app": "web"}):
         taken.graph.set_pod(replace(taken.server, labels=labels))
+    again = World(calico("again", "has(more)"), calico("members", "has(app)", {"source": {"selector": "has(more)"}}))
+    (name,) = again.graph.sets_of(calico("members", "has(app)").key)
+    for labels in ({"app": "web", "more": ""}, {"app": "web"}, {"app": "web", "more": ""}):
+        again.graph.set_pod(replace(again.server, uid="again", labels=labels))
+        policies_again, members = felix.keys_for(again.graph, "again"), felix.members(again.graph, name)
     several = World(calico("several", "has(app)"))
     several.graph.set_pod(replace(several.server, uid="twin", name="t", address="192.168.0.9"))
     node = NodePolicy("linux-2", several.graph, felix, lambda: None)
@@ -156,6 +163,8 @@ def _over_time() -> Answers:
     return {
         "policies of a pod once one was made anew": sorted(felix.keys_for(anew.graph, "server")),
         "policies of a pod that a label was taken from": sorted(felix.keys_for(taken.graph, "server")),
+        "members of a set that one has left and joined": members,
+        "policies of a pod that was left and selected again": sorted(policies_again),
         "policies of a pod of which one was edited": sorted(felix.keys_for(two, "server")),
         "policies of a pod of which one went": sorted(felix.keys_for(both.graph, "server")),
         "pods of a node that hear of an edit": sorted(node._due.endpoints),
