@@ -116,8 +116,9 @@ class _Source:
     @property
     def resting(self) -> list[_Asked]:
         """Open paths that agree and are passed over this time, since as many others were not asked the last time: some
-        of a source show as well as all of them that it is alive."""
-        agreed = [one for one in self.paths if one.path.want and isinstance(one.standing, Held)]
+        of a source show as well as all of them that it is alive.  Not those that others' closed paths need beside them:
+        other agents are not asked at the same moments, and a busy machine asks each less often."""
+        agreed = [one for one in self.paths if one.path.want and isinstance(one.standing, Held) and not one.for_others]
         return sorted(agreed, key=lambda one: one.last_asked)[(len(agreed) + 1) // 2 :]
 
 
@@ -134,6 +135,8 @@ class _Asked:
     """It is to be closed, and has a time-out that no control was seen beside yet."""
     beside: list[list[_Asked]] = field(default_factory=list)
     """Closed paths beside which it may stand, by the kinds of controls that it belongs to; closed paths share kinds."""
+    for_others: bool = False
+    """Whether closed paths of other sources are among them."""
 
     @property
     def last_asked(self) -> float:
@@ -162,12 +165,14 @@ def _stand_beside(several: Sequence[_Asked]) -> None:
     kinds: dict[int, list[_Asked]] = {}
     for closed in several:
         for kind in closed.path.controls if not closed.path.want else ():
+            there = [by_path[control] for control in kind if control in by_path]
             if id(kind) not in kinds:
                 kinds[id(kind)] = []
-                for control in kind:
-                    if control in by_path:
-                        by_path[control].beside.append(kinds[id(kind)])
+                for one in there:
+                    one.beside.append(kinds[id(kind)])
             kinds[id(kind)].append(closed)
+            for one in there:
+                one.for_others = one.for_others or one.source is not closed.source
 
 
 class _Round:
