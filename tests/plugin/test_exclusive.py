@@ -234,6 +234,30 @@ def test_an_exclusive_turn_begins_when_all_are_through_with_what_comes_before_it
         thread.join()
 
 
+def test_who_waits_for_a_node_keeps_nobody_from_another(tmp_path: Path) -> None:
+    import threading
+
+    from conformance.run.scheduler_lock import Exclusivity, HeldLocks, ReadWriteGate
+
+    gates = [ReadWriteGate(tmp_path, ["a", "b"], patience=60) for _ in range(3)]
+    first, got = gates[0].enter(Exclusivity(kind="node", node="a"), "first", print), list[HeldLocks]()
+    waits = threading.Thread(
+        target=lambda: got.append(gates[1].enter(Exclusivity(kind="node", node="a"), "second", print))
+    )
+    waits.start()
+    waits.join(0.1)
+    beside = threading.Thread(
+        target=lambda: gates[2].enter(Exclusivity(kind="node", node="b"), "third", print).release()
+    )
+    beside.start()
+    beside.join(10)
+    assert not beside.is_alive()
+    assert not got
+    first.release()
+    waits.join(10)
+    got[0].release()
+
+
 def test_a_killed_worker_frees_its_turn(project: Project) -> None:
     project.suite(
         """

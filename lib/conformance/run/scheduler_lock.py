@@ -1,9 +1,10 @@
 """What may run beside a test: a fair gate across the processes of a run, of locks on files in the run's directory.
 
 Every test passes the turnstile and takes its locks while it stands there, so that whoever waits for an exclusive turn
-is not starved by a stream of shared ones.  Who wants one stands there only when all processes are through with what is
-shared, in whatever order their tests are handed out: else those would wait behind it.  All take the locks in the same
-order: cluster, then nodes by name.  The kernel frees the locks of a process that dies.
+is not starved by a stream of shared ones.  Who wants one does so only when all processes are through with what is
+shared, in whatever order their tests are handed out: else those would wait behind it.  Tests that want nodes pass no
+turnstile, since nothing shared is left by then: who waits for one node keeps nobody from another.  All take the locks
+in the same order: cluster, then nodes by name.  The kernel frees the locks of a process that dies.
 """
 
 import fcntl
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -121,17 +123,25 @@ class ReadWriteGate:
         held = hold._descriptors
         try:
             self._wait_for_those_before(exclusivity, who, tell)
-            turnstile = self._lock(TURNSTILE, who, tell, exclusive=True, sign=exclusivity.exclusive)
-            try:
+            with self._turnstile(exclusivity, who, tell):
                 for name, exclusive in self._wanted(exclusivity):
                     held.append(self._lock(name, who, tell, exclusive=exclusive, sign=exclusive))
-            finally:
-                os.close(turnstile)
         except BaseException:
             hold.release()
             raise
         hold.began = time.monotonic()
         return hold
+
+    @contextmanager
+    def _turnstile(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> Iterator[None]:
+        if exclusivity.kind == "node":
+            yield
+            return
+        turnstile = self._lock(TURNSTILE, who, tell, exclusive=True, sign=exclusivity.exclusive)
+        try:
+            yield
+        finally:
+            os.close(turnstile)
 
     def _wait_for_those_before(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> None:
         if exclusivity.kind in LATER:
