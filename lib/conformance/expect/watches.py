@@ -2,7 +2,7 @@
 
 A denial that wears off some seconds after its pods were programmed, or that holds for first SYNs alone, looks like one
 that lasts to whoever looks for as long as a decision takes.  What makes it is a node's data plane, so one per node and
-direction shows it: the run's standing watch where there is one and has seen the denial, else the first test.
+direction shows it: the run's standing watch where that sees the denial, or may soon, and else the first test.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
