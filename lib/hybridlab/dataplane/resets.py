@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from hybridlab.dataplane import generations
 from hybridlab.kernel import namespaces
-from hybridlab.kernel.conntrack import Connection, ConntrackSocket, alive
+from hybridlab.kernel.conntrack import Connection, ConntrackSocket, alive, concerning
 from hybridlab.kernel.segments import ACK, RST, LinkSocket, Segment, encode, raw_socket
 
 logger = logging.getLogger(__name__)
@@ -91,9 +91,9 @@ class Resets:
 
     def _end(self, targets: Mapping[str, ResetTarget]) -> None:
         """Make every pod speak, and tell whoever it speaks to that the connection is over."""
-        waiting = dict.fromkeys(
-            flow for c in self._conntrack.entries(alive) if c.state in self._states for flow in _flows(c, targets)
-        )
+        theirs = concerning(targets)
+        entries = self._conntrack.entries(lambda entry: alive(entry) and theirs(entry))
+        waiting = dict.fromkeys(flow for c in entries if c.state in self._states for flow in _flows(c, targets))
         if not waiting:
             return
         self._link.listen(on=True)

@@ -14,7 +14,7 @@ import re
 
 from hybridlab.dataplane.model import ServicePort, ServiceTable
 from hybridlab.dataplane.table import Rules, SetContent, Table, TableChange
-from hybridlab.kernel.conntrack import Connection, ConntrackSocket, udp
+from hybridlab.kernel.conntrack import Connection, ConntrackSocket, datagrams
 from hybridlab.kernel.nft import Nft
 
 _MASQUERADE = "0x4000"
@@ -163,9 +163,13 @@ class Services:
         ]
         if not lost:
             return
+        theirs = datagrams(
+            {port.cluster_ip for port, _ in lost if port.cluster_ip},
+            {port.node_port for port, _ in lost if port.node_port},
+        )
         stale = [
             connection
-            for connection in self._conntrack.entries(udp)
+            for connection in self._conntrack.entries(theirs)
             if connection.protocol == "udp" and any(_is_stale(connection, port, backends) for port, backends in lost)
         ]
         for connection in stale:

@@ -33,9 +33,9 @@ _TCP_STATES = (
     "SYN_SENT2",
 )
 _ENOENT = 2
-_TCP_STATE, _PROTOCOL = 1, 1
-"""Both are attributes of one byte, in CTA_PROTOINFO_TCP and CTA_TUPLE_PROTO."""
-_TIME_WAIT = struct.pack("HHB", 5, _TCP_STATE, _TCP_STATES.index("TIME_WAIT"))
+_TCP_STATE, _PROTOCOL, _PORT = 1, 1, 3
+"""Attributes of one byte in CTA_PROTOINFO_TCP and CTA_TUPLE_PROTO, and there the destination's port, of two."""
+_UNANSWERED, _OVER = (struct.pack("HHB", 5, _TCP_STATE, _TCP_STATES.index(s)) for s in ("SYN_SENT", "TIME_WAIT"))
 _UDP = struct.pack("HHB", 5, _PROTOCOL, socket.IPPROTO_UDP)
 
 Worth = Callable[[bytes], bool]
@@ -115,19 +115,21 @@ class ConntrackSocket:
 
 
 def alive(message: bytes) -> bool:
-    """Neither UDP nor a TCP connection that waits for nothing but late packets."""
-    return _TIME_WAIT not in message and _UDP not in message
-
-
-def udp(message: bytes) -> bool:
-    """UDP's."""
-    return _UDP in message
+    """Neither UDP nor a TCP connection that nobody answered yet, or that waits for nothing but late packets."""
+    return _OVER not in message and _UNANSWERED not in message and _UDP not in message
 
 
 def concerning(addresses: Iterable[str]) -> Worth:
     """Those with one of these addresses."""
     packed = [socket.inet_aton(address) for address in addresses]
     return lambda message: any(address in message for address in packed)
+
+
+def datagrams(addresses: Iterable[str], ports: Iterable[int]) -> Worth:
+    """UDP's that have one of these addresses, or that one of these ports is the destination of."""
+    told = [socket.inet_aton(address) for address in addresses]
+    told += [struct.pack("HH", 6, _PORT) + port.to_bytes(2, "big") for port in ports]
+    return lambda message: _UDP in message and any(one in message for one in told)
 
 
 def _tuple(data: bytes) -> tuple[str, Tuple] | None:

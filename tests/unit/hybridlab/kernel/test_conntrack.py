@@ -7,11 +7,11 @@ import struct
 
 import pytest
 
-from hybridlab.kernel.conntrack import ConntrackSocket, Worth, alive, concerning, udp
+from hybridlab.kernel.conntrack import ConntrackSocket, Worth, alive, concerning, datagrams
 from hybridlab.kernel.rtnetlink import attribute
 
 TCP, UDP, ICMP = 6, 17, 1
-ESTABLISHED, TIME_WAIT, CLOSE = 3, 7, 8
+SYN_SENT, ESTABLISHED, TIME_WAIT, CLOSE = 1, 3, 7, 8
 NESTED = 0x8000
 
 
@@ -42,6 +42,7 @@ TABLE = [
     entry("10.0.7.3", "10.0.0.9", TCP, CLOSE),
     entry("10.0.7.4", "10.0.0.9", UDP),
     entry("10.0.7.5", "10.0.0.9", ICMP),
+    entry("10.0.7.6", "10.0.0.9", TCP, SYN_SENT),
 ]
 DONE = struct.pack("IHHII", 20, 3, 2, 0, 0) + b"\0" * 4
 
@@ -71,6 +72,7 @@ def test_every_tcp_and_udp_connection_is_told(table: ConntrackSocket) -> None:
         ("tcp", "10.0.7.2", "TIME_WAIT", 5),
         ("tcp", "10.0.7.3", "CLOSE", 5),
         ("udp", "10.0.7.4", "", 5),
+        ("tcp", "10.0.7.6", "SYN_SENT", 5),
     ]
 
 
@@ -78,11 +80,13 @@ def test_every_tcp_and_udp_connection_is_told(table: ConntrackSocket) -> None:
     ("worth", "told"),
     [
         (alive, ["10.0.7.1", "10.0.7.3"]),
-        (udp, ["10.0.7.4"]),
+        (datagrams(["10.0.0.9"], []), ["10.0.7.4"]),
+        (datagrams(["10.0.0.8"], [80]), ["10.0.7.4"]),
+        (datagrams(["10.0.0.8"], [81, 41001]), []),
         (concerning(["10.0.7.2", "10.0.7.4"]), ["10.0.7.2", "10.0.7.4"]),
         (concerning([]), []),
     ],
-    ids=["alive", "udp", "concerning two", "concerning none"],
+    ids=["alive", "datagrams to an address", "to a port", "to neither", "concerning two", "concerning none"],
 )
 def test_only_those_that_are_worth_it_are_decoded(table: ConntrackSocket, worth: Worth, told: list[str]) -> None:
     assert [tracked.original.source for tracked in table.entries(worth)] == told
