@@ -24,11 +24,10 @@ def test_who_is_kept_out_or_in_stays_so_while_kube_proxy_restarts(
     kube_proxy: KubeProxy,
     throughout: Throughout,
     expect: Expect,
-    own_nodes: tuple[str, ...],
     own_node: str,
     os: OS,
 ) -> None:
-    here = sides.under_both_apis(pods, [own_node], os, also=own_nodes[1:])
+    here = sides.under_both_apis(pods, [own_node], os, strangers=pods.elsewhere(os))
     named = pods.elsewhere(os).at(own_node).to(here.friends + here.strangers).through(services.by_name)
     back, restart = lambda: expect.control(named, because=BACK), lambda: kube_proxy.renew(own_node, back)
     policies = policy.filled(server=pods.servers(os), client=pods.clients(os), friend=here.friends)

@@ -32,7 +32,8 @@ def filled(path: Path) -> list[dict[str, Any]]:
         "pods": "app == 'linux-client'",
         "namespaces": "projectcalico.org/name == 'ns'",
     }
-    apps |= {"member": "198.18.0.1", "rule": "all()", "selector": "app == 'windows-server'", "seat": "windows-server"}
+    apps |= dict.fromkeys(("first", "second", "third"), "198.18.0.1")
+    apps |= {"rule": "all()", "selector": "app == 'windows-server'", "seat": "windows-server"}
     apps |= {"highest": "8080", "end": "Deny"}
     apps |= {"wide": "192.0.2.0/24", "low": "192.0.2.0/25", "high": "192.0.2.128/25"}
     apps |= {"direction": "Ingress", "order": "100", "selected": "app == 'linux-server'"}

@@ -59,7 +59,11 @@ def planned(item: pytest.Item, catalog: Catalog, demands: Mapping[str, Condition
     applied = item.get_closest_marker("manifest")
     otherwise = bool(applied and applied.kwargs.get("otherwise"))
     last = item.get_closest_marker("after_all_others") is not None
-    return PlannedTest(test=item.nodeid, parts=tuple(parts), needs=needs, uses=uses, otherwise=otherwise, last=last)
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return PlannedTest(
+        test=item.nodeid, parts=tuple(parts), needs=needs, uses=uses, otherwise=otherwise, last=last,
+        one_node="own_node" in fixtures and "own_nodes" not in fixtures,
+    )  # fmt: skip
 
 
 def _refuse_foreign_facts(

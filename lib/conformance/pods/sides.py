@@ -46,17 +46,19 @@ class Sides:
         return replace(one, strangers=one.strangers + pods.elsewhere("linux"), two_ports=True)
 
     @classmethod
-    def under_both_apis(cls, pods: WorkerPods, nodes: Sequence[str], os: OS, *, also: Sequence[str] = ()) -> Sides:
+    def under_both_apis(
+        cls, pods: WorkerPods, nodes: Sequence[str], os: OS, *, strangers: Group | None = None
+    ) -> Sides:
         """Servers and, behind them, clients of these nodes, which two policies of these roles are about.
 
-        The friend is a client of the other system.  Strangers, which neither policy selects, are clients of another
-        namespace on these nodes, and on ``also``, and a server of the other system: of both systems and namespaces.
-        Raises MissingCapability where a node has none.
+        The friend is a client of the other system.  Strangers, which neither policy selects, are a server of the other
+        system and ``strangers`` (default: clients of another namespace on these nodes).  Raises MissingCapability where
+        a node has none.
         """
         far: OS = "linux" if os == "windows" else "windows"
-        strangers = pods.elsewhere(os).at(*nodes, *also) + pods.servers(far).one_per_os()
+        away = (strangers or pods.elsewhere(os).at(*nodes)) + pods.servers(far).one_per_os()
         selected = pods.servers(os).at(*nodes) + pods.clients(os).at(*nodes)
-        return cls(pods.clients(far).one_per_os(), strangers, selected, own_node=True, two_ports=True)
+        return cls(pods.clients(far).one_per_os(), away, selected, own_node=True, two_ports=True)
 
     @property
     def opened(self) -> list[Pair]:

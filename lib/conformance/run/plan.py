@@ -1,5 +1,6 @@
 """What a test is about, and whether it can run on this cluster: decided from catalog and facts beforehand."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,8 @@ class PlannedTest:
     """Where Calico policies cannot be written it applies the same one as Kubernetes writes it."""
     last: bool = False
     """It decides by the standing watch, after all others."""
+    one_node: bool = False
+    """Where it has a node to itself, one is enough, of whatever build."""
     exclusivity: Exclusivity = SHARED
     """What it has to itself."""
 
@@ -192,10 +195,10 @@ def assign_exclusivity(
     """The turn of each test, the same in every process.
 
     Node-exclusive tests take one Windows node of each build, dealt out over those of the build, or covered Linux nodes,
-    at most ``--max-disrupted-nodes``; all take ``--disruptive-node`` where it is named.
-    A test that will not run changes nothing.
+    at most ``--max-disrupted-nodes``; all take ``--disruptive-node`` where it is named.  Those for which one node is
+    enough are dealt out by themselves, so that they run side by side.  A test that will not run changes nothing.
     """
-    dealt: dict[OS, int] = {}
+    dealt: Counter[tuple[OS, bool]] = Counter()
     found = []
     for test in tests:
         wanted = isolation_of(test.parts, claims)
@@ -206,9 +209,10 @@ def assign_exclusivity(
             continue
         whole = IsolationKind.DISRUPTIVE in kinds
         os: OS = next((isolation.os for isolation in wanted if isolation.os), "windows")
-        number = dealt.get(os, 0)
-        dealt[os] = number + 1
+        number = dealt[os, test.one_node]
+        dealt[os, test.one_node] += 1
         nodes = [settings.disruptive_node] if settings.disruptive_node else _nodes(facts, settings, os, number)
+        nodes = nodes[:1] if test.one_node else nodes
         kind: ExclusivityKind = "cluster" if whole or not nodes else "node"
         found.append(
             Exclusivity(kind=kind, node=nodes[0] if nodes else "", also=tuple(nodes[1:]) if kind == "node" else ())

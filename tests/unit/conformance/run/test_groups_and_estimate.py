@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,14 @@ def test_a_part_may_have_linux_nodes_to_itself_where_the_catalog_says_windows() 
     assert (linux.kind, linux.nodes) == ("node", ("linux-1", "linux-2"))
     assert set(windows.nodes) <= {"win-0", "win-1"}
     assert exclusive(None) == windows
+
+
+def test_tests_that_one_node_is_enough_for_are_dealt_out_so_that_they_run_side_by_side() -> None:
+    part = ClaimPart(claim="XOP-3", part="windows nodes", alone_on="windows")
+    one = PlannedTest(test="t::one", parts=(part,), needs=Needs(linux=1, windows=1), one_node=True)
+    tests = [one, replace(one, one_node=False), one]
+    turns = plan.assign_exclusivity(tests, catalog(), facts(), Settings(disruptive=True))
+    assert [set(turn.nodes) for turn in turns] == [{"win-0"}, {"win-0"}, {"win-1"}]
 
 
 def test_no_more_linux_nodes_are_disrupted_than_are_allowed() -> None:
