@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from conformance.run.directory import RunDirectory
+from conformance.run.scheduler_lock import SHARED, Exclusivity, HeldLocks, ReadWriteGate
 
 from .conftest import Project, Run
 from .test_run_ends import wait_for
@@ -172,11 +175,6 @@ def test_tests_of_two_nodes_may_run_side_by_side(project: Project) -> None:
 
 def test_an_exclusive_test_is_not_starved_by_a_stream_of_shared_ones(tmp_path: Path) -> None:
     """Two workers' shared turns always overlap; whoever asks for the cluster gets it before those that come later."""
-    import threading
-    import time
-
-    from conformance.run.scheduler_lock import SHARED, Exclusivity, ReadWriteGate
-
     stop, order = threading.Event(), list[str]()
     locks = [ReadWriteGate(tmp_path, ["a", "b"], patience=60) for _ in range(4)]
 
@@ -204,10 +202,6 @@ def test_an_exclusive_test_is_not_starved_by_a_stream_of_shared_ones(tmp_path: P
 
 def test_an_exclusive_turn_begins_when_all_are_through_with_what_comes_before_it(tmp_path: Path) -> None:
     """Whoever waits for it stands in nobody's way: shared tests, and those with a node to themselves, go on."""
-    import threading
-
-    from conformance.run.scheduler_lock import SHARED, Exclusivity, ReadWriteGate
-
     gates = [ReadWriteGate(tmp_path, ["a", "b"], patience=60) for _ in range(3)]
     for gate in gates:
         gate.arrive()
@@ -234,20 +228,17 @@ def test_an_exclusive_turn_begins_when_all_are_through_with_what_comes_before_it
         thread.join()
 
 
-def test_who_waits_for_a_node_keeps_nobody_from_another(tmp_path: Path) -> None:
-    import threading
-
-    from conformance.run.scheduler_lock import Exclusivity, HeldLocks, ReadWriteGate
-
+@pytest.mark.parametrize(
+    "wants", [Exclusivity(kind="node", node="b"), Exclusivity(kind="node", node="b", also=("a",))], ids=str
+)
+def test_who_waits_for_a_node_keeps_nobody_from_another(tmp_path: Path, wants: Exclusivity) -> None:
     gates = [ReadWriteGate(tmp_path, ["a", "b"], patience=60) for _ in range(3)]
-    first, got = gates[0].enter(Exclusivity(kind="node", node="a"), "first", print), list[HeldLocks]()
-    waits = threading.Thread(
-        target=lambda: got.append(gates[1].enter(Exclusivity(kind="node", node="a"), "second", print))
-    )
+    first, got = gates[0].enter(Exclusivity(kind="node", node="b"), "first", print), list[HeldLocks]()
+    waits = threading.Thread(target=lambda: got.append(gates[1].enter(wants, "second", print)))
     waits.start()
     waits.join(0.1)
     beside = threading.Thread(
-        target=lambda: gates[2].enter(Exclusivity(kind="node", node="b"), "third", print).release()
+        target=lambda: gates[2].enter(Exclusivity(kind="node", node="a"), "third", print).release()
     )
     beside.start()
     beside.join(10)
@@ -465,7 +456,5 @@ def test_cluster():
     wait_for(project.path / "here")
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=30)
-    from conformance.run.scheduler_lock import Exclusivity, ReadWriteGate
-
     locks = RunDirectory((project.path / "reports" / "latest").resolve()).locks
     ReadWriteGate(locks, ["win-0"], patience=60).enter(Exclusivity(kind="cluster"), "next", print).release()

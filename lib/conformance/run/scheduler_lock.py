@@ -3,15 +3,16 @@
 Every test passes the turnstile and takes its locks while it stands there, so that whoever waits for an exclusive turn
 is not starved by a stream of shared ones.  Who wants one does so only when all processes are through with what is
 shared, in whatever order their tests are handed out: else those would wait behind it.  Tests that want nodes pass no
-turnstile, since nothing shared is left by then: who waits for one node keeps nobody from another.  All take the locks
-in the same order: cluster, then nodes by name.  The kernel frees the locks of a process that dies.
+turnstile, since nothing shared is left by then, and take all of their nodes at once or none: who waits for one node
+keeps nobody from another.  The others take the locks in the same order: cluster, then nodes by name.  The kernel frees
+the locks of a process that dies.
 """
 
 import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -124,8 +125,12 @@ class ReadWriteGate:
         try:
             self._wait_for_those_before(exclusivity, who, tell)
             with self._turnstile(exclusivity, who, tell):
-                for name, exclusive in self._wanted(exclusivity):
-                    held.append(self._lock(name, who, tell, exclusive=exclusive, sign=exclusive))
+                whole = exclusivity.kind == "cluster"
+                held.append(self._lock(CLUSTER, who, tell, exclusive=whole, sign=whole))
+                if exclusivity.kind == "node":
+                    held.extend(self._all_at_once([f"node-{name}" for name in sorted(exclusivity.nodes)], who, tell))
+                for name in self._nodes if exclusivity.kind == "shared" else ():
+                    held.append(self._lock(f"node-{name}", who, tell, exclusive=False, sign=False))
         except BaseException:
             hold.release()
             raise
@@ -137,7 +142,7 @@ class ReadWriteGate:
         if exclusivity.kind == "node":
             yield
             return
-        turnstile = self._lock(TURNSTILE, who, tell, exclusive=True, sign=exclusivity.exclusive)
+        turnstile = self._lock(TURNSTILE, who, tell, exclusive=True, sign=exclusivity.kind == "cluster")
         try:
             yield
         finally:
@@ -148,13 +153,35 @@ class ReadWriteGate:
             self.leave(*LATER[: LATER.index(exclusivity.kind) + 1])
             os.close(self._lock(f"before-{exclusivity.kind}", who, tell, exclusive=True, sign=False))
 
-    def _wanted(self, exclusivity: Exclusivity) -> Iterator[tuple[str, bool]]:
-        """Names of locks and whether they are wanted alone, in the order in which everybody takes them."""
-        yield CLUSTER, exclusivity.kind == "cluster"
-        if exclusivity.kind == "node":
-            yield from ((f"node-{name}", True) for name in sorted(exclusivity.nodes))
-        elif exclusivity.kind == "shared":
-            yield from ((f"node-{name}", False) for name in self._nodes)
+    def _all_at_once(self, names: Sequence[str], who: str, tell: Callable[[str], None]) -> list[int]:
+        """Descriptors of these locks; nothing is held while one of them is waited for."""
+        taken: dict[str, int] = {}
+
+        def let_go() -> None:
+            while taken:
+                os.close(taken.popitem()[1])
+
+        try:
+            while busy := next((name for name in names if name not in taken and not self._take(name, taken)), None):
+                let_go()
+                taken[busy] = self._lock(busy, who, tell, exclusive=True, sign=False)
+            for descriptor in taken.values():
+                _sign(descriptor, who)
+        except BaseException:
+            let_go()
+            raise
+        return list(taken.values())
+
+    def _take(self, name: str, taken: dict[str, int]) -> bool:
+        """Whether nobody has it, so that it is ``taken`` now."""
+        descriptor = os.open(self._locks / name, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        taken[name] = descriptor
+        return True
 
     def _lock(self, name: str, who: str, tell: Callable[[str], None], *, exclusive: bool, sign: bool) -> int:
         descriptor = os.open(self._locks / name, os.O_RDWR | os.O_CREAT, 0o600)
@@ -165,8 +192,7 @@ class ReadWriteGate:
             except BlockingIOError:
                 self._wait(descriptor, kind, f"{who} waits for {_holder(descriptor)}", tell)
             if sign:
-                os.truncate(descriptor, 0)
-                os.pwrite(descriptor, who.encode(), 0)
+                _sign(descriptor, who)
         except BaseException:
             os.close(descriptor)
             raise
@@ -180,6 +206,11 @@ class ReadWriteGate:
             fcntl.flock(descriptor, kind)
         finally:
             timer.cancel()
+
+
+def _sign(descriptor: int, who: str) -> None:
+    os.truncate(descriptor, 0)
+    os.pwrite(descriptor, who.encode(), 0)
 
 
 def _holder(descriptor: int) -> str:
