@@ -39,7 +39,7 @@ def test_whom_a_rule_selects_now_enters_and_whom_it_selected_does_no_more(
     third, there = sides.between(away, linux + windows), policy.filled(pods=WINDOWS, namespaces=ELSEWHERE)
     filled, edited = policy.filled(pods=LINUX, namespaces=own), policy.filled(pods=WINDOWS, namespaces=own)
     expect.base(filled, open=first.opened, closed=first.closed, because="the rule selects Linux clients")
-    expect.change(edited, open=second.opened, closed=second.closed, because="it selects Windows clients now")
+    expect.change(edited, open=second.opened, closed=second.closed, because="it is Windows clients now", lasts=False)
     expect.change(there, open=third.opened, closed=third.closed, because="it selects those of another namespace now")
 
 
@@ -48,13 +48,13 @@ def test_whom_a_rule_selects_now_enters_and_whom_it_selected_does_no_more(
 def test_a_policy_is_asked_where_for_what_and_about_whom_it_says_now(
     policy: Policy, sides: Sides, expect: Expect
 ) -> None:
-    out, enter = sides.servers.to(sides.friends).tcp(8080), sides.closed
+    out, enter, edit = sides.servers.to(sides.friends).tcp(8080), sides.closed, expect.change
     last, first = policy.filled(order=30, **ENTERING), policy.filled(order=10, **ENTERING)
     leaving, nobody = policy.filled(order=10, **LEAVING), policy.filled(order=10, **NOBODY)
-    expect.change(last, open=[*enter, *out], because="order 20 lets everybody in, before order 30 lets nobody")
-    expect.change(first, open=[*sides.beside, *out], closed=enter, because="order 10 lets nobody in, before order 20")
-    expect.change(leaving, open=[*enter, *sides.beside], closed=out, because="it is about who leaves now")
-    expect.change(nobody, open=[*enter, *out], because="it selects no pod any more")
+    edit(last, open=[*enter, *out], because="order 20 lets everybody in, before order 30 lets nobody", lasts=False)
+    edit(first, open=[*sides.beside, *out], closed=enter, because="order 10 lets nobody in, before 20", lasts=False)
+    edit(leaving, open=[*enter, *sides.beside], closed=out, because="it is about who leaves now", lasts=False)
+    edit(nobody, open=[*enter, *out], because="it selects no pod any more")
 
 
 @manifest("policy/over-time/edited_network_set.yaml")
@@ -63,14 +63,14 @@ def test_a_policy_is_asked_where_for_what_and_about_whom_it_says_now(
 def test_who_is_in_a_network_set_now_enters_and_who_was_does_no_more(
     policy: Policy, sides: Sides, expect: Expect
 ) -> None:
-    linux, windows, ways = sides.friends, sides.strangers, [*sides.opened, *sides.closed]
+    linux, windows, ways, edit = sides.friends, sides.strangers, [*sides.opened, *sides.closed], expect.change
     other, theirs = sides.between(windows, linux), policy.filled(friend=linux, **NOWHERE)
     wider, narrowed = policy.filled(friend=windows, **EVERYWHERE), policy.filled(friend=linux, **EVERYWHERE)
     expect.base(theirs, open=sides.opened, closed=sides.closed, because="the set has the Linux client's address")
-    theirs = policy.filled(friend=windows, **NOWHERE)
-    expect.change(theirs, open=other.opened, closed=other.closed, because="it has the Windows clients' addresses now")
-    expect.change(wider, open=ways, because="it has networks around all addresses, too")
-    expect.change(narrowed, open=ways, because="the Windows clients' addresses left it, and the wider networks stay")
+    theirs, because = policy.filled(friend=windows, **NOWHERE), "it has the Windows clients' addresses now"
+    edit(theirs, open=other.opened, closed=other.closed, because=because, lasts=False)
+    edit(wider, open=ways, because="it has networks around all addresses, too", lasts=False)
+    edit(narrowed, open=ways, because="the Windows clients' addresses left it, and the wider networks stay")
 
 
 @manifest("policy/over-time/edited_network_set.yaml")
@@ -83,5 +83,6 @@ def test_who_is_in_a_network_set_and_has_its_label_enters_and_the_others_do_not(
     narrow, wide = policy.filled(friend=sides.friends, **NOWHERE), policy.filled(friend=sides.friends, **EVERYWHERE)
     both, because = [*sides.opened, *sides.closed], "a guest's address is in the set as well"
     expect.base(narrow, open=sides.opened, closed=sides.closed, because=because)
-    expect.change(wide, open=both, because="the set has networks around all addresses, the guest's among them")
+    wider = "the set has networks around all addresses, the guest's among them"
+    expect.change(wide, open=both, because=wider, lasts=False)
     expect.change(narrow, open=sides.opened, closed=sides.closed, because="they left it, and the guest did not")

@@ -120,19 +120,20 @@ class Expect(Session):
         witness: Iterable[Pairs] = (),
         because: str,
         kind: Kind | None = None,
+        lasts: bool = True,
     ) -> list[Observation]:
         """Applying ``policies`` leaves the ``open`` paths open and closes the ``closed`` ones.
 
         All of them are seen open before (but those that an earlier change of this test has closed): the control
         before is part of it.  Raises as :meth:`control` before the change and as :meth:`matrix` after it, and what
         applying raises.  ``witness``: paths that close, too, which shows that the policies are in force; that one stays
-        open is what another claim says, and a broken control of this one.
+        open is what another claim says, and a broken control of this one.  ``lasts``: as for :meth:`matrix`.
         """
         opened, shown = each(open), each(witness)
         shut = [*each(closed), *shown]
         self._make(policies, [*opened, *shut])
         seen = {key(*pair) for pair in shown}
-        return self._decide(opened, shut, because, kind, witnesses=seen)[-1]
+        return self._decide(opened, shut, because, kind, witnesses=seen, lasts=lasts)[-1]
 
     def base(
         self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str
