@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import pytest
 
 from conformance.catalog import catalog
+from conformance.model.endpoint import OS
 from conformance.plugin.judge import PLANNED, WAITED
 from conformance.plugin.state import State
 from conformance.run.directory import BEGUN
@@ -47,6 +49,7 @@ class Exclusive:
             item.stash[PLANNED] = replace(item.stash[PLANNED], exclusivity=exclusivity)
         rivals = Counter(frozenset(exclusivity.nodes) for exclusivity in exclusivities if exclusivity.kind == "node")
         items.sort(key=lambda item: _place(item, rivals))
+        _take_turns(items, {node.name: node.os for node in facts.nodes})
         patience = self.run.settings.timings.run.progress_every
         self._gate = ReadWriteGate(directory.locks, (node.name for node in facts.nodes), patience=patience)
         self._gate.arrive()
@@ -126,11 +129,27 @@ class Exclusive:
             file.write(json.dumps(line) + "\n")
 
 
+def _take_turns(items: list[pytest.Item], systems: Mapping[str, OS]) -> None:
+    """Of tests that have nodes to themselves those for Linux and for Windows follow each other in turns.
+
+    A worker is dealt two tests at a time: of two for Windows the second would wait for it, whatever node is free.  The
+    system with more of them begins.
+    """
+    places = [place for place, item in enumerate(items) if item.stash[PLANNED].exclusivity.kind == "node"]
+    of_system: dict[OS, list[pytest.Item]] = {"windows": [], "linux": []}
+    for place in places:
+        of_system[systems[items[place].stash[PLANNED].exclusivity.node]].append(items[place])
+    longer_first = sorted(of_system.values(), key=len, reverse=True)
+    in_turns = [item for pair in zip_longest(*longer_first) for item in pair if item is not None]
+    for place, item in zip(places, in_turns, strict=True):
+        items[place] = item
+
+
 def _place(item: pytest.Item, rivals: Mapping[frozenset[str], int]) -> tuple[int, bool, int]:
     """Where a test stands in the order; those that stand together stay in the order of their files.
 
     ``rivals``: nodes to how many tests have them to themselves.  Those with the fewest come first: the others, which
-    wait for each other, run beside them, where the next of these would keep them at the turnstile.
+    wait for each other, run beside them.
     """
     exclusivity = item.stash[PLANNED].exclusivity
     early = item.get_closest_marker("begins_early") is not None
