@@ -163,6 +163,24 @@ def test_node_exclusive_tests_are_dealt_out_over_the_nodes_alike_in_all_workers(
     assert {test["exclusive"] for test in run.report["tests"]} == {"node win-0", "node win-1"}
 
 
+def test_tests_that_ask_for_one_node_are_dealt_out_apart_from_those_that_ask_for_each_builds(project: Project) -> None:
+    project.suite("""
+@verifies("RST-3")
+def test_one(own_node):
+    pass
+
+@verifies("RST-3")
+def test_of_each_build(own_nodes):
+    pass
+
+@verifies("RST-3")
+def test_one_more(own_node):
+    pass
+""")
+    nodes = {turn.test.rpartition("::")[2]: turn.node for turn in turns(project.run("-n", "0"))}
+    assert nodes == {"test_one": "win-0", "test_of_each_build": "win-0", "test_one_more": "win-1"}
+
+
 def test_tests_of_two_nodes_may_run_side_by_side(project: Project) -> None:
     project.suite(MIXED.replace("SLEEP = 0.04", "SLEEP = 0.5"))
     found = turns(project.run("-n", "2", "-k", "test_node and (0 or 1)"))
@@ -234,11 +252,11 @@ def test_an_exclusive_turn_begins_when_all_are_through_with_what_comes_before_it
 def test_who_waits_for_a_node_keeps_nobody_from_another(tmp_path: Path, wants: Exclusivity) -> None:
     gates = [ReadWriteGate(tmp_path, ["a", "b"], patience=60) for _ in range(3)]
     first, got = gates[0].enter(Exclusivity(kind="node", node="b"), "first", print), list[HeldLocks]()
-    waits = threading.Thread(target=lambda: got.append(gates[1].enter(wants, "second", print)))
+    waits = threading.Thread(target=lambda: got.append(gates[1].enter(wants, "second", print)), daemon=True)
     waits.start()
     waits.join(0.1)
     beside = threading.Thread(
-        target=lambda: gates[2].enter(Exclusivity(kind="node", node="a"), "third", print).release()
+        target=lambda: gates[2].enter(Exclusivity(kind="node", node="a"), "third", print).release(), daemon=True
     )
     beside.start()
     beside.join(10)

@@ -139,6 +139,10 @@ def test_tests_that_one_node_is_enough_for_are_dealt_out_so_that_they_run_side_b
     tests = [one, replace(one, one_node=False), one]
     turns = plan.assign_exclusivity(tests, catalog(), facts(), Settings(disruptive=True))
     assert [set(turn.nodes) for turn in turns] == [{"win-0"}, {"win-0"}, {"win-1"}]
+    two_builds = replace(facts(), nodes=(*facts().nodes, node("win-2", "windows", (17763, 6414))))
+    turns = plan.assign_exclusivity(tests, catalog(), two_builds, Settings(disruptive=True))
+    assert [len(turn.nodes) for turn in turns] == [1, 2, 1]
+    assert turns[0].nodes != turns[2].nodes
 
 
 def test_no_more_linux_nodes_are_disrupted_than_are_allowed() -> None:

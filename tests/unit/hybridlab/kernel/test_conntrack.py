@@ -23,11 +23,11 @@ def tuple_of(source: str, destination: str, protocol: int, ports: tuple[int, int
     return attribute(1 | NESTED, addresses) + attribute(2 | NESTED, numbers)
 
 
-def entry(client: str, server: str, protocol: int, state: int | None = None) -> bytes:
+def entry(client: str, server: str, protocol: int, state: int | None = None, answers_from: int = 80) -> bytes:
     """As nf_conntrack_netlink writes it, with what it writes beside what is read."""
     body = struct.pack("!BBH", socket.AF_INET, 0, 0)
     body += attribute(1 | NESTED, tuple_of(client, server, protocol, (41000, 80)))
-    body += attribute(2 | NESTED, tuple_of(server, client, protocol, (80, 41000)))
+    body += attribute(2 | NESTED, tuple_of(server, client, protocol, (answers_from, 41000)))
     body += attribute(3, struct.pack("!I", 0x18E)) + attribute(7, struct.pack("!I", 117))
     if state is not None:
         told = attribute(1, bytes([state])) + attribute(2, b"\x07") + attribute(3, b"\x07")
@@ -40,7 +40,7 @@ TABLE = [
     entry("10.0.7.1", "10.0.0.9", TCP, ESTABLISHED),
     entry("10.0.7.2", "10.0.0.9", TCP, TIME_WAIT),
     entry("10.0.7.3", "10.0.0.9", TCP, CLOSE),
-    entry("10.0.7.4", "10.0.0.9", UDP),
+    entry("10.0.7.4", "10.0.0.9", UDP, answers_from=8080),
     entry("10.0.7.5", "10.0.0.9", ICMP),
     entry("10.0.7.6", "10.0.0.9", TCP, SYN_SENT),
 ]
@@ -82,7 +82,7 @@ def test_every_tcp_and_udp_connection_is_told(table: ConntrackSocket) -> None:
         (alive, ["10.0.7.1", "10.0.7.3"]),
         (datagrams(["10.0.0.9"], []), ["10.0.7.4"]),
         (datagrams(["10.0.0.8"], [80]), ["10.0.7.4"]),
-        (datagrams(["10.0.0.8"], [81, 41001]), []),
+        (datagrams(["10.0.0.8"], [81, 8080]), []),
         (concerning(["10.0.7.2", "10.0.7.4"]), ["10.0.7.2", "10.0.7.4"]),
         (concerning([]), []),
     ],
