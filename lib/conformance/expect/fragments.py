@@ -28,6 +28,9 @@ WHOLE = 12000
 TRANSFER = 1_200_000
 """Bytes there and back over TCP: more than a connection sends before it has heard of the first of it (RFC 6928), and
 than 64 KiB and 1 MiB, at which windows and counters end."""
+ROUND_TRIPS = 20
+"""Round trips that :data:`TRANSFER` takes there and back at most: a connection begins with ten packets (RFC 6928) and
+doubles them with each, seven times each way, and needs some for its beginning and for what is lost."""
 BETWEEN = tuple(range(100, 1300, 100))
 """Bytes that one packet takes, and less than 100 more by the path: what loses packets of some sizes alone may let full
 ones pass, and the smallest."""
@@ -55,9 +58,12 @@ class Fragments:
         To a TCP port :data:`TRANSFER` bytes do, and come back.  Raises Nonconformance, ControlBroken when what is small
         does not arrive either.
         """
-        self.expect.controls([pairs], because="where nothing small arrives nothing is said about what is larger")
+        small = self.expect.controls(
+            [pairs], because="where nothing small arrives nothing is said about what is larger"
+        )
+        took = {(one.attempt.source.uid, one.attempt.target): one.seconds for one in small}
         attempts = [
-            self._attempt(source, target, size)
+            self._attempt(source, target, size, answered_in=took[source.uid, target])
             for source, target in pairs
             for size in (WHOLE if target.protocol == "udp" else TRANSFER, SMALLEST)
         ]
@@ -98,16 +104,20 @@ class Fragments:
                     found[place] = self._failure(polled, index, index + len(silent))
         return found
 
-    def _attempt(self, source: Workload, target: Target, size: int, *, sent_back: bool = False) -> Attempt:
-        """With the patience that the slower end needs: a slow answer is no silence.
+    def _attempt(
+        self, source: Workload, target: Target, size: int, *, sent_back: bool = False, answered_in: float = 0.0
+    ) -> Attempt:
+        """With the patience that the slower end and the path need: a slow answer is no silence.
 
-        What goes over TCP is always ``sent_back``, and a datagram where that is asked for.
+        What goes over TCP is always ``sent_back``, and a datagram where that is asked for.  ``answered_in``: s, what is
+        small on the same path; no round trip takes longer.
         """
         ends = [self.expect.timings.of(system) for system in {source.os, *(backend.os for backend in target.backends)}]
         is_tcp = target.protocol == "tcp"
         kind, give_up = Kind.UDP, max(patience.tcp_give_up for patience in ends)
         if is_tcp:
-            kind, give_up = Kind.HTTP, max(patience.http_give_up for patience in ends)
+            slow = ROUND_TRIPS * answered_in
+            kind, give_up = Kind.HTTP, max(patience.http_give_up for patience in ends) + slow
         made = Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
         return replace(made, payload=size) if is_tcp or sent_back else replace(made, request="?" + "a" * (size - 1))
 

@@ -107,6 +107,21 @@ def test_transfers_that_do_not_end_are_a_violation_and_say_what_passed() -> None
         Fragments(expect).arrive([(GOOD, streams)], because="they are filled")
 
 
+def test_transfers_have_the_patience_that_a_slow_path_needs() -> None:
+    """Half a second each way and back: 1.2 MB begin with ten packets, and take seven seconds there and back."""
+
+    def answer(attempt: Attempt, number: int) -> Observation:
+        needed = 7.0 if attempt.payload == TRANSFER else 0.5
+        seen = observation(attempt, UP if attempt.give_up_after >= needed else Verdict.NO_ANSWER)
+        return replace(seen, seconds=min(needed, attempt.give_up_after))
+
+    prober, kept = ScriptedProber({"good": [answer]}), list[Decision]()
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",), keep=kept.extend), prober.clock)
+    server = replace(workload("server"), node="linux-2", address="192.168.9.9").tcp(8080)
+    Fragments(expect).arrive([(GOOD, server)], because="they are filled")
+    assert {one.verdict for one in kept} == {ClaimVerdict.CONFIRMED}
+
+
 @pytest.mark.parametrize("changed", [0, 40_000])
 def test_transfers_that_come_back_as_something_else_are_a_violation(changed: int) -> None:
     def answer(attempt: Attempt, number: int) -> Observation:
