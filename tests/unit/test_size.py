@@ -1,0 +1,95 @@
+"""Functions in lib/ stay simple: complexity and parameters have limits, with lists of exceptions that only shrink."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools.size import COMPLEX, functions, packed_assignments, rooms, statements
+
+ROOT = Path(__file__).parents[2]
+LIB = ROOT / "lib"
+PARAMETERS = 7
+"""The most parameters that a function may have; constructors and their like are exempt."""
+ALLOWED = yaml.safe_load(Path(__file__).with_name("size_exceptions.yaml").read_text())
+
+
+@cache
+def too_complex() -> set[str]:
+    return {one.address for room in rooms(LIB).values() for one in room.functions if one.complexity > COMPLEX}
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    arguments = function.args
+    named = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return len([name for name in named if name not in ("self", "cls")])
+
+
+def with_too_many_parameters(tree: ast.Module, path: str) -> Iterator[str]:
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    for function in found:
+        if function.name != "__init__" and parameters(function) > PARAMETERS:
+            yield f"{path}:{function.name}"
+
+
+@cache
+def all_with_too_many_parameters() -> set[str]:
+    return {
+        address
+        for path in LIB.rglob("*.py")
+        for address in with_too_many_parameters(ast.parse(path.read_text()), str(path.relative_to(LIB)))
+    }
+
+
+def test_no_function_is_more_complex_than_the_limit() -> None:
+    new = sorted(too_complex() - set(ALLOWED["complexity"]))
+    assert not new, f"complexity above {COMPLEX}; take these apart by meaning: {new}"
+
+
+def test_the_list_of_complex_functions_only_shrinks() -> None:
+    mended = sorted(set(ALLOWED["complexity"]) - too_complex())
+    assert not mended, f"no longer above {COMPLEX}; remove these from size_exceptions.yaml: {mended}"
+
+
+def test_no_function_has_more_parameters_than_the_limit() -> None:
+    new = sorted(all_with_too_many_parameters() - set(ALLOWED["parameters"]))
+    assert not new, f"more than {PARAMETERS} parameters; group what belongs together: {new}"
+
+
+def test_the_list_of_functions_with_many_parameters_only_shrinks() -> None:
+    mended = sorted(set(ALLOWED["parameters"]) - all_with_too_many_parameters())
+    assert not mended, f"at most {PARAMETERS} parameters now; remove these from size_exceptions.yaml: {mended}"
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        pytest.param('"""Doc."""\nimport os\nfrom a import b\n', 0, id="docstring and imports"),
+        pytest.param("a, b, c = 1, 2, 3\n", 3, id="packed assignment"),
+        pytest.param("a, b = pair()\n", 1, id="a pair taken apart"),
+        pytest.param("def f():\n    if a:\n        return b\n", 3, id="def, if and return"),
+    ],
+)
+def test_statements_are_counted_per_name(source: str, count: int) -> None:
+    assert statements(ast.parse(source)) == count
+
+
+def test_packed_assignments_are_those_of_several_values() -> None:
+    assert packed_assignments(ast.parse("a, b = 1, 2\nc, d = pair()\ne = 1, 2\n")) == 1
+
+
+def test_a_planted_function_is_measured() -> None:
+    branches = "".join(f"    if a == {number}:\n        return\n" for number in range(COMPLEX))
+    (measured,) = functions(f"class C:\n  def f(a):\n{branches.replace('    ', '      ')}", "room/file.py")
+    assert (measured.address, measured.complexity) == ("room/file.py:C.f", COMPLEX + 1)
+
+
+def test_planted_parameters_are_counted_without_self() -> None:
+    names = ", ".join(f"p{number}" for number in range(PARAMETERS + 1))
+    tree = ast.parse(f"class C:\n  def f(self, {names}): ...\n  def __init__(self, {names}): ...\n")
+    assert list(with_too_many_parameters(tree, "file.py")) == ["file.py:f"]
