@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE =
 .PHONY: help python machine conformance check test report new-claim env suite nftables clean kube-binaries
 .PHONY: check-lint check-types check-unit check-selftest check-runs check-conformance check-cluster check-wheel
 .PHONY: check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms
-.PHONY: check-oracle
+.PHONY: check-oracle docs
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
@@ -18,6 +18,7 @@ help:
 	@echo 'make check-runs    the tests that run the suite on a lab, a job of their own'
 	@echo 'make report        the last run as one HTML file (needs Allure 3)'
 	@echo 'make new-claim     begin a claim: ID=CONN-8 KIND=reading|host|traffic|policy writes its entry and a test, skipped'
+	@echo 'make docs          the tables that are not kept in git: docs/detection.md, docs/modes-table.md'
 	@echo 'make suite         only the Python environment of the suite, in $(VENV)'
 	@echo 'make env           the same with what its own tests need'
 	@echo 'make kube-binaries a real kube-apiserver to hold the lab against (needs Go, 10 minutes)'
@@ -91,8 +92,8 @@ check-conformance:
 	esac; \
 	exit $$status
 
-# Runs of the suite on labs that are wrong on purpose, and a sample of the wrong-verdict table; docs/detection.md and
-# docs/wrong-verdicts.md say what comes out.  With CLAIM=ID only the rows that run this claim, it alone in each.
+# Runs of the suite on labs that are wrong on purpose, and a sample of the wrong-verdict table; `make docs`
+# and docs/wrong-verdicts.md say what comes out.  With CLAIM=ID only the rows that run this claim, it alone in each.
 DETECTION = $(BIN)/pytest tests/detection -m detection -p no:cacheprovider
 ROWS_ALONE = -k test_every_claim_says
 check-detection:
@@ -138,6 +139,11 @@ check-false-alarms:
 # chooses.
 check-oracle:
 	$(BIN)/pytest tests/unit/conformance/policy/oracle --every-probe -p no:cacheprovider
+
+# Tables of the detection rows and of the kinds of clusters; too large, and changed too often, to be kept in git.
+docs: machine env
+	$(BIN)/python -m tests.detection.document
+	$(BIN)/python -m tests.detection.kinds
 
 # On the cluster that KUBECONFIG names.
 check-cluster:

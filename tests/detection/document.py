@@ -1,4 +1,4 @@
-"""Writes docs/detection.md from rows/: ``python -m tests.detection.document``."""
+"""Write docs/detection.md, which git does not keep, from rows/: ``python -m tests.detection.document``."""
 
 from __future__ import annotations
 
@@ -11,23 +11,11 @@ from tests.detection.table import DEFAULT, OUTSIDE, RED, Row, Table, read
 PAGE = Path(__file__).parents[2] / "docs" / "detection.md"
 HEAD = """\
 # What turns each claim red
-For users who ask whether a green claim means anything, and for authors of tests.
-Generated from [`tests/detection/rows/`](../tests/detection/rows) by
-`python -m tests.detection.document`.
-
-A claim that nothing has ever turned red proves nothing when it is green. Each row below runs the suite, as a user runs
-it, on a lab that is wrong in one way, and compares the verdict of every claim with what the row expects:
-`make check-detection`, or `pytest tests/detection -m detection -k ROW` for one of them. `make check-detection CLAIM=ID`
-runs the rows that run one claim, it alone in each; `make check-detection-whole` runs every claim on the lab of each
-row, and fails for one that changes and that the row does not name.
+Written by `make docs` from [`tests/detection/rows/`](../tests/detection/rows); not kept in git.
+[What the suite finds, and what it cannot find](blind-spots.md) says how to run a row, and which breaks no row can show.
 
 A row names the layer that is wrong ([layers](../tests/detection/layers.yaml)). Its claims are those that it names, or
 those of the areas that depend on the layer.
-
-A gate runs some of them (`make check-detection-gate`; [how they are chosen](../tests/detection/choice.py)), and never
-one that runs every test of the suite, which takes minutes: those are left to `make check-detection`, and whoever
-changes one looks at it with `CLAIM=ID`. A row that names some claims runs few tests, 40 at most, and names each claim
-that they decide.
 """
 
 OVER_TIME = """
@@ -51,32 +39,6 @@ red reason names that node besides.
 
 | row | claim | what is said contains |
 | --- | --- | --- |
-"""
-UNSEEN = """
-## What no run sees, and why
-No document promises these, or nothing sound can be said of them in the time that a run has: a cluster that has one of
-them can be green.
-
-- **A few packets in a hundred are lost, or one flow in thirty or more.** A network may lose some: TCP sends again, and
-  datagrams are asked for again. What loses one flow in sixteen, or more, shows among as many paths as are asked.
-- **What ends a client's connection (its FIN) is lost.** No probe waits for its server to hear of the end. Whatever a
-  server sends is read to its end.
-- **Connections die that are idle for 20 s, or that live for a minute.** No document says how long one lives, and each
-  run would wait as much longer. Of connections under change RST-1 to RST-4 tell.
-- **More connections at once, or faster, than the suite makes.** No document says how many there may be.
-- **Pods beyond the first dozen of a node have no network, or a node's second block is not reached.** A run fills no
-  node. Of each block that there is the routes are read (VXLAN-2, BGP-3, XBGP-1).
-- **Another port than those that are asked is lost.** One is asked below 32768 and one above, where ranges are divided,
-  by TCP and by UDP; a break at any one port is one of 65,535. Clients' own ports are their systems' choice, and those
-  of one path lie close together: whether a range of them that is lost is asked is chance.
-- **The first packet after a pause is lost; packets come in another order, or twice; TTL, DSCP or the source ports of
-  tunnels are others; nobody hears of closed UDP ports (ICMP).** TCP copes, and no document promises otherwise. The row
-  `closed-ports-not-told` holds that nothing is red for the last; what ICMP tells of large packets is another matter, as
-  the rows `too-large-not-told-on` show.
-- **A flow of datagrams moves to another backend while both are there, or a Service does not keep a client with one.**
-  The first is nobody's promise; the second is XSVC-3, which has no test.
-- **Two pods of others have one address.** No claim is about it; who answers in the place of a pod of the run is seen.
-- **A server that starts again is reached late.** No document says how soon.
 """
 _ANY_TEXT = re.compile(r"(?:\.|\[[^]]+\])[*+]")
 _ANY_CHARACTER = re.compile(r"\[[^]]+\]")
@@ -106,7 +68,7 @@ def page(table: Table) -> str:
     ]
     lines += [_line(row, table) for row in table.rows]
     lines += [OVER_TIME.rstrip()] + [f"| {' | '.join((what, *rows))} |" for what, *rows in over_time(table)]
-    return "\n".join(lines) + "\n" + UNSEEN + WORDS + "\n".join(_words(table)) + "\n"
+    return "\n".join(lines) + "\n" + WORDS + "\n".join(_words(table)) + "\n"
 
 
 def over_time(table: Table) -> list[tuple[str, str, str]]:

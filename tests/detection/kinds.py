@@ -1,4 +1,4 @@
-"""Writes docs/modes.md and the packaged kinds.yaml: ``python -m tests.detection.kinds``.
+"""Write docs/modes-table.md, which git does not keep, and the packaged kinds.yaml: ``python -m tests.detection.kinds``.
 
 What each claim says on each kind of cluster: the verdict on a healthy lab of it, which the table of rows has, or why it
 is not about it, as detection finds on objects of its platform, or what it waits for.
@@ -21,7 +21,7 @@ from conformance.model.facts import Facts
 from tests.detection.table import Table, read
 from tests.unit.conformance.facts.platforms.served import clusters, served
 
-PAGE = Path(__file__).parents[2] / "docs" / "modes.md"
+PAGE = Path(__file__).parents[2] / "docs" / "modes-table.md"
 PROFILE, TEST, HAND, NOT_BUILT = "waits for a profile", "waits for a test", "by hand", "no profile is built"
 
 
@@ -92,14 +92,9 @@ REASONS = {
 }
 """Why a claim that has a test is NOT_RUN there."""
 HEAD = """\
-# What of all this holds on my kind of cluster?
-For whoever has a cluster and asks what the suite says of it in health. Generated from the rows without faults of
-[`tests/detection/rows`](../tests/detection/rows) and from objects of platforms by `python -m tests.detection.kinds`;
-`calico-conformance claims --kind NAME` says the same of one kind, with reasons.
-
-A verdict is what a healthy lab of this kind says. `-`: the claim is not about this kind. `profile`: it is, and waits
-for a profile of the lab. `test`: it waits for a test. `hand`: no program can decide it. `?`: detection cannot tell
-whether it is about it until a look into the nodes does.
+# What each claim says on each kind of cluster
+Written by `make docs` from the rows without faults of [`tests/detection/rows`](../tests/detection/rows) and from
+objects of platforms; not kept in git. [Kinds of clusters](modes.md) explains the words.
 """
 SHORT = {"NOT_APPLICABLE": "-", PROFILE: "profile", TEST: "test", HAND: "hand", "unknown": "?"}
 
@@ -154,7 +149,7 @@ def _said(claim: Claim, kind: Kind, facts: Facts | None, table: Table) -> str:
 
 
 def page(found: dict[str, dict[str, object]]) -> str:
-    """docs/modes.md."""
+    """Return the text of docs/modes-table.md."""
     lines = [HEAD, "| kind | cluster | here |", "| --- | --- | --- |"]
     built = [name for name, kind in KINDS.items() if kind.profile or kind.objects]
     for name, kind in KINDS.items():
