@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, as_completed
 from pathlib import Path
 
 import pytest
@@ -146,6 +146,17 @@ def test_a_node_turn_begins_once_no_process_has_shared_tests_left(
     assert asking.waiting.wait(timeout=10 if waits else 4 * PATIENCE) is waits
     other.gate.leave()
     turn.result(timeout=10).release()
+
+
+@pytest.mark.parametrize("kind", [WIN_1, CLUSTER, LAST], ids=str)
+def test_processes_that_arrived_do_not_wait_for_each_other(
+    process: Callable[[str], Process], kind: Exclusivity
+) -> None:
+    both = process("first"), process("second")
+    for each in both:
+        each.gate.arrive()
+    for turn in as_completed([each.ask(kind) for each in both], timeout=10):
+        turn.result().release()
 
 
 def test_leaving_twice_is_leaving_once(process: Callable[[str], Process]) -> None:

@@ -14,7 +14,9 @@ PARTS = (ClaimPart(claim="DEMO-5", part="linux"), ClaimPart(claim="DEMO-7"))
 CRASHED, ENDED = "worker gw1 crashed", "the run ended before"
 
 
-def outcome(verdict: V, reason: str = "", *, results: tuple[ClaimResult, ...] = (), seconds: float = 1.0) -> TestOutcome:
+def outcome(
+    verdict: V, reason: str = "", *, results: tuple[ClaimResult, ...] = (), seconds: float = 1.0
+) -> TestOutcome:
     return TestOutcome(
         test="t::a", verdict=verdict, reason=reason or f"{verdict} there", results=results, seconds=seconds
     )
