@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE =
 .PHONY: help python machine conformance check test report new-claim env suite nftables clean kube-binaries
 .PHONY: check-lint check-types check-unit check-selftest check-runs check-conformance check-cluster check-wheel
 .PHONY: check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms
-.PHONY: check-oracle docs
+.PHONY: check-oracle check-mutations docs
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
@@ -141,6 +141,11 @@ check-false-alarms:
 # chooses.
 check-oracle:
 	$(BIN)/pytest tests/unit/conformance/policy/oracle --every-probe -p no:cacheprovider
+
+# Sixty lines of the judge are changed, one at a time, in a copy of the checkout; at most twelve changes may go unnoticed by
+# the tests. Which lines follows from the commit. About two hours on two cores: a nightly job.
+check-mutations:
+	$(BIN)/python -m tools.mutate
 
 # Tables of the detection rows and of the kinds of clusters; too large, and changed too often, to be kept in git.
 docs: machine env

@@ -1,0 +1,43 @@
+"""Which changes of a line the mutation command makes, which lines it chooses, and how it names tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.mutate import Mutation, changed, chosen, mutations, node_id
+
+SOURCE = """\
+def larger(a: int | None, b: int = 1) -> int | None:
+    return a if a > b else b
+"""
+
+
+def found(tmp_path: Path) -> list[Mutation]:
+    (tmp_path / "module.py").write_text(SOURCE)
+    return list(mutations(tmp_path, Path("module.py")))
+
+
+def test_a_comparison_is_changed_and_an_annotation_is_not(tmp_path: Path) -> None:
+    texts = {changed(SOURCE, mutation) for mutation in found(tmp_path)}
+    assert SOURCE.replace("a > b", "a < b") in texts
+    assert all(text != SOURCE and "(a: int | None" in text and "-> int | None" in text for text in texts)
+
+
+def test_each_change_is_made_on_the_line_that_it_names(tmp_path: Path) -> None:
+    before = SOURCE.splitlines()
+    for mutation in found(tmp_path):
+        after = changed(SOURCE, mutation).splitlines()
+        assert [number for number, (old, new) in enumerate(zip(before, after, strict=True), 1) if old != new] == [
+            mutation.line
+        ]
+
+
+def test_the_seed_alone_chooses_and_no_line_is_chosen_twice(tmp_path: Path) -> None:
+    candidates = found(tmp_path)
+    assert chosen(candidates, 2, "a") == chosen(candidates, 2, "a")
+    assert {mutation.line for mutation in chosen(candidates, 9, "a")} == {1, 2}
+    assert len({tuple(chosen(candidates, 1, str(seed))) for seed in range(20)}) > 1
+
+
+def test_a_test_is_named_as_pytest_names_it() -> None:
+    assert node_id("tests.unit.test_mutate.test_a") == "tests/unit/test_mutate.py::test_a"

@@ -1,0 +1,177 @@
+"""Change lines of the judge at random and see whether a test notices: ``python -m tools.mutate``.
+
+Which lines are changed follows from the seed, by default the id of the commit. Everything happens in a copy of the
+checkout. Each changed line is tried with the unit tests that execute it; what they do not notice is tried with
+tests/plugin. A change that no test notices survives; more survivors than ``--survivors`` end the command with 1.
+The changes are cosmic-ray's, the tests of a line are coverage's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+
+from cosmic_ray import plugins
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from coverage import CoverageData
+
+ROOT = Path(__file__).parents[1]
+JUDGE = Path("lib/conformance")
+LEFT_OUT = ("core/NoOp", "core/VariableInserter", "core/VariableReplacer")
+"""Operators that need arguments or change nothing."""
+UNIT_TESTS = ("tests/unit/conformance",)
+SLOW_TESTS = ("tests/plugin", "-n", "2")
+TIMEOUT = 900.0
+"""s.  A change that makes tests hang is noticed after this."""
+
+Span = tuple[tuple[int, int], tuple[int, int]]
+"""First and last position: (line, column) each."""
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One change that can be made to a file."""
+
+    path: Path
+    """Relative to the checkout."""
+    line: int
+    operator: str
+    occurrence: int
+
+
+def mutations(root: Path, path: Path) -> Iterator[Mutation]:
+    """Every change that can be made to a file, but to annotations, which nothing evaluates."""
+    source = (root / path).read_text()
+    tree = get_ast(source)
+    annotations = list(_annotations(ast.parse(source)))
+    for name in plugins.operator_names():
+        if name in LEFT_OUT:
+            continue
+        operator = plugins.get_operator(name)()
+        spans = [span for node in ast_nodes(tree) for span in operator.mutation_positions(node)]
+        for occurrence, (start, _) in enumerate(spans):
+            if not any(first <= start <= last for first, last in annotations):
+                yield Mutation(path, start[0], name, occurrence)
+
+
+def _annotations(tree: ast.AST) -> Iterator[Span]:
+    for node in ast.walk(tree):
+        for name in ("annotation", "returns"):
+            found = getattr(node, name, None)
+            if isinstance(found, ast.expr):
+                yield (found.lineno, found.col_offset), (found.end_lineno or 0, found.end_col_offset or 0)
+
+
+def chosen(found: Sequence[Mutation], lines: int, seed: str) -> list[Mutation]:
+    """Choose as many different lines, and one change of each."""
+    by_line: dict[tuple[Path, int], list[Mutation]] = {}
+    for mutation in found:
+        by_line.setdefault((mutation.path, mutation.line), []).append(mutation)
+    chance = random.Random(seed)
+    keys = chance.sample(sorted(by_line), min(lines, len(by_line)))
+    return [chance.choice(by_line[key]) for key in keys]
+
+
+def copy_checkout(target: Path) -> None:
+    """Copy every file that git knows, as it stands in the work tree."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    for name in filter(None, listed.split("\0")):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, target / name)
+
+
+def pytest(checkout: Path, *arguments: str) -> int:
+    """Run pytest in the copy; its exit code, 1 where it took longer than TIMEOUT."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments]
+    try:
+        return subprocess.run(command, cwd=checkout, capture_output=True, check=False, timeout=TIMEOUT).returncode
+    except subprocess.TimeoutExpired:
+        return 1
+
+
+def tests_by_line(checkout: Path) -> CoverageData:
+    """Run the unit tests once, and record which test executes which line. Raises SystemExit where one fails."""
+    settings = checkout / ".coveragerc"
+    settings.write_text(f"[run]\nsource = {JUDGE}\ndynamic_context = test_function\n")
+    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q", "-x", *UNIT_TESTS]
+    run = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise SystemExit(f"the unit tests fail before anything is changed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
+    data = CoverageData(str(checkout / ".coverage"))
+    data.read()
+    return data
+
+
+def node_id(context: str) -> str:
+    """Return pytest's address of a test function that coverage names by its module and name."""
+    module, _, function = context.rpartition(".")
+    return f"{module.replace('.', '/')}.py::{function}"
+
+
+def changed(source: str, mutation: Mutation) -> str:
+    """Return the source with the change made."""
+    found: str = mutate_code(source, plugins.get_operator(mutation.operator)(), mutation.occurrence)
+    return found
+
+
+def survives(checkout: Path, mutation: Mutation, covering: Sequence[str]) -> bool:
+    """Make the change, run the tests that execute its line, then the slow ones, and take the change back."""
+    path = checkout / mutation.path
+    source = path.read_text()
+    path.write_text(changed(source, mutation))
+    try:
+        listed = checkout / ".mutation-tests"
+        listed.write_text("\n".join(covering))
+        if covering and pytest(checkout, f"@{listed}"):
+            return False
+        return pytest(checkout, *SLOW_TESTS) == 0
+    finally:
+        path.write_text(source)
+
+
+def difference(checkout: Path, mutation: Mutation) -> str:
+    """Return the changed lines, before and after."""
+    source = (checkout / mutation.path).read_text()
+    lines = unified_diff(source.splitlines(), changed(source, mutation).splitlines(), n=0, lineterm="")
+    return "\n".join(f"    {line}" for line in lines if line[:3] not in ("---", "+++") and line[0] in "+-")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print each change and what became of it; 1 where too many survive."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lines", type=int, default=60)
+    parser.add_argument("--survivors", type=int, default=12, help="how many changes may survive")
+    parser.add_argument("--seed", default="", help="default: the id of the commit")
+    options = parser.parse_args(arguments)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        checkout = Path(folder)
+        copy_checkout(checkout)
+        data = tests_by_line(checkout)
+        files = sorted(path.relative_to(checkout) for path in (checkout / JUDGE).rglob("*.py"))
+        found = [mutation for path in files for mutation in mutations(checkout, path)]
+        left = 0
+        for mutation in chosen(found, options.lines, options.seed or head.strip()):
+            contexts = data.contexts_by_lineno(str(checkout / mutation.path)).get(mutation.line, [])
+            covering = sorted({node_id(context) for context in contexts if context})
+            alive = survives(checkout, mutation, covering)
+            left += alive
+            word = "SURVIVED" if alive else "noticed"
+            print(f"{word} {mutation.path}:{mutation.line} {mutation.operator}", flush=True)
+            print(difference(checkout, mutation), flush=True)
+    print(f"{options.lines} lines changed, {left} changes survived (limit {options.survivors})")
+    return int(left > options.survivors)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
