@@ -29,7 +29,11 @@ class Applies:
 
     def __str__(self) -> str:
         """``it is about this cluster: mode vxlan (IPPool default ...)``."""
-        return f"it is about this cluster: {'; '.join(self.shown)}" if self.shown else "it is about every cluster"
+        return (
+            f"it is about this cluster: {'; '.join(self.shown)}"
+            if self.shown
+            else "it is about every cluster"
+        )
 
 
 @dataclass(frozen=True)
@@ -122,12 +126,18 @@ def _check(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applica
     )
     for name, flag, told in flags:
         if flag is not None:
-            yield _word(name, (_on(flag),), Fact(None if told.value is None else _on(told.value), told.source))
+            yield _word(
+                name,
+                (_on(flag),),
+                Fact(None if told.value is None else _on(told.value), told.source),
+            )
     if applies.installs:
         own = [node.install or facts.install for node in nodes if windows]
         yield _on_nodes("installation by", applies.installs, own or [facts.install])
     if applies.ipam:
-        yield _on_nodes("IPAM", applies.ipam, [facts.ipam_of(node) for node in nodes if windows] or [facts.ipam])
+        yield _on_nodes(
+            "IPAM", applies.ipam, [facts.ipam_of(node) for node in nodes if windows] or [facts.ipam]
+        )
     if applies.windows_plane:
         none = Fact[str]("none", "there is no Windows node")
         yield _on_nodes("plane", applies.windows_plane, [node.plane for node in nodes] or [none])
@@ -184,7 +194,9 @@ def _version(name: str, wanted: Range, fact: Fact[str]) -> Applicability:
         version = Version.parse(fact.value or "")
     except ValueError:
         version = NEWEST
-        assumed = (f"{name} version {fact.value or 'unknown'} ({fact.source}) is judged as the newest",)
+        assumed = (
+            f"{name} version {fact.value or 'unknown'} ({fact.source}) is judged as the newest",
+        )
     here = assumed[0] if assumed else f"{name} {fact.value} ({fact.source})"
     if version in wanted:
         return Applies(assumed, (here,))
@@ -197,7 +209,11 @@ def _builds(wanted: Range, facts: Facts) -> Applicability:
     unknown = [node.name for node in nodes if node.windows_build is None]
     known = [node for node in nodes if node.windows_build is not None]
     if met := [node for node in known if Version.of(*(node.windows_build or ())) in wanted]:
-        return Applies(shown=(f"Windows builds {wanted}: {', '.join(f'{node.name} {node.revision}' for node in met)}",))
+        return Applies(
+            shown=(
+                f"Windows builds {wanted}: {', '.join(f'{node.name} {node.revision}' for node in met)}",
+            )
+        )
     if unknown:
         return Undecided(condition, f"the build of {', '.join(unknown)} is not known")
     there = ", ".join(f"{node.name} {node.revision}" for node in known)
@@ -210,7 +226,9 @@ def _dsr(wanted: bool, facts: Facts) -> Applicability:
     if not nodes:
         return NotApplicable("DSR", condition, "no Windows node")
     states = {keeps_clients(node) for node in nodes}
-    if wanted in states or None in states:  # a test about it looks into the nodes of which it is not known
+    if (
+        wanted in states or None in states
+    ):  # a test about it looks into the nodes of which it is not known
         words = {True: "with it", False: "without it", None: "not known"}
         told_of = ", ".join(f"{node.name} {words[keeps_clients(node)]}" for node in nodes)
         return Applies(shown=(f"direct server return: {told_of}",))
@@ -218,4 +236,6 @@ def _dsr(wanted: bool, facts: Facts) -> Applicability:
     if wanted and len(incapable) == len(nodes):
         return NotApplicable("DSR", condition, f"the builds of {', '.join(incapable)} cannot do it")
     told = next(node.dsr for node in nodes if direct_server_return(node))
-    return NotApplicable("DSR", condition, f"kube-proxy has --enable-dsr={str(told.value).lower()} ({told.source})")
+    return NotApplicable(
+        "DSR", condition, f"kube-proxy has --enable-dsr={str(told.value).lower()} ({told.source})"
+    )

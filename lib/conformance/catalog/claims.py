@@ -91,7 +91,11 @@ class Conditions:
         """The conditions that are given, as the catalog's YAML has them."""
         given = {item.name: getattr(self, item.name) for item in fields(self)}
         return {
-            name: list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Range) else value
+            name: list(value)
+            if isinstance(value, tuple)
+            else str(value)
+            if isinstance(value, Range)
+            else value
             for name, value in given.items()
             if value not in (None, ())
         }
@@ -107,10 +111,17 @@ class Conditions:
         """Those of the demanded conditions that these do not imply."""
 
         def implied(name: str) -> bool:
-            own, wanted = getattr(self, name), getattr(demanded, name)
-            return bool(own) and set(own) <= set(wanted) if isinstance(own, tuple) else bool(own == wanted)
+            own = getattr(self, name)
+            wanted = getattr(demanded, name)
+            return (
+                bool(own) and set(own) <= set(wanted)
+                if isinstance(own, tuple)
+                else bool(own == wanted)
+            )
 
-        return Conditions(**{name: getattr(demanded, name) for name in demanded.plain if not implied(name)})
+        return Conditions(
+            **{name: getattr(demanded, name) for name in demanded.plain if not implied(name)}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +150,12 @@ class Needs:
     """Something beyond the cluster, in words."""
 
     def plus(self, other: Needs) -> Needs:
-        return Needs(**{one.name: max(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)})
+        return Needs(
+            **{
+                one.name: max(getattr(self, one.name), getattr(other, one.name))
+                for one in fields(self)
+            }
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

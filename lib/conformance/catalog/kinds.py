@@ -20,7 +20,9 @@ def lines(kind: str) -> Iterator[str]:
         return
     if kind not in known:
         raise UsageProblem(f"--kind {kind}: there are {', '.join(known)}")
-    yield f"{kind}: {known[kind]['title']}" + ("" if known[kind]["claims"] else "; no profile of the lab is built")
+    yield f"{kind}: {known[kind]['title']}" + (
+        "" if known[kind]["claims"] else "; no profile of the lab is built"
+    )
     claims = catalog()
     for claim, said in known[kind]["claims"].items():
         word, _, why = said.partition(": ")

@@ -22,7 +22,17 @@ DATA = Path(__file__).with_name("known-issues.yaml")
 Effect = Literal["opens", "closes", "opens or closes", "stops"]
 _TEXTS = ("name", "since", "what", "workaround", "heals", "source")
 _WORDS = {"modes", "ipam", "datastores", "installs", "platforms", "cnis"}
-_FIELDS = {*_TEXTS, *_WORDS, "claims", "effect", "symptoms", "at", "calico", "kubernetes", "windows_builds"}
+_FIELDS = {
+    *_TEXTS,
+    *_WORDS,
+    "claims",
+    "effect",
+    "symptoms",
+    "at",
+    "calico",
+    "kubernetes",
+    "windows_builds",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +69,16 @@ class KnownIssue:
         if not decision.symptoms or not any(fnmatchcase(decision.part, part) for part in parts):
             return False
         seen = all(
-            any(all(map(re.fullmatch, symptom, told)) for symptom in self.symptoms) for told in decision.symptoms
+            any(all(map(re.fullmatch, symptom, told)) for symptom in self.symptoms)
+            for told in decision.symptoms
         )
         ends = decision.enforced if self.at else (decision.source, decision.target)
-        named = any(ends) or self.at  # what was read of the whole cluster has no end, and may be of any node
-        nodes = tuple(node for node in facts.by_os(self.at or "windows") if not named or node.name in ends)
+        named = (
+            any(ends) or self.at
+        )  # what was read of the whole cluster has no end, and may be of any node
+        nodes = tuple(
+            node for node in facts.by_os(self.at or "windows") if not named or node.name in ends
+        )
         return seen and any(isinstance(met(self.applies, facts, node), Applies) for node in nodes)
 
 
@@ -91,7 +106,11 @@ def _issue(entry: Mapping[str, Any]) -> KnownIssue:
             f"known-issues.yaml: {name}: effect is {', '.join(get_args(Effect))}; at is linux or windows"
         )
     applies: dict[str, Any] = {field: tuple(entry[field]) for field in _WORDS & {*entry}}
-    applies |= {field: Range(entry[field]) for field in ("calico", "kubernetes", "windows_builds") if field in entry}
+    applies |= {
+        field: Range(entry[field])
+        for field in ("calico", "kubernetes", "windows_builds")
+        if field in entry
+    }
     return KnownIssue(
         **{field: " ".join(entry[field].split()) for field in _TEXTS},
         claims={claim: tuple(parts) for claim, parts in entry["claims"].items()},

@@ -81,7 +81,10 @@ def digest() -> str:
 def load(folder: Path) -> Catalog:
     """A catalog from a folder: documents.yaml, tags.yaml, and every other file an area.  Raises CatalogError."""
     documents = _documents(folder / "documents.yaml")
-    tags = {key: str(value.value) for key, value in _fields(_compose(folder / "tags.yaml"), "tags.yaml").items()}
+    tags = {
+        key: str(value.value)
+        for key, value in _fields(_compose(folder / "tags.yaml"), "tags.yaml").items()
+    }
     claims: list[Claim] = []
     seen: dict[str, str] = {}
     for path in sorted(folder.glob("*.yaml")):
@@ -91,7 +94,9 @@ def load(folder: Path) -> Catalog:
         for node in _sequence(file["claims"], path.name):
             claim = _claim(node, path.name, str(file["area"].value), documents, tags)
             if claim.id in seen:
-                raise CatalogError(f"{claim.origin}: claim {claim.id} stands already in {seen[claim.id]}")
+                raise CatalogError(
+                    f"{claim.origin}: claim {claim.id} stands already in {seen[claim.id]}"
+                )
             seen[claim.id] = claim.origin
             claims.append(claim)
     return Catalog(claims, tags)
@@ -110,13 +115,18 @@ class _Documents:
             short = issue["repository"]
             repository = self.repositories.get(short, short)
             if "/" not in repository:
-                raise _error(node, file, f"source {text!r}: unknown repository {short!r}; see documents.yaml")
+                raise _error(
+                    node, file, f"source {text!r}: unknown repository {short!r}; see documents.yaml"
+                )
             return Source(
-                f"{repository}#{issue['number']}", f"https://github.com/{repository}/issues/{issue['number']}"
+                f"{repository}#{issue['number']}",
+                f"https://github.com/{repository}/issues/{issue['number']}",
             )
         key, _, where = text.partition(" ")
         if key not in self.titles:
-            raise _error(node, file, f"source {text!r}: neither a document of documents.yaml nor an issue")
+            raise _error(
+                node, file, f"source {text!r}: neither a document of documents.yaml nor an issue"
+            )
         title, url = self.titles[key]
         return Source(title, url, where)
 
@@ -132,10 +142,22 @@ def _documents(path: Path) -> _Documents:
 
 
 _REQUIRED = ("id", "statement", "kind", "sources", "tags", "verify")
-_OPTIONAL = ("holds", "fails", "danger", "modality", "applies", "isolation", "active", "denial", "needs")
+_OPTIONAL = (
+    "holds",
+    "fails",
+    "danger",
+    "modality",
+    "applies",
+    "isolation",
+    "active",
+    "denial",
+    "needs",
+)
 
 
-def _claim(node: Any, file: str, area: str, documents: _Documents, tags: Mapping[str, str]) -> Claim:
+def _claim(
+    node: Any, file: str, area: str, documents: _Documents, tags: Mapping[str, str]
+) -> Claim:
     entry = _fields(node, file, known=_REQUIRED, optional=_OPTIONAL)
     ident = _text(entry["id"], file)
     if not _ID.fullmatch(ident):
@@ -145,7 +167,8 @@ def _claim(node: Any, file: str, area: str, documents: _Documents, tags: Mapping
         if tag not in tags:
             raise _error(where, file, f"{ident}: unknown tag {tag!r}; see tags.yaml")
     needs = _needs(entry["needs"], file) if "needs" in entry else Needs()
-    kind, denial = _read(ClaimKind, entry["kind"], file), _flag(entry["denial"], file) if "denial" in entry else False
+    kind = _read(ClaimKind, entry["kind"], file)
+    denial = _flag(entry["denial"], file) if "denial" in entry else False
     limited = kind in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE)
     derived = {"windows": needs.windows > 0, "isolation": denial, "limitations": limited}
     return Claim(
@@ -153,8 +176,12 @@ def _claim(node: Any, file: str, area: str, documents: _Documents, tags: Mapping
         area=area,
         statement=_text(entry["statement"], file),
         kind=kind,
-        modality=_read(Modality, entry["modality"], file) if "modality" in entry else Modality.ALWAYS,
-        sources=tuple(documents.source(source, file) for source in _sequence(entry["sources"], file)),
+        modality=_read(Modality, entry["modality"], file)
+        if "modality" in entry
+        else Modality.ALWAYS,
+        sources=tuple(
+            documents.source(source, file) for source in _sequence(entry["sources"], file)
+        ),
         verify=_text(entry["verify"], file),
         tags=frozenset(own_tags) | {tag for tag, fits in derived.items() if fits},
         applies=_conditions(entry["applies"], file) if "applies" in entry else Conditions(),
@@ -187,7 +214,9 @@ def conditions(plain: Mapping[str, Any]) -> Conditions:
     try:
         text = yaml.safe_dump(dict(plain))
     except yaml.YAMLError as error:
-        raise CatalogError(f"{plain!r}: expected words, lists of them, true or false: {error}") from None
+        raise CatalogError(
+            f"{plain!r}: expected words, lists of them, true or false: {error}"
+        ) from None
     return _conditions(yaml.compose(text, Loader=_LOADER), "applies")
 
 
@@ -202,13 +231,23 @@ def _conditions(node: Any, file: str) -> Conditions:
             words = tuple(_text(word, file) for word in _sequence(value, file))
             allowed = _WORDS[key]
             if allowed and not set(words) <= set(allowed):
-                raise _error(value, file, f"{key} {list(words)}: expected some of {', '.join(allowed)}")
+                raise _error(
+                    value, file, f"{key} {list(words)}: expected some of {', '.join(allowed)}"
+                )
             values[key] = words
     return Conditions(**values)
 
 
 def _needs(node: Any, file: str) -> Needs:
-    flags = ("host_network", "host_process", "v3_api", "calico_policy", "calicoctl", "vni_delivery", "external_target")
+    flags = (
+        "host_network",
+        "host_process",
+        "v3_api",
+        "calico_policy",
+        "calicoctl",
+        "vni_delivery",
+        "external_target",
+    )
     values: dict[str, Any] = {}
     for key, value in _fields(node, file, optional=("linux", "windows", *flags, "outside")).items():
         if key in flags:
@@ -227,7 +266,11 @@ def _isolation(node: Any, file: str) -> Isolation:
     if not match or match["kind"] not in kinds:
         raise _error(node, file, f"isolation {text!r}: expected one of {', '.join(sorted(kinds))}")
     if (match["kind"] == IsolationKind.NODE_EXCLUSIVE) != bool(match["os"]):
-        raise _error(node, file, f"isolation {text!r}: node-exclusive, and only that, names an OS in parentheses")
+        raise _error(
+            node,
+            file,
+            f"isolation {text!r}: node-exclusive, and only that, names an OS in parentheses",
+        )
     return Isolation(IsolationKind(match["kind"]), match["os"])  # type: ignore[arg-type]
 
 
@@ -236,7 +279,9 @@ def _compose(path: Path) -> Any:
         return yaml.compose(path.read_text(encoding="utf-8"), Loader=_LOADER)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise CatalogError(f"{path.name}:{mark.line + 1 if mark else 1}: not YAML: {error}") from None
+        raise CatalogError(
+            f"{path.name}:{mark.line + 1 if mark else 1}: not YAML: {error}"
+        ) from None
 
 
 def _error(node: Any, file: str, message: str) -> CatalogError:
@@ -244,7 +289,9 @@ def _error(node: Any, file: str, message: str) -> CatalogError:
     return CatalogError(f"{file}:{line}: {message}")
 
 
-def _fields(node: Any, file: str, known: Sequence[str] = (), optional: Sequence[str] | None = None) -> dict[str, Any]:
+def _fields(
+    node: Any, file: str, known: Sequence[str] = (), optional: Sequence[str] | None = None
+) -> dict[str, Any]:
     """Keys and value nodes; ``known`` must be there, with them or ``optional`` given nothing else may."""
     if not isinstance(node, yaml.MappingNode):
         raise _error(node, file, "expected a mapping")
@@ -253,7 +300,11 @@ def _fields(node: Any, file: str, known: Sequence[str] = (), optional: Sequence[
         if key.value in found:
             raise _error(key, file, f"{key.value!r} is given twice")
         if (known or optional is not None) and key.value not in (*known, *(optional or ())):
-            raise _error(key, file, f"unknown key {key.value!r}; there are {', '.join((*known, *(optional or ())))}")
+            raise _error(
+                key,
+                file,
+                f"unknown key {key.value!r}; there are {', '.join((*known, *(optional or ())))}",
+            )
         found[key.value] = value
     missing = [key for key in known if key not in found]
     if missing:

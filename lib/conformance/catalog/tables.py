@@ -26,7 +26,9 @@ def tables() -> Mapping[str, tuple[Row, ...]]:
     """Every table by its name."""
     plain = yaml.safe_load(Path(__file__).with_name("tables.yaml").read_text(encoding="utf-8"))
     return {
-        name: tuple(Row(Range(row["versions"]), tuple(row["listed"]), row["source"]) for row in rows)
+        name: tuple(
+            Row(Range(row["versions"]), tuple(row["listed"]), row["source"]) for row in rows
+        )
         for name, rows in plain.items()
     }
 

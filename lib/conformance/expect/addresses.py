@@ -80,7 +80,10 @@ class Addresses:
 
     def plane(self, node: str) -> Fact[str]:
         """What carries the pods of a Windows node: ``overlay`` or ``l2bridge``."""
-        return next((item.plane for item in self.facts.nodes if item.name == node), Fact(None, f"no node {node}"))
+        return next(
+            (item.plane for item in self.facts.nodes if item.name == node),
+            Fact(None, f"no node {node}"),
+        )
 
     def named(self, address: str, client: Workload) -> str:
         """An address that a server may see of a client, and whose it is: ``10.0.0.11 (address of node windows-1)``."""
@@ -92,7 +95,10 @@ class Addresses:
         whose |= dict.fromkeys(self._host_endpoints(client), f"host endpoint of {client.node}")
         if tunnel:
             vip = str(ipaddress.IPv4Address(tunnel) + 1)
-            whose |= {tunnel: f"tunnel address of {client.node}", vip: f"source VIP of {client.node}"}
+            whose |= {
+                tunnel: f"tunnel address of {client.node}",
+                vip: f"source VIP of {client.node}",
+            }
         return f"{address} ({whose[address]})" if address in whose else address
 
     def _tunnel(self, name: str) -> str:
@@ -104,11 +110,18 @@ class Addresses:
         return list(dict.fromkeys(filter(None, (there.node_address, chosen))))
 
     def _annotation(self, name: str, key: str) -> str:
-        return next((node.annotations.get(key, "") for node in self.facts.nodes if node.name == name), "")
+        return next(
+            (node.annotations.get(key, "") for node in self.facts.nodes if node.name == name), ""
+        )
 
     def _networks(self, name: str) -> list[str]:
         """Networks of IPv4 that a Windows node's pods have addresses of."""
-        networks = [network for node in self.facts.nodes if node.name == name for network in node.pod_networks]
+        networks = [
+            network
+            for node in self.facts.nodes
+            if node.name == name
+            for network in node.pod_networks
+        ]
         return [network for network in networks if ":" not in network]
 
     def _host_endpoints(self, there: Workload) -> list[str]:

@@ -58,7 +58,11 @@ class Backends:
         patience = [expect.timings.of(client.os) for client, _ in pairs]
         agree = max(timings.agree for timings in patience)
         at_once = _connections(len(targets[0].backends), agree)
-        attempts = [expect.attempt(client, target, telling(target)) for client, target in pairs for _ in range(at_once)]
+        attempts = [
+            expect.attempt(client, target, telling(target))
+            for client, target in pairs
+            for _ in range(at_once)
+        ]
         row = _Row(targets[0], agree)
         settled = until(
             lambda: _by_source(expect.prober.observe(attempts), at_once),
@@ -73,15 +77,23 @@ class Backends:
         )
         wrong = []
         for index, (client, target) in enumerate(pairs):
-            seen = [observation for round_ in settled.seen[-agree:] for observation in round_[index]]
+            seen = [
+                observation for round_ in settled.seen[-agree:] for observation in round_[index]
+            ]
             if settled.converged or (_proper(seen) and _all_answered(seen, target)):
                 expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because)
                 continue
             error = self._failure(client, target, seen, settled.seconds, because)
             said = unless_changed(expect, [client, *target.backends], error)
-            other = "an answer of another pod" if any(map(unexpected_backend, seen)) else "not all of them"
+            other = (
+                "an answer of another pod"
+                if any(map(unexpected_backend, seen))
+                else "not all of them"
+            )
             symptom = ("the backends and no other", other)
-            expect.context.decided(client, target, of_failure(said), first_line(said), symptom=symptom)
+            expect.context.decided(
+                client, target, of_failure(said), first_line(said), symptom=symptom
+            )
             wrong.append(said)
         if wrong:
             raise min(wrong, key=lambda error: not isinstance(error, Nonconformance))
@@ -91,13 +103,20 @@ class Backends:
         attempts = [self._attempt(source, target, Kind.TCP) for source in sources]
         self._polled(attempts, lambda one: one.verdict in NOBODY, "no connection", because)
 
-    def answer_a_kept_socket(self, sources: Iterable[Workload], target: Target, *, because: str) -> None:
+    def answer_a_kept_socket(
+        self, sources: Iterable[Workload], target: Target, *, because: str
+    ) -> None:
         """Datagrams that each source sends from one port, test after test, are answered by a backend of now.
 
         Raises Nonconformance.
         """
-        attempts = [replace(self._attempt(source, target, Kind.UDP), from_port=KEPT_PORT) for source in sources]
-        self._polled(attempts, lambda one: as_wanted(one, True), "an answer of a backend of now", because)
+        attempts = [
+            replace(self._attempt(source, target, Kind.UDP), from_port=KEPT_PORT)
+            for source in sources
+        ]
+        self._polled(
+            attempts, lambda one: as_wanted(one, True), "an answer of a backend of now", because
+        )
 
     def answer_whole(self, pairs: Iterable[Pair], *, because: str) -> None:
         """What a client sends in :data:`LARGE` bytes, or in a datagram of one packet, comes back from a backend whole.
@@ -107,14 +126,23 @@ class Backends:
         asked = list(pairs)
         direct = [(source, _own(target)) for source, target in asked]
         attempts = [
-            self._attempt(source, target, telling(target), payload=LARGE if target.protocol == "tcp" else ONE_PACKET)
+            self._attempt(
+                source,
+                target,
+                telling(target),
+                payload=LARGE if target.protocol == "tcp" else ONE_PACKET,
+            )
             for source, target in (*asked, *direct)
         ]
         self._polled(attempts, echoed, "an answer", because, controls=len(direct))
 
-    def _attempt(self, source: Workload, target: Target, kind: Kind, *, payload: int = 0) -> Attempt:
+    def _attempt(
+        self, source: Workload, target: Target, kind: Kind, *, payload: int = 0
+    ) -> Attempt:
         give_up = self.expect.timings.of(source.os).http_give_up
-        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up, payload=payload)
+        return Attempt(
+            source=source, target=target, kind=kind, give_up_after=give_up, payload=payload
+        )
 
     def _polled(
         self,
@@ -128,7 +156,8 @@ class Backends:
         polled = poll(self.expect, attempts, lambda seen: all(map(right, seen)), because=because)
         tally = Tally(self.expect.context, "behaviour")
         for index, (attempt, seen) in enumerate(list(polled)[: len(attempts) - controls]):
-            target, control = attempt.target, len(attempts) - controls + index
+            target = attempt.target
+            control = len(attempts) - controls + index
             assert target is not None
             wanted = f"{expected} of {attempt.payload} bytes" if attempt.payload else expected
             if polled.converged or polled.agreed(index, right):
@@ -138,10 +167,14 @@ class Backends:
             if controls and not polled.agreed(control, right):
                 do = "see CONN-3: what is lost by the pod's own address says nothing about Services"
                 told = message.of_control(polled.message(control, wanted, {"do": do}))
-                wrong = ControlBroken(told, control=attempts[control].label, seen=polled.seen(control))
+                wrong = ControlBroken(
+                    told, control=attempts[control].label, seen=polled.seen(control)
+                )
             else:
                 told = polled.message(index, wanted, {"do": kube_proxy(attempt.source, target)})
-                if target.protocol == "tcp" and all(one.verdict in NOBODY for one in seen):  # whatever its size is
+                if target.protocol == "tcp" and all(
+                    one.verdict in NOBODY for one in seen
+                ):  # whatever its size is
                     told = replace(told, cause=closed([attempt], seen))
                 wrong = Nonconformance(told, seen=seen)
             error = unless_changed(self.expect, [attempt.source, *target.backends], wrong)
@@ -149,14 +182,25 @@ class Backends:
         tally.end()
 
     def _failure(
-        self, client: Workload, target: Target, seen: Sequence[Observation], seconds: float, because: str
+        self,
+        client: Workload,
+        target: Target,
+        seen: Sequence[Observation],
+        seconds: float,
+        because: str,
     ) -> Nonconformance:
         """Return this source's failure; records a decision per backend it did not reach."""
         expected = f"{'all of ' if len(target.backends) > 1 else ''}{_listed(target)} and no other"
         text = message.explanation(
-            self.expect.context.claims, seen[-1].attempt, expected=expected, because=because, seen=seen,
-            seconds=seconds, further={"do": kube_proxy(client, target)}, observed=_told(seen, target),
-        )  # fmt: skip
+            self.expect.context.claims,
+            seen[-1].attempt,
+            expected=expected,
+            because=because,
+            seen=seen,
+            seconds=seconds,
+            further={"do": kube_proxy(client, target)},
+            observed=_told(seen, target),
+        )
         return Nonconformance(text, seen=seen)
 
 
@@ -212,12 +256,21 @@ def _listed(target: Target) -> str:
 def _told(seen: Sequence[Observation], target: Target) -> str:
     """Who never answered, who did and is no backend, and how else connections ended; then who answered how often."""
     answers = [observation for observation in seen if observation.verdict is Verdict.CONNECTED]
-    silent = [pod.pod for pod in target.backends if not any(same_pod(pod, answer.served_by) for answer in answers)]
+    silent = [
+        pod.pod
+        for pod in target.backends
+        if not any(same_pod(pod, answer.served_by) for answer in answers)
+    ]
     others = Counter(_who(answer) for answer in answers if unexpected_backend(answer))
-    failed = Counter(_who(observation) for observation in seen if observation.verdict is not Verdict.CONNECTED)
+    failed = Counter(
+        _who(observation) for observation in seen if observation.verdict is not Verdict.CONNECTED
+    )
     right = Counter(_who(answer) for answer in answers if not unexpected_backend(answer))
     told = [f"{pod} never answered" for pod in silent]
-    told += [f"{who} answered {counted(count, 'time')} although it is no backend" for who, count in others.items()]
+    told += [
+        f"{who} answered {counted(count, 'time')} although it is no backend"
+        for who, count in others.items()
+    ]
     told += [f"{verdict} {counted(count, 'time')}" for verdict, count in failed.items()]
     beside = ", ".join(f"{who} {counted(count, 'time')}" for who, count in right.most_common())
     return f"{', '.join(told)}{f' ({beside})' if beside else ''}"

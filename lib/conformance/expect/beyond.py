@@ -13,7 +13,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError, first_line
+from conformance.errors import (
+    ControlBroken,
+    MissingCapability,
+    Nonconformance,
+    ProbeBroken,
+    SuiteError,
+    first_line,
+)
 from conformance.expect import others
 from conformance.expect.commands import Commands
 from conformance.expect.engine.answered import PING_UNTOLD, as_wanted
@@ -35,7 +42,8 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 ECHOES = 3
 """Requests of one ping: the first may wait for an address to be resolved."""
-REPLY, SILENCE = (1, ECHOES), (1,)
+REPLY = (1, ECHOES)
+SILENCE = (1,)
 """Requests of the first ping and of others, where a reply is wanted and where none is: a ping waits for all."""
 REPLY_WITHIN = 1.0
 """s.  ``-w 1000`` and ``-W 1``: replies take milliseconds, and a tenth of a second over the Internet."""
@@ -72,7 +80,9 @@ class Beyond:
         if self.outside is None:
             return [[] for _ in groups]
         found = [[(client, self._there("tcp")) for client in group] for group in groups]
-        seen = self.expect.prober.observe([self.expect.attempt(*pair) for pairs in found for pair in pairs])
+        seen = self.expect.prober.observe(
+            [self.expect.attempt(*pair) for pairs in found for pair in pairs]
+        )
         return found if all(as_wanted(one, True) for one in seen) else [[] for _ in groups]
 
     def sees_nodes(
@@ -91,13 +101,16 @@ class Beyond:
         not answer ``node``, Nonconformance as :meth:`Expect.sources`.
         """
         asked_for(pools)
-        own, answers = [(node, self._there(protocol))], "the target answers a node of the cluster"
+        own = [(node, self._there(protocol))]
+        answers = "the target answers a node of the cluster"
         if protocol == "tcp":
             self.expect.control(own, because=answers)
         try:
             told = self.expect.heard(own, because=f"{answers} and says whom it saw", control=True)
         except ControlBroken as error:
-            raise MissingCapability(f"the target does not tell whom it saw: {first_line(error)}", ECHO) from None
+            raise MissingCapability(
+                f"the target does not tell whom it saw: {first_line(error)}", ECHO
+            ) from None
         clients_seen = {one.seen_client for rounds in told.values() for one in rounds}
         if "" in clients_seen:
             raise MissingCapability("the target beyond the cluster does not tell whom it saw", ECHO)
@@ -118,7 +131,12 @@ class Beyond:
         self.before(pod_pairs, so)
 
     def ping(
-        self, pod_pairs: PodPairs, *, because: str, want: bool = True, meanwhile: Callable[[], object] = list
+        self,
+        pod_pairs: PodPairs,
+        *,
+        because: str,
+        want: bool = True,
+        meanwhile: Callable[[], object] = list,
     ) -> None:
         """Each pod's ping of the other of its pair is answered, the first or one that is tried again.
 
@@ -143,7 +161,9 @@ class Beyond:
                 text = self._told(source, there, said, because)
                 wrong: Exception = Nonconformance(text)
                 policies = self.expect.context.others
-                if by := policies.excuse(source, there.tcp(0), "closed" if want else "open", protocol="ICMP"):
+                if by := policies.excuse(
+                    source, there.tcp(0), "closed" if want else "open", protocol="ICMP"
+                ):
                     wrong = others.decided(policies, text, by)
                 tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
         tally.end()
@@ -170,16 +190,29 @@ class Beyond:
         CONFIRMED, and LIFTED where one is answered.  ``kept``: pairs that no rule lets in, VIOLATED where one is
         answered.  ``allowed``: those that a rule on ICMP alone lets in, the claim's part ``ICMP alone``.  Raises
         ControlBroken where a Linux pod does not answer.
-        """  # fmt: skip
-        wanted, silent = [*linux, *allowed], [*skipped, *kept]
-        ran = dict(zip(wanted, self._pings([(source, there.address) for source, there in wanted], *REPLY), strict=True))
+        """
+        wanted = [*linux, *allowed]
+        silent = [*skipped, *kept]
+        ran = dict(
+            zip(
+                wanted,
+                self._pings([(source, there.address) for source, there in wanted], *REPLY),
+                strict=True,
+            )
+        )
         pings = self._pings([(source, there.address) for source, there in silent], *SILENCE)
         ran |= dict(zip(silent, pings, strict=True))
         so = "the Linux pod does not answer under the rule, so that a Windows pod's silence shows nothing"
         for source, there in linux:
-            self._demand_reply(source, there, self._said(source, ran[source, there]), so, LOOK_AT_ICMP)
-        named, alone = Case(claim=claim, part=part), Case(claim=claim, part="ICMP alone")
-        tallies = Tally(named.keep(self.expect.context), "closed"), Tally(alone.keep(self.expect.context), "open")
+            self._demand_reply(
+                source, there, self._said(source, ran[source, there]), so, LOOK_AT_ICMP
+            )
+        named = Case(claim=claim, part=part)
+        alone = Case(claim=claim, part="ICMP alone")
+        tallies = (
+            Tally(named.keep(self.expect.context), "closed"),
+            Tally(alone.keep(self.expect.context), "open"),
+        )
         for source, there in [*silent, *allowed]:
             tally = tallies[(source, there) in allowed]
             try:
@@ -187,7 +220,8 @@ class Beyond:
             except SuiteError as error:
                 tally.wrong(source, there, error)
                 continue
-            told, replied = f"{because}; {PING_UNTOLD}", said[-1].replied
+            told = f"{because}; {PING_UNTOLD}"
+            replied = said[-1].replied
             if (source, there) in skipped:
                 reason = f"{said[-1]}, although {told}" if replied else because
                 tally.right(source, there, reason, of_limitation(replied))
@@ -205,7 +239,8 @@ class Beyond:
         Raises ControlBroken when the target does not answer the ping of ``beside``, a Linux pod, any more afterwards.
         """
         address, _ = self._target
-        tally, silent = Tally(self.expect.context, "closed"), list[Workload]()
+        tally = Tally(self.expect.context, "closed")
+        silent = list[Workload]()
         pings = self._pings([(source, address) for source in sources], ECHOES)
         for source, ran in zip(sources, pings, strict=True):
             try:
@@ -233,21 +268,34 @@ class Beyond:
         """Raises ControlBroken where the target answers no ping of a Linux pod."""
         address, _ = self._target
         (ran,) = self._pings([(linux, address)], *REPLY)
-        so, do = "a target that answers no ping shows nothing", "name another target by --external-target"
+        so = "a target that answers no ping shows nothing"
+        do = "name another target by --external-target"
         self._demand_reply(linux, address, self._said(linux, ran), so, do)
 
-    def _demand_reply(self, linux: Workload, there: Workload | str, said: Sequence[_Said], so: str, do: str) -> None:
+    def _demand_reply(
+        self, linux: Workload, there: Workload | str, said: Sequence[_Said], so: str, do: str
+    ) -> None:
         if not said[-1].replied:
             text = message.of_control(
-                replace(self._told(linux, there, said), so=so, lines={"command": said[-1].command, "do": do})
+                replace(
+                    self._told(linux, there, said),
+                    so=so,
+                    lines={"command": said[-1].command, "do": do},
+                )
             )
             raise ControlBroken(text, control="ping from a Linux pod")
 
-    def _pings(self, pings: Sequence[tuple[Workload, str]], *echoes: int) -> list[Future[list[_Said]]]:
+    def _pings(
+        self, pings: Sequence[tuple[Workload, str]], *echoes: int
+    ) -> list[Future[list[_Said]]]:
         """What became of the pings from each pod to its address, all at once; ``echoes``: of the first, and others."""
-        return at_once([partial(self._until_answered, source, address, *echoes) for source, address in pings])
+        return at_once(
+            [partial(self._until_answered, source, address, *echoes) for source, address in pings]
+        )
 
-    def _until_answered(self, source: Workload, address: str, first: int, *others: int) -> list[_Said]:
+    def _until_answered(
+        self, source: Workload, address: str, first: int, *others: int
+    ) -> list[_Said]:
         """Pings until one is answered, at most as many as verdicts must agree, or until one did not ping."""
         said = [self._ping(source, address, first)]
         while said[-1].silent and len(said) < self.expect.timings.of(source.os).agree:
@@ -270,16 +318,28 @@ class Beyond:
     @property
     def _target(self) -> tuple[str, int]:
         if self.outside is None:
-            raise MissingCapability("no target beyond the cluster was named", "name one by --external-target ADDRESS")
+            raise MissingCapability(
+                "no target beyond the cluster was named", "name one by --external-target ADDRESS"
+            )
         return self.outside
 
     def _there(self, protocol: Protocol) -> Target:
         address, port = self._target
-        return Target(host=address, port=port, protocol=protocol, path=Addressing.EXTERNAL, name="beyond the cluster")
+        return Target(
+            host=address,
+            port=port,
+            protocol=protocol,
+            path=Addressing.EXTERNAL,
+            name="beyond the cluster",
+        )
 
     def _ping(self, source: Workload, address: str, echoes: int) -> _Said:
         wait = str(int(REPLY_WITHIN * 1000)) if source.os == "windows" else str(int(REPLY_WITHIN))
-        options = ["-n", str(echoes), "-w", wait] if source.os == "windows" else ["-c", str(echoes), "-W", wait]
+        options = (
+            ["-n", str(echoes), "-w", wait]
+            if source.os == "windows"
+            else ["-c", str(echoes), "-W", wait]
+        )
         argv = ["ping", *options, address]
         within = self.commands.timings.of(source.os).exec_overhead + TAKES
         ended = self.commands.run(source, argv, within)
@@ -292,26 +352,36 @@ class Beyond:
             text=text,
             exit_code=ended.exit_code,
             pinged=re.search(SUMMARIES[source.os], text) is not None,
-            replied=re.search(REPLIES[source.os].format(address=re.escape(address)), text) is not None,
+            replied=re.search(REPLIES[source.os].format(address=re.escape(address)), text)
+            is not None,
             seconds=ended.seconds,
         )
 
-    def _told(self, source: Workload, there: Workload | str, said: Sequence[_Said], because: str = "") -> Explanation:
+    def _told(
+        self, source: Workload, there: Workload | str, said: Sequence[_Said], because: str = ""
+    ) -> Explanation:
         """What is wrong with pings; ``there``: a pod, or an address."""
         address, node = (
-            (f"{there.address} ({there.label})", there.node) if isinstance(there, Workload) else (there, there)
+            (f"{there.address} ({there.label})", there.node)
+            if isinstance(there, Workload)
+            else (there, there)
         )
         expected, observed = ("no reply", "one") if said[-1].replied else ("a reply", "none")
         return Explanation(
             claims=self.expect.context.claims,
-            path=f"{source.label} -> {address}", where=f"{source.node} to {node} (ping)",
-            expected=expected, observed=observed, tries=sum(item.echoes for item in said),
+            path=f"{source.label} -> {address}",
+            where=f"{source.node} to {node} (ping)",
+            expected=expected,
+            observed=observed,
+            tries=sum(item.echoes for item in said),
             seconds=sum(item.seconds for item in said),
             lines={
-                "because": because, "command": f"{said[-1].command}, {counted(len(said), 'time')}",
-                "printed": said[-1].text[:300], "do": LOOK_AT_ICMP,
+                "because": because,
+                "command": f"{said[-1].command}, {counted(len(said), 'time')}",
+                "printed": said[-1].text[:300],
+                "do": LOOK_AT_ICMP,
             },
-        )  # fmt: skip
+        )
 
 
 def asked_for(pools: Mapping[str, Fact[str]]) -> None:
@@ -319,7 +389,8 @@ def asked_for(pools: Mapping[str, Fact[str]]) -> None:
     for name, natted in pools.items():
         if natted.value != "True":
             raise MissingCapability(
-                f"nothing here asks for it: {name} is not true ({natted.source})", "set it for every enabled pool"
+                f"nothing here asks for it: {name} is not true ({natted.source})",
+                "set it for every enabled pool",
             )
 
 

@@ -48,15 +48,24 @@ class Builds:
     @property
     def row(self) -> str:
         """``build.revision >=17763.1432 <17764 or >=20348.169 <20349``; by version where nodes differ."""
-        rows = {version: f"build.revision {' or '.join(_row(version))}" for version in self._versions}
+        rows = {
+            version: f"build.revision {' or '.join(_row(version))}" for version in self._versions
+        }
         if len(rows) == 1:
             return next(iter(rows.values()))
-        return "; ".join(f"{row} under Calico {version or 'of an unknown version'}" for version, row in rows.items())
+        return "; ".join(
+            f"{row} under Calico {version or 'of an unknown version'}"
+            for version, row in rows.items()
+        )
 
     @property
     def runtimes(self) -> str:
         """What :meth:`runtime_fits` accepts, in words."""
-        return f"containerd {CONTAINERD_FLOOR} or later" if self.install in HOST_PROCESS else "containerd or Docker"
+        return (
+            f"containerd {CONTAINERD_FLOOR} or later"
+            if self.install in HOST_PROCESS
+            else "containerd or Docker"
+        )
 
     def runtime_fits(self, runtime: str) -> bool:
         """Whether a node's ``containerRuntimeVersion`` is one that Calico for Windows names."""

@@ -30,7 +30,8 @@ TIMED_OUT = "The operation has timed out"
 UNKNOWN_NAME = "SocketException"
 """In what PowerShell says when Windows' resolver gives no address: the error's id, the same in every language."""
 COMPARE_SUFFIXES = (
-    "compare Get-DnsClientGlobalSetting and Get-DnsClient in the pod with its namespace (dns of CNI's file)"
+    "compare Get-DnsClientGlobalSetting and Get-DnsClient in the pod with its namespace"
+    " (dns of CNI's file)"
 )
 REQUEST_TIMEOUT = 5.0
 """s.  ``-TimeoutSec 5`` of the demo's command."""
@@ -82,19 +83,33 @@ class Commands:
 
         def judge(said: _Said, _: Target) -> None:
             if said.ended.exit_code == 0:
-                raise Nonconformance(said.but("attempts timed out there: the denial does not hold for every request"))
+                raise Nonconformance(
+                    said.but("attempts timed out there: the denial does not hold for every request")
+                )
             if not _says(said.ended.output, TIMED_OUT):
-                raise ProbeBroken(said.but("attempts timed out there: the command failed for another reason"))
+                raise ProbeBroken(
+                    said.but("attempts timed out there: the command failed for another reason")
+                )
 
-        self._each(pairs, _web_request, lambda _: f"exit code 1, {TIMED_OUT!r}", judge, half="closed", because=because)
+        self._each(
+            pairs,
+            _web_request,
+            lambda _: f"exit code 1, {TIMED_OUT!r}",
+            judge,
+            half="closed",
+            because=because,
+        )
 
-    def windows_resolves(self, clients: Sequence[Workload], name: str, to: Sequence[str], *, because: str) -> None:
+    def windows_resolves(
+        self, clients: Sequence[Workload], name: str, to: Sequence[str], *, because: str
+    ) -> None:
         """Windows' own resolver, as applications use it in each client, gives these addresses for the name.
 
         It takes the pod's suffix list, the DNS client's cache and its rules; one answer decides.  Raises
         Nonconformance where it gives others or knows no such name, ProbeBroken where the command says neither.
         """
-        tally, wanted = Tally(self.context, "behaviour"), sorted(to)
+        tally = Tally(self.context, "behaviour")
+        wanted = sorted(to)
         shown = "ForEach-Object { $_.IPAddressToString }"
         words = ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | {shown}"]
         ran = at_once([partial(self._run, client, words) for client in clients])
@@ -102,9 +117,14 @@ class Commands:
             try:
                 ended = future.result()
                 told = Explanation(
-                    claims=self.context.claims, path=client.label, where=client.node, expected=", ".join(wanted),
-                    observed="", prefix=f"{name} by Windows' own resolver: ", lines={"because": because},
-                )  # fmt: skip
+                    claims=self.context.claims,
+                    path=client.label,
+                    where=client.node,
+                    expected=", ".join(wanted),
+                    observed="",
+                    prefix=f"{name} by Windows' own resolver: ",
+                    lines={"because": because},
+                )
                 said = _Said(ended, told, " ".join(words))
                 if UNKNOWN_NAME in ended.output:
                     raise Nonconformance(said.but(do=COMPARE_SUFFIXES))
@@ -130,10 +150,19 @@ class Commands:
         def judge(said: _Said, target: Target) -> None:
             if said.ended.exit_code != 0 or not _says(said.ended.output, shows(target)):
                 raise ProbeBroken(
-                    said.but("attempts connected there: the command, its image or its server is not the demo's")
+                    said.but(
+                        "attempts connected there: the command, its image or its server is not the demo's"
+                    )
                 )
 
-        self._each(pairs, argv, lambda target: f"exit code 0, {shows(target)!r}", judge, half="open", because=because)
+        self._each(
+            pairs,
+            argv,
+            lambda target: f"exit code 0, {shows(target)!r}",
+            judge,
+            half="open",
+            because=because,
+        )
 
     def _each(
         self,
@@ -149,28 +178,51 @@ class Commands:
 
         Raises the worst failure.
         """
-        tally, several = Tally(self.context, half), [argv(target) for _, target in pairs]
-        ran = at_once([partial(self._run, client, words) for (client, _), words in zip(pairs, several, strict=True)])
+        tally = Tally(self.context, half)
+        several = [argv(target) for _, target in pairs]
+        ran = at_once(
+            [
+                partial(self._run, client, words)
+                for (client, _), words in zip(pairs, several, strict=True)
+            ]
+        )
         for (client, target), words, future in zip(pairs, several, ran, strict=True):
             try:
-                judge(self._said((client, target), words, future.result(), expected(target), because), target)
+                judge(
+                    self._said((client, target), words, future.result(), expected(target), because),
+                    target,
+                )
             except (Nonconformance, SuiteError) as error:
                 tally.wrong(client, target, error)
             else:
-                tally.right(client, target, f"{because}; {COMMAND_UNTOLD}" if half == "open" else because)
+                tally.right(
+                    client, target, f"{because}; {COMMAND_UNTOLD}" if half == "open" else because
+                )
         tally.end()
 
     def _run(self, client: Workload, argv: Sequence[str]) -> Ended:
         return self.run(client, argv, self.timings.of(client.os).exec_overhead + REQUEST_TIMEOUT)
 
-    def _said(self, pair: Pair, argv: Sequence[str], ended: Ended, expected: str, because: str) -> _Said:
+    def _said(
+        self, pair: Pair, argv: Sequence[str], ended: Ended, expected: str, because: str
+    ) -> _Said:
         client, target = pair
-        self.context.attach(f"{argv[0]} in {client.role}", f"$ {' '.join(argv)}\n{ended.output}\n-> {ended.exit_code}")
-        attempt = Attempt(source=client, target=target, kind=Kind.TCP, give_up_after=REQUEST_TIMEOUT)
+        self.context.attach(
+            f"{argv[0]} in {client.role}",
+            f"$ {' '.join(argv)}\n{ended.output}\n-> {ended.exit_code}",
+        )
+        attempt = Attempt(
+            source=client, target=target, kind=Kind.TCP, give_up_after=REQUEST_TIMEOUT
+        )
         told = Explanation(
-            claims=self.context.claims, path=attempt.label, where=attempt.nodes, prefix=f"{' '.join(argv[:2])}: ",
-            expected=expected, observed="", lines={"because": because},
-        )  # fmt: skip
+            claims=self.context.claims,
+            path=attempt.label,
+            where=attempt.nodes,
+            prefix=f"{' '.join(argv[:2])}: ",
+            expected=expected,
+            observed="",
+            lines={"because": because},
+        )
         return _Said(ended, told, " ".join(argv))
 
 
@@ -190,14 +242,29 @@ class _Said:
 
     def but(self, so: str = "", do: str = "") -> Explanation:
         """The message; ``so``: what its first line ends with."""
-        lines = {"command": self.command, "printed": " ".join(self.ended.output.split())[:300] or "nothing"}
+        lines = {
+            "command": self.command,
+            "printed": " ".join(self.ended.output.split())[:300] or "nothing",
+        }
         return replace(
-            self._told, observed=f"exit code {self.ended.exit_code}", tries=1, seconds=self.ended.seconds, so=so,
+            self._told,
+            observed=f"exit code {self.ended.exit_code}",
+            tries=1,
+            seconds=self.ended.seconds,
+            so=so,
             lines=self._told.lines | lines | ({"do": do} if do else {}),
-        )  # fmt: skip
+        )
 
 
 def _web_request(target: Target) -> list[str]:
     """As the demo has it."""
     where = f"http://{target.host}" if target.port == 80 else f"http://{target.host}:{target.port}"
-    return ["powershell", "Invoke-WebRequest", "-Uri", where, "-UseBasicParsing", "-TimeoutSec", "5"]
+    return [
+        "powershell",
+        "Invoke-WebRequest",
+        "-Uri",
+        where,
+        "-UseBasicParsing",
+        "-TimeoutSec",
+        "5",
+    ]

@@ -72,8 +72,13 @@ class ConnectionsDuringChange:
         again = self._come_back(watched, because)
         (beside_them,) = self.streams.standing([begun.control], because=because)
         control = self.streams.open(begun.beside)[0] if beside_them.lost else begun.control
-        if lost := sum(new is not old for new, old in zip((*again, control), (*watched, begun.control), strict=True)):
-            self.streams.mark(f"{counted(lost, 'stream')} that the policies' laying lost: opened again")
+        if lost := sum(
+            new is not old
+            for new, old in zip((*again, control), (*watched, begun.control), strict=True)
+        ):
+            self.streams.mark(
+                f"{counted(lost, 'stream')} that the policies' laying lost: opened again"
+            )
         self._begun = _Begun(dict(zip(begun.streams, again, strict=True)), begun.beside, control)
         self.streams.mark("the change begins")
 
@@ -94,7 +99,9 @@ class ConnectionsDuringChange:
 
         Returns how the streams stand, in their order.
         """
-        chosen, states = self._after(streams, survives, opened, restarts, still_closed=still_closed, because=because)
+        chosen, states = self._after(
+            streams, survives, opened, restarts, still_closed=still_closed, because=because
+        )
         for stream, state in zip(chosen, states, strict=True):
             if state.lost:
                 self._say(stream, of_chance(True), f"{state.label}: {state.words}")
@@ -103,7 +110,9 @@ class ConnectionsDuringChange:
                 self._say(stream, of_chance(False), told)
         return states
 
-    def survive(self, streams: Sequence[PodPair], *, survives: PodPair, opened: Sequence[Pair], because: str) -> None:
+    def survive(
+        self, streams: Sequence[PodPair], *, survives: PodPair, opened: Sequence[Pair], because: str
+    ) -> None:
         """The change matters to no policy, and loses none of these streams from Calico v3.31 on; before, it may.
 
         It can have no witness of its own: what is ``opened`` is another change, to another pod of the same node, made
@@ -116,9 +125,14 @@ class ConnectionsDuringChange:
             left_alone = not version or Version.parse(version) in LEFT_ALONE
             if state.lost and not version:
                 told = (
-                    f"{state.label}: {state.words}; Calico's version on Windows nodes is not known, and before v3.31 "
+                    f"{state.label}: {state.words}; Calico's version on Windows nodes is not known,"
+                    " and before v3.31 "
                 )
-                self._say(stream, of_chance(None), f"{told}it may lose it; --windows-calico-version names it")
+                self._say(
+                    stream,
+                    of_chance(None),
+                    f"{told}it may lose it; --windows-calico-version names it",
+                )
             elif left_alone and state.lost:
                 expected = f"both ends to survive under Calico {version}"
                 wrong.append(self._violated(stream, state, expected, because))
@@ -135,7 +149,9 @@ class ConnectionsDuringChange:
     def _oldest_calico(self, stream: Stream) -> str:
         """The oldest version of Calico on the Windows nodes of a stream's ends; empty: one is not known."""
         ends = [workload for workload in (stream.client, stream.server) if workload.os == "windows"]
-        told = [self.facts.calico_on(workload.node) for workload in ends] or [self.facts.calico_version]
+        told = [self.facts.calico_on(workload.node) for workload in ends] or [
+            self.facts.calico_version
+        ]
         versions = [fact.value for fact in told if fact.value]
         return min(versions, key=Version.parse) if len(versions) == len(told) else ""
 
@@ -143,7 +159,14 @@ class ConnectionsDuringChange:
         self.expect.context.decided(stream.client, stream.server, verdict, reason, "behaviour")
 
     def _violated(
-        self, stream: Stream, state: StreamState, expected: str, because: str, then: str = "", *, too_late: bool = False
+        self,
+        stream: Stream,
+        state: StreamState,
+        expected: str,
+        because: str,
+        then: str = "",
+        *,
+        too_late: bool = False,
     ) -> Exception:
         """What a wrong outcome of one stream deserves, said as its decision; as ``StreamExpect.violation`` has it."""
         found = self.streams.violation(state, expected, because, then, too_late=too_late)
@@ -171,15 +194,20 @@ class ConnectionsDuringChange:
 
         What is ``still_closed`` is looked at while they are watched, so that both take the time of one.
         """
-        begun, streams = self._opened(), self.streams
+        begun = self._opened()
+        streams = self.streams
         if survives != begun.beside or not set(watched) <= set(begun.streams):
-            raise UsageProblem("connections are judged that were never opened: begin(...) opened others")
+            raise UsageProblem(
+                "connections are judged that were never opened: begin(...) opened others"
+            )
         chosen = [begun.streams[pair] for pair in watched]
         streams.mark("the change is made")
         witnesses: list[Witness] = [Restarted(restart) for restart in restarts]
         witnesses += [Opens(self.expect, opened)] if opened else []
         if not witnesses:
-            raise ControlBroken("nothing shows that the change took effect: no route opens by it", control="witness")
+            raise ControlBroken(
+                "nothing shows that the change took effect: no route opens by it", control="witness"
+            )
         try:
             for witness in witnesses:
                 streams.mark(f"witness: {witness.after()}")
@@ -194,7 +222,9 @@ class ConnectionsDuringChange:
         (still,) = streams.standing([begun.control], because=because)
         streams.report([*states, still])
         if still.lost:
-            raise streams.violation(still, "the control stream (Linux to Linux) to survive at both ends", because)
+            raise streams.violation(
+                still, "the control stream (Linux to Linux) to survive at both ends", because
+            )
         for state in states:
             for end in state.ends:
                 self.record(f"{end.side} on {end.workload.os} saw", end.verdict)
@@ -205,11 +235,14 @@ class ConnectionsDuringChange:
     def _see_closed(self, pairs: Sequence[Pair], because: str) -> None:
         """All of them are closed, while each source reaches the server of the stream beside."""
         beside = [
-            (source, self._opened().control.target) for source in {source.uid: source for source, _ in pairs}.values()
+            (source, self._opened().control.target)
+            for source in {source.uid: source for source, _ in pairs}.values()
         ]
         self.expect.matrix(open=[beside], closed=[pairs], because=because)
 
-    def _outcome(self, streams: Sequence[Stream], because: str, *, since: float) -> list[StreamState]:
+    def _outcome(
+        self, streams: Sequence[Stream], because: str, *, since: float
+    ) -> list[StreamState]:
         """What became of each; one that does not come back makes its own decision VIOLATED."""
         states = self.streams.followed(streams, because=because, since=since)
         self._demand_recovery(streams, states, because)
@@ -235,9 +268,13 @@ class ConnectionsDuringChange:
             return self.streams.open((stream.client, stream.server))[0]
         except ControlBroken as broken:
             then = str(broken.__cause__).removeprefix(f"stream {state.label}: ")
-            raise self._violated(stream, state, "new connections after the loss", because, then) from broken
+            raise self._violated(
+                stream, state, "new connections after the loss", because, then
+            ) from broken
 
-    def _demand_recovery(self, streams: Sequence[Stream], states: Sequence[StreamState], because: str) -> None:
+    def _demand_recovery(
+        self, streams: Sequence[Stream], states: Sequence[StreamState], because: str
+    ) -> None:
         """Each that is lost without a new connection in time is a violation of its own; raises the first."""
         wrong = [
             self._violated(stream, state, expected, because, too_late=True)

@@ -40,7 +40,9 @@ class Context:
     """Keeps a figure with the claim's result."""
     change: Callable[[], PolicyChange | None] = lambda: None
     """The newest change of policy that this test has made."""
-    felix: Callable[[Sequence[str], float, bool], Sequence[str]] = lambda nodes, seconds, unwell_only: ()
+    felix: Callable[[Sequence[str], float, bool], Sequence[str]] = (
+        lambda nodes, seconds, unwell_only: ()
+    )
     """How Felix fares on these nodes, a line each, or on those alone where it is not well; of its log the last so many
     seconds count."""
     figures: FigureLog = field(default_factory=FigureLog)
@@ -102,12 +104,19 @@ class Context:
             self.take(source, target, (verdict, reason, half, symptom))
             return
         if isinstance(target, NodeFacts):
-            self.keep([decision.decision_on(target, verdict, reason.partition("\n")[0], half, symptom)])
+            self.keep(
+                [decision.decision_on(target, verdict, reason.partition("\n")[0], half, symptom)]
+            )
             return
         change = self.change()
         self.keep(
             decision.decisions_about(
-                source, target, verdict, reason.partition("\n")[0], half,
-                enforced_at=change.enforced_at if change else None, symptom=symptom,
+                source,
+                target,
+                verdict,
+                reason.partition("\n")[0],
+                half,
+                enforced_at=change.enforced_at if change else None,
+                symptom=symptom,
             )
-        )  # fmt: skip
+        )

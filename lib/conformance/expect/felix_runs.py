@@ -43,10 +43,16 @@ class FelixRuns:
         """
         names = [node.name for node in self.nodes]
         settled = until(
-            lambda: self.down(names), lambda down: not down, within=self.within, every=self.every, agree=2,
-            description=because, clock=self.clock,
-        )  # fmt: skip
-        down, tally = settled.last, Tally(self.context, "read")
+            lambda: self.down(names),
+            lambda down: not down,
+            within=self.within,
+            every=self.every,
+            agree=2,
+            description=because,
+            clock=self.clock,
+        )
+        down = settled.last
+        tally = Tally(self.context, "read")
         lost = self.lost(list(down)) if down else {}
         for node in self.nodes:
             if node.name not in down:
@@ -54,7 +60,9 @@ class FelixRuns:
             elif node.name in lost:
                 tally.wrong(None, node, EnvironmentBroken(lost[node.name]))
             else:
-                tally.wrong(None, node, self._error(node.name, down[node.name], settled.seconds, because))
+                tally.wrong(
+                    None, node, self._error(node.name, down[node.name], settled.seconds, because)
+                )
         tally.end()
 
     def _error(self, node: str, told: str, seconds: float, because: str) -> Exception:

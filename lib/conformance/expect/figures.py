@@ -38,7 +38,12 @@ class FigureLog:
     def figures(self) -> Figures:
         """The figures that were recorded so far."""
         tries = [
-            Tries(direction=direction, tries=number, attempts=count, resent=self.resent[direction, number])
+            Tries(
+                direction=direction,
+                tries=number,
+                attempts=count,
+                resent=self.resent[direction, number],
+            )
             for (direction, number), count in sorted(self.tries.items())
         ]
         return Figures(tries=tuple(tries), effects=tuple(self.effects))
@@ -54,7 +59,9 @@ class FigureLog:
             self.tries[key] += 1
             self.resent[key] += sum(observation.tries - 1 for observation in seen)
 
-    def took_effect(self, change: PolicyChange, turned: Sequence[tuple[Path, Sequence[Try]]], began: float) -> None:
+    def took_effect(
+        self, change: PolicyChange, turned: Sequence[tuple[Path, Sequence[Try]]], began: float
+    ) -> None:
         """The first expectation after a change ended as expected.
 
         ``turned``: the paths that the change opened or closed, with the attempts that decided each; ``began``:
@@ -74,26 +81,39 @@ class FigureLog:
                 for attempt in _until(path, row)
                 if attempt.seen is not None
             ]
-            if path.want:  # what left before the path was open waits for its SYN to be sent again, or fails
+            if (
+                path.want
+            ):  # what left before the path was open waits for its SYN to be sent again, or fails
                 opened = min(answered for _, answered, right in asked if right)
                 asked = [
-                    (at, opened if at <= opened else answered, right) for at, answered, right in asked
+                    (at, opened if at <= opened else answered, right)
+                    for at, answered, right in asked
                     if right or at > opened
-                ]  # fmt: skip
+                ]
             judged = [(right, max(0.0, began - change.at + when)) for _, when, right in asked]
             fits = [right for right, _ in judged]
             wrong = [when for right, when in judged if not right]
-            found_at = (judged[fits.index(True)][1], judged[_stable_from(fits)][1], wrong[-1] if wrong else 0.0)
+            found_at = (
+                judged[fits.index(True)][1],
+                judged[_stable_from(fits)][1],
+                wrong[-1] if wrong else 0.0,
+            )
             for os in _enforcers(change, path.attempt):
                 times.setdefault((os, path.want), []).append(found_at)
         for (os, want), found in times.items():
-            first_correct, until_stable, last_wrong = (round(max(item), 3) for item in zip(*found, strict=True))
+            first_correct, until_stable, last_wrong = (
+                round(max(item), 3) for item in zip(*found, strict=True)
+            )
             self.effects.append(
                 Effect(
-                    change=change.what, os=os, wanted="open" if want else "closed", first_correct=first_correct,
-                    stable=until_stable, exposure=None if want else last_wrong,
+                    change=change.what,
+                    os=os,
+                    wanted="open" if want else "closed",
+                    first_correct=first_correct,
+                    stable=until_stable,
+                    exposure=None if want else last_wrong,
                 )
-            )  # fmt: skip
+            )
 
 
 def direction(attempt: Attempt) -> str:

@@ -74,9 +74,15 @@ class Fragments:
             if index not in lost and not (polled.converged or polled.agreed(2 * index, echoed)):
                 lost[index] = self._failure(polled, 2 * index, 2 * index + 1)
             if index in lost:
-                tally.wrong(source, target, unless_changed(self.expect, [source, *target.backends], lost[index]))
+                tally.wrong(
+                    source,
+                    target,
+                    unless_changed(self.expect, [source, *target.backends], lost[index]),
+                )
             else:
-                tally.right(source, target, with_who(because, polled.seen(2 * index)[-polled.agree :]))
+                tally.right(
+                    source, target, with_who(because, polled.seen(2 * index)[-polled.agree :])
+                )
         tally.end()
 
     def _lost(self, pairs: Sequence[Pair], because: str) -> dict[int, Exception]:
@@ -89,7 +95,9 @@ class Fragments:
         found = dict[int, Exception]()
         for size in BETWEEN:
             attempts = {
-                place: self._attempt(*pair, size + _beyond(place, pair), sent_back=size == SENT_BACK)
+                place: self._attempt(
+                    *pair, size + _beyond(place, pair), sent_back=size == SENT_BACK
+                )
                 for place, pair in enumerate(pairs)
                 if place not in found
             }
@@ -105,27 +113,45 @@ class Fragments:
         return found
 
     def _attempt(
-        self, source: Workload, target: Target, size: int, *, sent_back: bool = False, answered_in: float = 0.0
+        self,
+        source: Workload,
+        target: Target,
+        size: int,
+        *,
+        sent_back: bool = False,
+        answered_in: float = 0.0,
     ) -> Attempt:
         """With the patience that the slower end and the path need: a slow answer is no silence.
 
         What goes over TCP is always ``sent_back``, and a datagram where that is asked for.  ``answered_in``: s, what is
         small on the same path; no round trip takes longer.
         """
-        ends = [self.expect.timings.of(system) for system in {source.os, *(backend.os for backend in target.backends)}]
+        ends = [
+            self.expect.timings.of(system)
+            for system in {source.os, *(backend.os for backend in target.backends)}
+        ]
         is_tcp = target.protocol == "tcp"
-        kind, give_up = Kind.UDP, max(patience.tcp_give_up for patience in ends)
+        kind = Kind.UDP
+        give_up = max(patience.tcp_give_up for patience in ends)
         if is_tcp:
             slow = ROUND_TRIPS * answered_in
-            kind, give_up = Kind.HTTP, max(patience.http_give_up for patience in ends) + slow
+            kind = Kind.HTTP
+            give_up = max(patience.http_give_up for patience in ends) + slow
         made = Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
-        return replace(made, payload=size) if is_tcp or sent_back else replace(made, request="?" + "a" * (size - 1))
+        return (
+            replace(made, payload=size)
+            if is_tcp or sent_back
+            else replace(made, request="?" + "a" * (size - 1))
+        )
 
     @staticmethod
     def _failure(polled: Polled, index: int, beside: int) -> Exception:
         """``index``: of the attempt that is lost; ``beside``: of that with what is small on the same path."""
-        lost, small, attempt = polled.seen(index), polled.seen(beside), polled.attempts[index]
-        size, is_udp = _size(attempt), attempt.kind is Kind.UDP
+        lost = polled.seen(index)
+        small = polled.seen(beside)
+        attempt = polled.attempts[index]
+        size = _size(attempt)
+        is_udp = attempt.kind is Kind.UDP
         whole, little = (
             f"datagrams of {_size(each)} bytes" if is_udp else f"{_size(each)} bytes over TCP"
             for each in (attempt, polled.attempts[beside])
@@ -136,12 +162,16 @@ class Fragments:
                 "do": "see CONN-3 on this way first: nothing is said about what is large while small ones vanish",
             }
             broken = message.of_control(polled.message(beside, f"{little} answered", lines))
-            return ControlBroken(broken, control=polled.attempts[beside].label, seen=[*lost, *small])
+            return ControlBroken(
+                broken, control=polled.attempts[beside].label, seen=[*lost, *small]
+            )
         lines = {
             "beside": f"{little} in the same rounds: {message.summary(small)}",
             "do": DO["small" if size < WHOLE else attempt.kind.value],
         }
-        text = polled.message(index, f"{f'a datagram of {size} bytes' if is_udp else whole} answered", lines)
+        text = polled.message(
+            index, f"{f'a datagram of {size} bytes' if is_udp else whole} answered", lines
+        )
         return Nonconformance(text, seen=[*lost, *small])
 
 

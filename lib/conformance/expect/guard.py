@@ -32,19 +32,31 @@ def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: 
         return
     patience = expect.timings.run.pod_status
     hold(
-        lambda: expect.prober.unchanged(several), lambda _: True, seconds=patience, every=patience / 2,
-        description="the pods are what they were", clock=expect.clock,
-    )  # fmt: skip
+        lambda: expect.prober.unchanged(several),
+        lambda _: True,
+        seconds=patience,
+        every=patience / 2,
+        description="the pods are what they were",
+        clock=expect.clock,
+    )
     nodes = list(dict.fromkeys(pod.node for pod in several))
     until(
-        lambda: expect.context.silent(nodes), lambda silent: not silent, within=KNOWN_DEAD,
-        description="kubelets renew their leases, or are known to be dead", clock=expect.clock,
-    )  # fmt: skip
+        lambda: expect.context.silent(nodes),
+        lambda silent: not silent,
+        within=KNOWN_DEAD,
+        description="kubelets renew their leases, or are known to be dead",
+        clock=expect.clock,
+    )
     expect.prober.unchanged(several)
 
 
 def unless_changed(
-    expect: Session, workloads: Iterable[Workload], verdict: Exception, *, want: bool = True, turned: bool = False
+    expect: Session,
+    workloads: Iterable[Workload],
+    verdict: Exception,
+    *,
+    want: bool = True,
+    turned: bool = False,
 ) -> Exception:
     """``verdict``, or EnvironmentBroken when one of these pods is no longer the one it was: it explains more.
 
@@ -57,17 +69,31 @@ def unless_changed(
     except EnvironmentBroken as broken:
         return EnvironmentBroken(message.explained(told, by=str(broken)))
     seen = verdict.seen if isinstance(verdict, Nonconformance) else ()
-    return (excused(expect, told, seen[-1].attempt, seen, want=want, turned=turned) if seen else None) or verdict
+    return (
+        excused(expect, told, seen[-1].attempt, seen, want=want, turned=turned) if seen else None
+    ) or verdict
 
 
 def excused(
-    expect: Session, text: str | Explanation, attempt: Attempt, seen: Sequence[Observation], *, want: bool,
+    expect: Session,
+    text: str | Explanation,
+    attempt: Attempt,
+    seen: Sequence[Observation],
+    *,
+    want: bool,
     turned: bool = False,
-) -> EnvironmentBroken | None:  # fmt: skip
+) -> EnvironmentBroken | None:
     """What takes the place of a message where a policy of others could give what was seen, or that it ``turned``."""
-    context, change = expect.context, expect.context.change()
+    context = expect.context
+    change = expect.context.change()
     since = context.since.get((*key(attempt.source, attempt.target), want))
     otherwise = seen[0].at - unix(0.0) if turned else since
     at = change.enforced_at if change else "both"
-    told = partial(others.excused, context.others, attempt, seen, want=want, otherwise=otherwise, at=at)
-    return others.decided(context.others, text, by, lasting=bool(told(lasting=True))) if (by := told()) else None
+    told = partial(
+        others.excused, context.others, attempt, seen, want=want, otherwise=otherwise, at=at
+    )
+    return (
+        others.decided(context.others, text, by, lasting=bool(told(lasting=True)))
+        if (by := told())
+        else None
+    )

@@ -21,7 +21,9 @@ class HostSubnet:
 
     streams: StreamExpect
 
-    def is_natted(self, ways: PodPairs, pools: Mapping[str, Fact[str]], *, beside: PodPairs, because: str) -> None:
+    def is_natted(
+        self, ways: PodPairs, pools: Mapping[str, Fact[str]], *, beside: PodPairs, because: str
+    ) -> None:
         """Servers in nodes' network see the nodes of these clients; where one sees the pod, the claim is LIFTED.
 
         Raises MissingCapability where they do not hear the clients ``beside`` either, as behind a firewall, or one of
@@ -35,9 +37,12 @@ class HostSubnet:
             what = f"no free port of a node takes connections of Linux pods: {first_line(broken)}"
             do = "let nodes' firewalls pass TCP to high ports from pods and nodes"
             raise MissingCapability(what, do) from broken
-        tally, opened = Tally(self.streams.expect.context, "open"), self.streams.open(*ways)
+        tally = Tally(self.streams.expect.context, "open")
+        opened = self.streams.open(*ways)
         for stream, state in zip(opened, self.streams.streams.look(opened), strict=True):
-            client, target, seen = stream.client, stream.target, state.server.remote.rpartition(":")[0]
+            client = stream.client
+            target = stream.target
+            seen = state.server.remote.rpartition(":")[0]
             path = f"{client.label} -> {target.label}"
             if seen == client.node_address:
                 tally.right(client, target, because)
@@ -47,9 +52,12 @@ class HostSubnet:
             else:
                 do = f"compare the OutBoundNAT policy of the pod's endpoint on node {client.node}, and see NAT-2"
                 wrong = Explanation(
-                    claims=tally.context.claims, path=path, where=f"{client.node} to a node's own port",
-                    expected=f"source {client.node_address} (its node)", observed=f"source {seen}",
+                    claims=tally.context.claims,
+                    path=path,
+                    where=f"{client.node} to a node's own port",
+                    expected=f"source {client.node_address} (its node)",
+                    observed=f"source {seen}",
                     lines={"because": because, "do": do},
-                )  # fmt: skip
+                )
                 tally.wrong(client, target, Nonconformance(wrong))
         tally.end()

@@ -25,11 +25,15 @@ class KnownIssue:
 
     expect: Expect
 
-    def may_be_cut_off(self, source: Workload, targets: Sequence[Target], *, beside: Target, because: str) -> None:
+    def may_be_cut_off(
+        self, source: Workload, targets: Sequence[Target], *, beside: Target, because: str
+    ) -> None:
         """As :meth:`may_fail`, with one witness for all."""
         self.may_fail(source, [(target, beside) for target in targets], because=because)
 
-    def may_fail(self, source: Workload, goals: Sequence[tuple[Target, Target]], *, because: str) -> None:
+    def may_fail(
+        self, source: Workload, goals: Sequence[tuple[Target, Target]], *, because: str
+    ) -> None:
         """Connecting to the first of each two targets may fail, while the second connects; whether it did is recorded.
 
         It failed if it has not connected, several times in a row, by the time in which a change of a Service has to
@@ -40,20 +44,27 @@ class KnownIssue:
         expect.control(source, beside, because=f"the witness: {because}")
         give_up = expect.timings.of(source.os).http_give_up
         attempts = [
-            Attempt(source=source, target=target, kind=telling(target), give_up_after=give_up) for target, _ in goals
+            Attempt(source=source, target=target, kind=telling(target), give_up_after=give_up)
+            for target, _ in goals
         ]
         polled = poll(
-            expect, attempts, lambda seen: all(as_wanted(observation, True) for observation in seen), because=because
+            expect,
+            attempts,
+            lambda seen: all(as_wanted(observation, True) for observation in seen),
+            because=because,
         )
         expect.control(source, beside, because=f"the witness, again: {because}")
-        tally, lines = Tally(expect.context, "behaviour"), list[str]()
+        tally = Tally(expect.context, "behaviour")
+        lines = list[str]()
         for index, (attempt, seen) in enumerate(polled):
             lines.append(f"{attempt.label}: {message.summary(seen)}")
             if unexpected_backend(seen[-1]):
                 text = polled.message(index, "CONNECTED, or no answer at all", {})
                 tally.wrong(source, attempt.target, Nonconformance(text, seen=seen))
             elif as_wanted(seen[-1], True):
-                connected = f"{attempt.label} connected {counted(len(seen), 'time')}, where it may fail"
+                connected = (
+                    f"{attempt.label} connected {counted(len(seen), 'time')}, where it may fail"
+                )
                 reason = with_who(connected, seen[-1:])
                 tally.right(source, attempt.target, reason, ClaimVerdict.NOT_OBSERVED)
             else:
@@ -61,12 +72,15 @@ class KnownIssue:
         expect.context.attach("known issue", "\n".join(lines))
         tally.end()
 
-    def may_be_read(self, read: Callable[[str], Fact[bool]], *, on: Sequence[NodeFacts], because: str, do: str) -> None:
+    def may_be_read(
+        self, read: Callable[[str], Fact[bool]], *, on: Sequence[NodeFacts], because: str, do: str
+    ) -> None:
         """What a look into each node tells: it has happened there, it has not, or (not known) nothing shows either.
 
         ``do``: what makes it known.  Raises MissingCapability where it is known of no node.
         """
-        tally, unknown = Tally(self.expect.context, "behaviour"), list[str]()
+        tally = Tally(self.expect.context, "behaviour")
+        unknown = list[str]()
         for node in on:
             try:
                 found = read(node.name)

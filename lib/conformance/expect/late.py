@@ -23,14 +23,22 @@ def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
 
     ``began``: when they were asked first, by the expectation's clock.
     """
-    machine, now = expect.context.machine, expect.clock.monotonic()
+    machine = expect.context.machine
+    now = expect.clock.monotonic()
     for outcome in outcomes:
-        path, standing = outcome.path, outcome.standing
-        if not path.given or not isinstance(standing, Wrong) or standing.why not in (Why.OPEN, Why.CLOSED):
+        path = outcome.path
+        standing = outcome.standing
+        if (
+            not path.given
+            or not isinstance(standing, Wrong)
+            or standing.why not in (Why.OPEN, Why.CLOSED)
+        ):
             continue
         if machine.overwhelmed(began, now):
             machine.excused += 1
-            text = outcome.explained(expect.context.claims, f"{OVERWHELMED}{told(path, standing)}", REMEDY)
+            text = outcome.explained(
+                expect.context.claims, f"{OVERWHELMED}{told(path, standing)}", REMEDY
+            )
             outcome.standing = Broken(EnvironmentBroken(text))
 
 
@@ -39,10 +47,15 @@ def told(path: Path, standing: Standing) -> str:
     if not path.given or isinstance(standing, Broken):
         return ""
     own = path.rule.within - path.given
-    if isinstance(standing, Held) and (path.first_right if path.want else standing.row[0].at) <= own:
+    if (
+        isinstance(standing, Held)
+        and (path.first_right if path.want else standing.row[0].at) <= own
+    ):
         return ""  # open paths are asked for as long as closed ones are
     behind = path.given - own
     why = (
-        f"this machine was behind by up to {behind:.1f} s" if behind >= TENTH else "this machine's cores were all busy"
+        f"this machine was behind by up to {behind:.1f} s"
+        if behind >= TENTH
+        else "this machine's cores were all busy"
     )
     return f"; it was given {path.given:.0f} s beyond its {own:g} s, since {why}"

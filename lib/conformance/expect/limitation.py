@@ -74,9 +74,12 @@ def part_of(claim: str, part: str, paths: Paths) -> Case:
 
 def case_of(as_documented: Paths, lifted: Paths, witness: Paths) -> Case:
     """The only case of its test.  Raises UsageProblem for paths that do not differ."""
-    documented, beside = states(as_documented), states(witness)
+    documented = states(as_documented)
+    beside = states(witness)
     if not beside or {pair: not is_open for pair, is_open in documented.items()} != states(lifted):
-        raise UsageProblem("expect.limitation(...): name a witness, and each path both as documented and as lifted")
+        raise UsageProblem(
+            "expect.limitation(...): name a witness, and each path both as documented and as lifted"
+        )
     return Case(as_documented=documented, witness=beside)
 
 
@@ -89,48 +92,83 @@ def decide(look: Look, context: Context, cases: Sequence[Case], *, because: str)
     all_paths = {pair: is_open for case in cases for pair, is_open in _all(case).items()}
     first, wrong = _look(look, context, all_paths)
     errors = [error for case in cases if (error := _of_witness(case, context, first, wrong))]
-    errors += [wrong] if wrong and not all_paths.keys() <= first.keys() else []  # nothing is decided of controls
+    errors += (
+        [wrong] if wrong and not all_paths.keys() <= first.keys() else []
+    )  # nothing is decided of controls
     sound = [case for case in cases if not _broken(case, first)]
-    doubtful = [case for case in sound if any(first[pair][0] is ClaimVerdict.VIOLATED for pair in case.as_documented)]
+    doubtful = [
+        case
+        for case in sound
+        if any(first[pair][0] is ClaimVerdict.VIOLATED for pair in case.as_documented)
+    ]
     second: Seen = {}
     still_wrong: Exception | None = None
     if doubtful:
-        gone = {pair: not is_open for case in doubtful for pair, is_open in case.as_documented.items()
-                if first[pair][0] is ClaimVerdict.VIOLATED}  # fmt: skip
-        beside = {pair: state for case in doubtful for pair, state in {**case.witness, **case.both}.items()}
+        gone = {
+            pair: not is_open
+            for case in doubtful
+            for pair, is_open in case.as_documented.items()
+            if first[pair][0] is ClaimVerdict.VIOLATED
+        }
+        beside = {
+            pair: state
+            for case in doubtful
+            for pair, state in {**case.witness, **case.both}.items()
+        }
         second, still_wrong = _look(look, context, beside | gone)
-        errors += [error for case in doubtful if (error := _of_witness(case, context, second, still_wrong))]
+        errors += [
+            error for case in doubtful if (error := _of_witness(case, context, second, still_wrong))
+        ]
         sound = [case for case in sound if case not in doubtful or not _broken(case, second)]
     for case in sound:
         told = case.keep(context)
         for source, target in filter(first.__contains__, {**case.both, **case.as_documented}):
-            leaked = (source, target) in case.both and first[source, target][0] is ClaimVerdict.VIOLATED
+            leaked = (source, target) in case.both and first[source, target][
+                0
+            ] is ClaimVerdict.VIOLATED
             again = (source, target) in second and not leaked
             verdict, reason, half, symptom = (second if again else first)[source, target]
-            if again and verdict is ClaimVerdict.CONFIRMED and (source, target) in case.as_documented:
+            if (
+                again
+                and verdict is ClaimVerdict.CONFIRMED
+                and (source, target) in case.as_documented
+            ):
                 state = "closed" if case.as_documented[source, target] else "open"
                 verdict = of_limitation(gone=True)
                 reason = f"{source.label} -> {target.label} is {state}, although {because}"
             told.decided(source, target, verdict, reason, half, symptom=symptom)
             if verdict is not ClaimVerdict.CONFIRMED and verdict is not ClaimVerdict.LIFTED:
-                error = _about((source, target), reason, verdict, still_wrong if again else wrong, context)
+                error = _about(
+                    (source, target), reason, verdict, still_wrong if again else wrong, context
+                )
                 if isinstance(error, Nonconformance) and (source, target) in case.as_documented:
                     error.add_note("  neither   as documented nor as where the limitation is gone")
                 errors.append(error)
     if errors:  # what a look itself raised says most
-        raise min(errors, key=lambda one: (not isinstance(one, Nonconformance), one not in (wrong, still_wrong)))
+        raise min(
+            errors,
+            key=lambda one: (not isinstance(one, Nonconformance), one not in (wrong, still_wrong)),
+        )
 
 
 def _all(case: Case) -> dict[Pair, bool]:
     return {**case.witness, **case.both, **case.as_documented}
 
 
-def _look(look: Look, context: Context, paths: Mapping[Pair, bool]) -> tuple[Seen, Exception | None]:
+def _look(
+    look: Look, context: Context, paths: Mapping[Pair, bool]
+) -> tuple[Seen, Exception | None]:
     """What was decided of each path, and what is wrong with one.  Raises what ended it before anything was."""
     told: dict[tuple[object, object], Said] = {}
-    quiet = replace(context, take=lambda source, target, said: told.update({(source, target): said}))
+    quiet = replace(
+        context, take=lambda source, target, said: told.update({(source, target): said})
+    )
     try:
-        look(quiet, [pair for pair in paths if paths[pair]], [pair for pair in paths if not paths[pair]])
+        look(
+            quiet,
+            [pair for pair in paths if paths[pair]],
+            [pair for pair in paths if not paths[pair]],
+        )
     except (Nonconformance, SuiteError) as error:
         if not told:
             raise
@@ -141,16 +179,22 @@ def _look(look: Look, context: Context, paths: Mapping[Pair, bool]) -> tuple[See
 def _broken(case: Case, seen: Seen) -> list[Pair]:
     """Paths of the witness that are not as they are to be, what let pass what was to be closed first."""
     found = [pair for pair in case.witness if seen[pair][0] is not ClaimVerdict.CONFIRMED]
-    return sorted(found, key=lambda pair: case.witness[pair] or seen[pair][0] is not ClaimVerdict.VIOLATED)
+    return sorted(
+        found, key=lambda pair: case.witness[pair] or seen[pair][0] is not ClaimVerdict.VIOLATED
+    )
 
 
-def _of_witness(case: Case, context: Context, seen: Seen, wrong: Exception | None) -> Exception | None:
+def _of_witness(
+    case: Case, context: Context, seen: Seen, wrong: Exception | None
+) -> Exception | None:
     """What is wrong with a witness, which is said of the case; None: nothing is."""
     found: list[Exception] = []
     for source, target in _broken(case, seen):
         verdict, reason, half, symptom = seen[source, target]
         lost = case.witness[source, target] or verdict is not ClaimVerdict.VIOLATED
-        case.keep(context).decided(source, target, of_witness(verdict, lost=lost), reason, half, symptom=symptom)
+        case.keep(context).decided(
+            source, target, of_witness(verdict, lost=lost), reason, half, symptom=symptom
+        )
         error = _about((source, target), reason, verdict, wrong, context)
         if lost and isinstance(error, Nonconformance):
             error = ControlBroken(message.of_control(str(error)), control=reason, seen=error.seen)
@@ -158,11 +202,17 @@ def _of_witness(case: Case, context: Context, seen: Seen, wrong: Exception | Non
     return found[0] if found else None
 
 
-def _about(pair: Pair, reason: str, verdict: ClaimVerdict, wrong: Exception | None, context: Context) -> Exception:
+def _about(
+    pair: Pair, reason: str, verdict: ClaimVerdict, wrong: Exception | None, context: Context
+) -> Exception:
     """The failure of one path: that of the look, where it is about this path before all others."""
     attempts = wrong.paths if isinstance(wrong, Nonconformance | SuiteError) else ()
     if wrong and (not attempts or (attempts[0].source, attempts[0].target) == pair):
         return wrong
     where = next((one.nodes for one in attempts if (one.source, one.target) == pair), pair[0].node)
     told = f"{', '.join(context.claims)}: {where}: {reason}"
-    return Nonconformance(told) if verdict is ClaimVerdict.VIOLATED else ControlBroken(told, control=reason)
+    return (
+        Nonconformance(told)
+        if verdict is ClaimVerdict.VIOLATED
+        else ControlBroken(told, control=reason)
+    )

@@ -55,22 +55,27 @@ class Limits:
         """The friend is let in by a rule that Windows leaves out: there nobody enters."""
         return [
             Case(
-                claim=claim, part=part, as_documented=self._from(self.friend, self.windows, port, is_open=False),
+                claim=claim,
+                part=part,
+                as_documented=self._from(self.friend, self.windows, port, is_open=False),
                 both=self._from(self.stranger, self.windows, port, is_open=False),
                 witness=self._control(port),
             )
             for part, port in parts.items()
-        ]  # fmt: skip
+        ]
 
     def denied(self, claim: str, parts: Parts) -> list[Case]:
         """The stranger is kept out by a rule that Windows leaves out; there the next, for everybody, lets it in."""
         return [
             Case(
-                claim=claim, part=part, as_documented=self._from(self.stranger, self.windows, port, is_open=True),
-                both=self._from(self.friend, self.windows, port, is_open=True), witness=self._control(port),
+                claim=claim,
+                part=part,
+                as_documented=self._from(self.stranger, self.windows, port, is_open=True),
+                both=self._from(self.friend, self.windows, port, is_open=True),
+                witness=self._control(port),
             )
             for part, port in parts.items()
-        ]  # fmt: skip
+        ]
 
     def passed_over(self, claim: str, parts: Parts) -> list[Case]:
         """A rule that decides nothing stands before one that lets the friend in, and nobody else."""
@@ -91,15 +96,20 @@ class Limits:
         """The friend is let in for less than what it asks, and on Windows for all; what Linux does is not said."""
         return [
             Case(
-                claim=claim, part=part, as_documented=self._from(self.friend, self.windows, port, is_open=True),
-                both=self._from(self.stranger, self.windows, port, is_open=False), witness=self._sign,
+                claim=claim,
+                part=part,
+                as_documented=self._from(self.friend, self.windows, port, is_open=True),
+                both=self._from(self.stranger, self.windows, port, is_open=False),
+                witness=self._sign,
             )
             for part, port in parts.items()
-        ]  # fmt: skip
+        ]
 
     def under(self, *policies: Policies, cases: Iterable[Iterable[Case]], because: str) -> None:
         """Each case is as documented under these policies, lifted or VIOLATED (:meth:`Expect.limitations`)."""
-        self.expect.limitations(*policies, cases=[case for several in cases for case in several], because=because)
+        self.expect.limitations(
+            *policies, cases=[case for several in cases for case in several], because=because
+        )
 
     def in_force(self, *policies: Policies, because: str) -> None:
         """These policies are in force: the friend enters by the echo's port, and the stranger does not.
@@ -111,9 +121,14 @@ class Limits:
         self.expect.under(*policies, open=opened, closed=closed, because=because)
 
     def _everybody(self, claim: str, parts: Parts, *, is_open: bool) -> list[Case]:
-        found = {part: self._from(self.stranger, self.linux + self.windows, port, is_open=is_open)
-                 for part, port in parts.items()}  # fmt: skip
-        return [Case(claim=claim, part=part, both=both, witness=self._sign) for part, both in found.items()]
+        found = {
+            part: self._from(self.stranger, self.linux + self.windows, port, is_open=is_open)
+            for part, port in parts.items()
+        }
+        return [
+            Case(claim=claim, part=part, both=both, witness=self._sign)
+            for part, both in found.items()
+        ]
 
     @property
     def _sign(self) -> dict[Pair, bool]:
@@ -127,7 +142,11 @@ class Limits:
     def _control(self, port: int) -> dict[Pair, bool]:
         """The same, and the Linux server enforces the rule."""
         friend = self._from(self.friend, self.linux, port, is_open=True)
-        return {**self._sign, **friend, **self._from(self.stranger, self.linux, port, is_open=False)}
+        return {
+            **self._sign,
+            **friend,
+            **self._from(self.stranger, self.linux, port, is_open=False),
+        }
 
     def _friend_alone(self, port: int) -> dict[Pair, bool]:
         friend = self._from(self.friend, self.windows, port, is_open=True)

@@ -23,17 +23,25 @@ class NodePorts:
 
     expect: Expect
 
-    def pass_between_nodes(self, sources: Sequence[Workload], of_linux: Sequence[Target], *, because: str) -> None:
+    def pass_between_nodes(
+        self, sources: Sequence[Workload], of_linux: Sequence[Target], *, because: str
+    ) -> None:
         """Each of these nodes reaches the NodePorts of Linux backends at other nodes.
 
         Raises MissingCapability when not.  A single Linux node has no other: then nothing is told apart.
         """
-        pairs = [(source, target) for source in sources for target in of_linux if target.host != source.node_address]
+        pairs = [
+            (source, target)
+            for source in sources
+            for target in of_linux
+            if target.host != source.node_address
+        ]
         if not pairs:
             return
         try:
             self.expect.controls(pairs, because=because)
         except ControlBroken as closed:
             raise MissingCapability(
-                f"NodePorts of Linux backends are not reached from node to node either: {first_line(closed)}", REMEDY
+                f"NodePorts of Linux backends are not reached from node to node either: {first_line(closed)}",
+                REMEDY,
             ) from closed

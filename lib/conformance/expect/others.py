@@ -31,10 +31,18 @@ class Others(Protocol):
     """What to do about one that is in the way."""
 
     def excuse(
-        self, source: Workload, target: Target, seen: Literal["closed", "open"], *, protocol: str = "",
-        since: float | None = None, otherwise: float | None = None, at: Side = "both", lasting: bool = False,
+        self,
+        source: Workload,
+        target: Target,
+        seen: Literal["closed", "open"],
+        *,
+        protocol: str = "",
+        since: float | None = None,
+        otherwise: float | None = None,
+        at: Side = "both",
+        lasting: bool = False,
         among: Sequence[ForeignPolicy] | None = None,
-    ) -> str:  # fmt: skip
+    ) -> str:
         """Which could give what was seen; ``otherwise``: when this test saw it otherwise (``time.monotonic``).
 
         ``since``: when that was asked first; one that a look found there since then may be gone by now.
@@ -70,35 +78,56 @@ def demand_open(others: Others, attempts: Sequence[Attempt], *, all_needed: bool
     closing = others.forecloses([way(attempt) for attempt in attempts])
     if closing and (any if all_needed else all)(closing):
         place = next(place for place, told in enumerate(closing) if told)
-        raise MissingCapability(f"{closing[place]}, and that is not this run's: {attempts[place].label}", others.exempt)
+        raise MissingCapability(
+            f"{closing[place]}, and that is not this run's: {attempts[place].label}", others.exempt
+        )
 
 
 def excused(
-    others: Others, attempt: Attempt, seen: Sequence[Observation], *, want: bool, otherwise: float | None = None,
-    at: Side = "both", lasting: bool = False,
-) -> str:  # fmt: skip
+    others: Others,
+    attempt: Attempt,
+    seen: Sequence[Observation],
+    *,
+    want: bool,
+    otherwise: float | None = None,
+    at: Side = "both",
+    lasting: bool = False,
+) -> str:
     """Which policies of others could give what was seen on a way that is to be open, or closed."""
     if not seen or (want and not any(one.verdict in CLOSED for one in seen)):
         return ""
     source, target, protocol = way(attempt)
     seen_so: Literal["closed", "open"] = "closed" if want else "open"
-    side, since = "both" if want else at, seen[0].at - unix(0.0)
+    side = "both" if want else at
+    since = seen[0].at - unix(0.0)
     ways = [(target, protocol)]
     if attempt.target and any(one.verdict is Verdict.DNS_FAILED for one in seen):
         ways.append((RESOLVER, "UDP"))
     told = (
-        others.excuse(source, each, seen_so, protocol=by, since=since, otherwise=otherwise, at=side, lasting=lasting)
+        others.excuse(
+            source,
+            each,
+            seen_so,
+            protocol=by,
+            since=since,
+            otherwise=otherwise,
+            at=side,
+            lasting=lasting,
+        )
         for each, by in ways
     )
     return next(filter(None, told), "")
 
 
-def decided(others: Others, text: str | Explanation, by: str, *, lasting: bool = True) -> EnvironmentBroken:
+def decided(
+    others: Others, text: str | Explanation, by: str, *, lasting: bool = True
+) -> EnvironmentBroken:
     """The failure that somebody else's policy is, in place of a message about what was seen.
 
     Unless that is ``lasting``, the test may show more once it is run again.
     """
-    kind, told = EnvironmentBroken if lasting else Wavered, f"{by}, and that is not this run's"
+    kind = EnvironmentBroken if lasting else Wavered
+    told = f"{by}, and that is not this run's"
     told += "" if lasting else ", and came, changed or went about then"
     if isinstance(text, Explanation):
         explained = message.explained(text, by=told)

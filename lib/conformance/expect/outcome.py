@@ -5,7 +5,16 @@ from dataclasses import dataclass, replace
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteError
 from conformance.expect.engine.answered import as_wanted, unexpected_backend, with_who
-from conformance.expect.engine.decide import LARGE, Broken, BrokenControl, Held, Path, Standing, Why, Wrong
+from conformance.expect.engine.decide import (
+    LARGE,
+    Broken,
+    BrokenControl,
+    Held,
+    Path,
+    Standing,
+    Why,
+    Wrong,
+)
 from conformance.expect.engine.names import UNSENT
 from conformance.expect.explain import advice, cause, message
 from conformance.expect.explain.nearest import Nearest
@@ -73,7 +82,9 @@ class Outcome:
     def looks_right(self) -> bool:
         """Whether nothing that was seen of the path itself is wrong, though it may not be decided."""
         return self.held or (
-            isinstance(self.standing, BrokenControl) and bool(self.seen) and as_wanted(self.seen[-1], self.path.want)
+            isinstance(self.standing, BrokenControl)
+            and bool(self.seen)
+            and as_wanted(self.seen[-1], self.path.want)
         )
 
     @property
@@ -86,7 +97,11 @@ class Outcome:
     @property
     def passes_policy(self) -> bool:
         """Whether packets get through where a policy is to close the path: that is wrong of a control, too."""
-        return isinstance(self.standing, Wrong) and self.standing.why in (Why.OPEN, Why.LEAK) and not self.path.want
+        return (
+            isinstance(self.standing, Wrong)
+            and self.standing.why in (Why.OPEN, Why.LEAK)
+            and not self.path.want
+        )
 
     @property
     def nodes(self) -> str:
@@ -117,7 +132,9 @@ class Outcome:
 
     def explanation(self, claims: Sequence[str], do: str = "") -> Explanation:
         """What was expected of it and seen."""
-        return message.explanation(claims, self.path.attempt, self.expected, self.seen, self.path.seconds, do=do)
+        return message.explanation(
+            claims, self.path.attempt, self.expected, self.seen, self.path.seconds, do=do
+        )
 
     def explained(self, claims: Sequence[str], by: str, do: str = "") -> Explanation:
         """The same, with what explains it."""
@@ -135,7 +152,9 @@ class Outcome:
             return with_who(because, self.standing.seen) if self.path.want else because
         if isinstance(self.standing, Broken):
             return str(self.standing.error)
-        why = str(self.standing.why if isinstance(self.standing, Wrong | BrokenControl) else Why.BROKEN)
+        why = str(
+            self.standing.why if isinstance(self.standing, Wrong | BrokenControl) else Why.BROKEN
+        )
         if why == Why.CLOSED and any(seen.verdict in SHORT_LIVED for seen in self.seen):
             why = "no connection stays"
         before = f", and {self.wavered} earlier in the run" if self.wavered else ""
@@ -162,7 +181,9 @@ def failure(
     enforces the policies.  ``removed``: they were removed just now, so that the paths are to be open again.
     ``machine``: what a path was given for a machine that ran late.
     """
-    wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank)
+    wrong = sorted(
+        (outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank
+    )
     if not wrong:
         return None
     first = wrong[0]
@@ -177,13 +198,20 @@ def failure(
         further["beside"] = f"{len(outcomes) - len(wrong)} of {len(outcomes)} paths as expected"
     if len({outcome.nodes for outcome in outcomes}) > 1:
         further["by node"] = _by_node(outcomes)
-    told, expected, so = first.path, first.expected, _how_it_leaks(first)
+    told = first.path
+    expected = first.expected
+    so = _how_it_leaks(first)
     if isinstance(first.standing, BrokenControl) and not first.path.want:
         if first.standing.why is Why.CONTROL and (lost := _lost_control(first.path)):
-            told, expected = lost, "CONNECTED close to each time-out"
+            told = lost
+            expected = "CONNECTED close to each time-out"
             so = _undecided(lost, first)
-            further["control of"] = f"{first.label}  expected {first.expected}, observed {message.summary(first.seen)}"
-            further["so"] = "a source or a server that had lost its network would look just like a denial"
+            further["control of"] = (
+                f"{first.label}  expected {first.expected}, observed {message.summary(first.seen)}"
+            )
+            further["so"] = (
+                "a source or a server that had lost its network would look just like a denial"
+            )
         else:
             further["control"] = f"{first.standing.why}, so that nothing shows whether it is closed"
     seen = [tried.seen for tried in told.tries if tried.seen is not None]
@@ -199,18 +227,31 @@ def failure(
         further["do"] = _advice(first, told, enforced_at, removed=removed)
     observed = message.summary(seen) + _led(first, seen, name_leads_to(first)) + near.observed
     text = message.explanation(
-        claims, told.attempt, expected=expected, because=because, seen=seen, seconds=seconds,
-        further=further, observed=observed, so=so,
-    )  # fmt: skip
+        claims,
+        told.attempt,
+        expected=expected,
+        because=because,
+        seen=seen,
+        seconds=seconds,
+        further=further,
+        observed=observed,
+        so=so,
+    )
     alike = [one for one in wrong if (one.rank, one.path.want) == (first.rank, first.path.want)]
     text = replace(
         text,
-        cause=_cause([one.path.attempt for one in alike], first, told, seen, enforced_at, removed=removed),
+        cause=_cause(
+            [one.path.attempt for one in alike], first, told, seen, enforced_at, removed=removed
+        ),
         share=f"{len(alike)} of {len(outcomes)} paths" if len(outcomes) > 1 else "",
     )
     if len(outcomes) > 1:
         shown = outcomes if len(outcomes) <= SHOWN else wrong[:SHOWN]
-        more = f"\n({len(outcomes) - len(shown)} more: attachment)" if len(shown) < len(outcomes) else ""
+        more = (
+            f"\n({len(outcomes) - len(shown)} more: attachment)"
+            if len(shown) < len(outcomes)
+            else ""
+        )
         text = replace(text, table=table(shown) + more)
     flat = [seen for outcome in outcomes for seen in outcome.seen]
     if first.verdict is ClaimVerdict.VIOLATED:
@@ -232,7 +273,11 @@ def _cause(
     Empty where all that is known is the path.
     """
     if told is not first.path:
-        return "" if seen and all(as_wanted(one, True) for one in seen) else cause.closed([told.attempt], seen)
+        return (
+            ""
+            if seen and all(as_wanted(one, True) for one in seen)
+            else cause.closed([told.attempt], seen)
+        )
     if not first.path.want:
         if {one.verdict for one in seen} == {Verdict.REFUSED}:
             return cause.refuses(alike, side)
@@ -283,7 +328,8 @@ def _led(outcome: Outcome, seen: Sequence[Observation], led: str) -> str:
 
 def _when(outcome: Outcome) -> str:
     """Whether a path that is to be closed was closed late or never; empty: it is about something else."""
-    path, standing = outcome.path, outcome.standing
+    path = outcome.path
+    standing = outcome.standing
     if path.want or not isinstance(standing, Wrong):
         return ""
     if standing.why is Why.LEAK:
@@ -291,7 +337,11 @@ def _when(outcome: Outcome) -> str:
     if standing.why is not Why.OPEN:
         return ""
     tries = [tried for tried in path.tries if tried.seen is not None]
-    arrived = [tried for tried in tries if tried.seen is not None and tried.seen.verdict not in DENIED_VERDICTS]
+    arrived = [
+        tried
+        for tried in tries
+        if tried.seen is not None and tried.seen.verdict not in DENIED_VERDICTS
+    ]
     allowed = f"it has to be by {round(path.rule.within, 1):g} s"
     if len(arrived) == len(tries):
         return f"not closed in {path.seconds:.1f} s; {allowed}"
@@ -300,10 +350,15 @@ def _when(outcome: Outcome) -> str:
 
 def _how_it_leaks(outcome: Outcome) -> str:
     """How a path that was to be closed was open after all: its denial wore off, or held for first packets alone."""
-    path, standing = outcome.path, outcome.standing
+    path = outcome.path
+    standing = outcome.standing
     if path.want or not isinstance(standing, Wrong) or standing.why not in (Why.LEAK, Why.OPEN):
         return ""
-    took = [seen.seconds for seen in outcome.seen[-path.rule.agree :] if seen.verdict is Verdict.CONNECTED]
+    took = [
+        seen.seconds
+        for seen in outcome.seen[-path.rule.agree :]
+        if seen.verdict is Verdict.CONNECTED
+    ]
     if len(took) == path.rule.agree and min(took) > SENT_AGAIN:
         return f"first packets vanish, and those sent again arrive, after {min(took):.1f} s"
     newest = outcome.seen[-2 * path.rule.agree :]
@@ -312,14 +367,19 @@ def _how_it_leaks(outcome: Outcome) -> str:
         return f"datagrams of {len(LARGE)} bytes arrive, and small ones vanish"
     if standing.why is Why.OPEN:
         return ""
-    began = min(tried.at for tried in path.tries if tried.seen and tried.seen.verdict in DENIED_VERDICTS)
-    ended = max(tried.at for tried in path.tries if tried.seen and tried.seen.verdict not in DENIED_VERDICTS)
+    began = min(
+        tried.at for tried in path.tries if tried.seen and tried.seen.verdict in DENIED_VERDICTS
+    )
+    ended = max(
+        tried.at for tried in path.tries if tried.seen and tried.seen.verdict not in DENIED_VERDICTS
+    )
     return f"closed for {ended - began:.1f} s, then open again"
 
 
 def _advice(first: Outcome, told: Path, enforced_at: advice.Side, *, removed: bool) -> str:
     """Where to look first; ``told``: the path that the first line is about."""
-    standing, attempt = first.standing, first.path.attempt
+    standing = first.standing
+    attempt = first.path.attempt
     if told is not first.path:
         control = told.attempt
         if all(tried.seen is None or as_wanted(tried.seen, True) for tried in told.tries):
@@ -327,11 +387,17 @@ def _advice(first: Outcome, told: Path, enforced_at: advice.Side, *, removed: bo
                 f"look at the load of node {control.source.node} and of the machine that runs the suite: attempts "
                 "begin late; fewer workers (-n) ask less at once"
             )
-        node = control.target.backends[0].node if control.target and control.target.backends else "of the server"
+        node = (
+            control.target.backends[0].node
+            if control.target and control.target.backends
+            else "of the server"
+        )
         return f"look at {control.source.namespace}/{control.source.pod} and node {node} for packet loss"
     if not first.path.want:
         verdicts = {seen.verdict for seen in first.seen}
-        if isinstance(standing, Wrong) and (standing.why is Why.NO_DENIAL or verdicts == {Verdict.REFUSED}):
+        if isinstance(standing, Wrong) and (
+            standing.why is Why.NO_DENIAL or verdicts == {Verdict.REFUSED}
+        ):
             return "policies drop without an answer: look for a firewall, a missing route or a closed port that answers"
         if isinstance(standing, BrokenControl):
             return advice.open_path(attempt, first.seen)
@@ -344,14 +410,19 @@ def _advice(first: Outcome, told: Path, enforced_at: advice.Side, *, removed: bo
 def name_paths(error: Exception, outcomes: Sequence[Outcome]) -> None:
     """Let a failure say which of the paths are wrong, the worst first."""
     if isinstance(error, Nonconformance | SuiteError):
-        wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank)
+        wrong = sorted(
+            (outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank
+        )
         error.paths = [outcome.path.attempt for outcome in wrong]
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """Expected and observed side by side."""
     return message.table(
-        [(outcome.label, outcome.expected, message.summary(outcome.seen), outcome.looks_right) for outcome in outcomes]
+        [
+            (outcome.label, outcome.expected, message.summary(outcome.seen), outcome.looks_right)
+            for outcome in outcomes
+        ]
     )
 
 
@@ -360,7 +431,11 @@ def _by_node(outcomes: Sequence[Outcome]) -> str:
     worst: dict[str, ClaimVerdict] = {}
     for outcome in sorted(outcomes, key=lambda each: each.rank if not each.held else 9):
         worst.setdefault(outcome.nodes, outcome.verdict)
-    bad = [f"{verdict} {nodes}" for nodes, verdict in worst.items() if verdict is not ClaimVerdict.CONFIRMED]
+    bad = [
+        f"{verdict} {nodes}"
+        for nodes, verdict in worst.items()
+        if verdict is not ClaimVerdict.CONFIRMED
+    ]
     more = [f"{len(bad) - NAMED} more"] if len(bad) > NAMED else []
     rest = len(worst) - len(bad)
     fine = [f"{counted(rest, 'other pair', 'other pairs')} of nodes as expected"] if rest else []

@@ -83,16 +83,25 @@ class Overlay:
         the nodes of every dead path have for each other is not as announced: that is said first.
         """
         expect = self.expect
-        addresses = dict.fromkeys(server.node_address for _, target in between for server in target.backends)
+        addresses = dict.fromkeys(
+            server.node_address for _, target in between for server in target.backends
+        )
         nodes = [
-            Target(host=address, port=KUBELET, protocol="tcp", path=Addressing.NODE_IP, name="the node's kubelet")
+            Target(
+                host=address,
+                port=KUBELET,
+                protocol="tcp",
+                path=Addressing.NODE_IP,
+                name="the node's kubelet",
+            )
             for address in addresses
             if address != node.node_address
         ]
         pairs = [*between, *within, *((node, target) for target in nodes)]
         # A pod answers with its name; a node's own port gets a bare connection.
         attempts = [expect.attempt(source, goal) for source, goal in pairs]
-        count, same = len(between), len(within)
+        count = len(between)
+        same = len(within)
         polled = poll(
             expect,
             attempts,
@@ -106,22 +115,33 @@ class Overlay:
                 expect.context.decided(source, target, ClaimVerdict.CONFIRMED, reason)
             return list(last[:count])
         dead = [index for index in range(count) if not as_wanted(last[index], True)] or [0]
-        within_dead = [index for index in range(count, count + same) if not as_wanted(last[index], True)]
-        unreached = [index for index in range(count + same, len(last)) if last[index].verdict not in REACHED]
+        within_dead = [
+            index for index in range(count, count + same) if not as_wanted(last[index], True)
+        ]
+        unreached = [
+            index for index in range(count + same, len(last)) if last[index].verdict not in REACHED
+        ]
         expect.context.attach("expected and observed", self._table(polled, count + same))
         if within_dead or unreached:
             index = (within_dead or unreached)[0]
-            lines = {"do": "see CONN-3 for pods of one node; where nodes do not reach each other, look at the underlay"}
+            lines = {
+                "do": "see CONN-3 for pods of one node; where nodes do not reach each other, look at the underlay"
+            }
             told = polled.message(index, "CONNECTED" if within_dead else "an answer", lines)
             who = "pods inside one node" if within_dead else "nodes"
-            told = replace(told, so=f"{who} do not reach each other, so {self.by.name} cannot be judged")
-            raise ControlBroken(message.of_control(told), control=attempts[index].label, seen=polled.seen(index))
+            told = replace(
+                told, so=f"{who} do not reach each other, so {self.by.name} cannot be judged"
+            )
+            raise ControlBroken(
+                message.of_control(told), control=attempts[index].label, seen=polled.seen(index)
+            )
         found = {index: self._otherwise(*between[index], last[index]) for index in dead}
         blank = {index: _nodes(*between[index]) for index in dead if not found[index].wrong}
         passing = self._passing(polled, between, set(blank.values()))
         found |= {index: passing[nodes] for index, nodes in blank.items() if nodes in passing}
         for index, (source, target) in enumerate(between):
-            reason, names = with_who(because, polled.seen(index)[-1:]), found[index].wrong if index in dead else ()
+            reason = with_who(because, polled.seen(index)[-1:])
+            names = found[index].wrong if index in dead else ()
             if index in dead:
                 reason = f"{attempts[index].label}  {last[index].verdict}{f': {names[0]}' if names else ''}"
             verdict = of_demand(met=index not in dead, explained=bool(names))
@@ -139,7 +159,9 @@ class Overlay:
         self, polled: Polled, between: Sequence[Pair], blank: set[frozenset[str]]
     ) -> dict[frozenset[str], Blamed]:
         """What passes between pairs of nodes (``blank``) between which paths are dead, and nothing says why."""
-        pods = {pod.uid: pod for source, target in between for pod in (source, *target.backends)}.values()
+        pods = {
+            pod.uid: pod for source, target in between for pod in (source, *target.backends)
+        }.values()
         attempts = [
             replace(self.expect.attempt(source, goal), kind=plain(goal))
             for source in pods
@@ -157,21 +179,31 @@ class Overlay:
                 found.setdefault(_nodes(one.attempt.source, one.attempt.target), Blamed((told,)))
         return found
 
-    def _blocked(self, polled: Polled, index: int, found: Mapping[int, Blamed], beside: str) -> Unmet:
+    def _blocked(
+        self, polled: Polled, index: int, found: Mapping[int, Blamed], beside: str
+    ) -> Unmet:
         """Nothing but UDP 4789 is left to explain why this path is dead."""
         names = [name for blame in found.values() for name in blame.wrong]
         lines = {
             "beside": beside,
             "routes": found[index].unread or self.by.whole,
         }
-        lines |= {"also": f"other routes do not connect for another reason: {names[0]}"} if names else {}
+        lines |= (
+            {"also": f"other routes do not connect for another reason: {names[0]}"} if names else {}
+        )
         lines["do"] = self.by.do
         told = polled.message(index, "CONNECTED", lines)
         unread = found[index].unread.partition(": ")[0]
-        why = "probably does not pass between the nodes; " + unread if unread else "does not pass between the nodes"
+        why = (
+            "probably does not pass between the nodes; " + unread
+            if unread
+            else "does not pass between the nodes"
+        )
         return Unmet(replace(told, so=f"{self.by.blamed} {why}"), seen=polled.seen(index))
 
-    def _explained(self, polled: Polled, index: int, found: Mapping[int, Blamed], beside: str) -> ControlBroken:
+    def _explained(
+        self, polled: Polled, index: int, found: Mapping[int, Blamed], beside: str
+    ) -> ControlBroken:
         """Every dead path is explained by what its nodes have for each other."""
         first, *others = dict.fromkeys(name for blame in found.values() for name in blame.wrong)
         lines = {"beside": beside} | ({"also": "; ".join(others[:3])} if others else {})
@@ -189,7 +221,9 @@ class Overlay:
         """What explains a dead path: another pod that answers in the server's place, else what the nodes have."""
         found = blamed(self.entries, source, target)
         if other := unexpected_backend(last):
-            return Blamed((f"{other} answers in the place of the server", *found.wrong), found.unread)
+            return Blamed(
+                (f"{other} answers in the place of the server", *found.wrong), found.unread
+            )
         return found
 
     @staticmethod

@@ -28,7 +28,14 @@ class OwnNode:
 
     expect: Expect
 
-    def lets_in(self, paths: Sequence[Pair], *, direct: Sequence[Pair], admitted: Sequence[Pair], because: str) -> None:
+    def lets_in(
+        self,
+        paths: Sequence[Pair],
+        *,
+        direct: Sequence[Pair],
+        admitted: Sequence[Pair],
+        because: str,
+    ) -> None:
         """Under a policy that admits others, strangers get in by these paths, and by pod address (``direct``) do not.
 
         A path that is closed is one on which the limitation is gone: LIFTED.  Raises Nonconformance where a path does a
@@ -36,13 +43,21 @@ class OwnNode:
         address, or a path is now open and now closed.
         """
         self.expect.controls([admitted], because="the policy admits them")
-        out = self._poll(direct, lambda seen: seen.verdict is Verdict.TIMED_OUT, "the policy does not admit them")
+        out = self._poll(
+            direct, lambda seen: seen.verdict is Verdict.TIMED_OUT, "the policy does not admit them"
+        )
         if not out.converged:
-            attempt, seen = next(each for each in out if each[1][-1].verdict is not Verdict.TIMED_OUT)
-            index, so = list(out.attempts).index(attempt), "by pod address: nothing shows that a policy guards this pod"
-            broke = message.of_control(out.message(index, "TIMED_OUT", {"do": "see POL-1 first"}, so=so))
+            attempt, seen = next(
+                each for each in out if each[1][-1].verdict is not Verdict.TIMED_OUT
+            )
+            index = list(out.attempts).index(attempt)
+            so = "by pod address: nothing shows that a policy guards this pod"
+            broke = message.of_control(
+                out.message(index, "TIMED_OUT", {"do": "see POL-1 first"}, so=so)
+            )
             raise ControlBroken(broke, control="the stranger by pod address", seen=seen)
-        tally, polled = Tally(self.expect.context, "behaviour"), self._poll(paths, _connected, because)
+        tally = Tally(self.expect.context, "behaviour")
+        polled = self._poll(paths, _connected, because)
         for index, (attempt, seen) in enumerate(polled):
             if polled.agreed(index, _connected):
                 tally.right(attempt.source, attempt.target, because)
@@ -51,20 +66,30 @@ class OwnNode:
                 tally.right(attempt.source, attempt.target, closed, ClaimVerdict.LIFTED)
             else:
                 told = polled.message(index, "CONNECTED each time, or TIMED_OUT each time", {})
-                wavers = ControlBroken(told, control="a path that is now open and now closed", seen=seen)
+                wavers = ControlBroken(
+                    told, control="a path that is now open and now closed", seen=seen
+                )
                 steady = len({each.verdict for each in seen}) == 1
-                tally.wrong(attempt.source, attempt.target, Nonconformance(told, seen=seen) if steady else wavers)
+                tally.wrong(
+                    attempt.source,
+                    attempt.target,
+                    Nonconformance(told, seen=seen) if steady else wavers,
+                )
         self.expect.controls([admitted], because="the policy admits them still")
         tally.end()
 
-    def _poll(self, paths: Sequence[Pair], right: Callable[[Observation], bool], because: str) -> Polled:
+    def _poll(
+        self, paths: Sequence[Pair], right: Callable[[Observation], bool], because: str
+    ) -> Polled:
         attempts = [
             Attempt(
-                source=source, target=target, kind=telling(target),
+                source=source,
+                target=target,
+                kind=telling(target),
                 give_up_after=self.expect.timings.of(source.os).http_give_up,
             )
             for source, target in paths
-        ]  # fmt: skip
+        ]
         return poll(self.expect, attempts, lambda seen: all(map(right, seen)), because=because)
 
 

@@ -31,11 +31,15 @@ class Pages:
             self._shown(source, target, text, because, tally)
         tally.end()
 
-    def _shown(self, source: Workload, target: Target, text: str, because: str, tally: Tally) -> None:
+    def _shown(
+        self, source: Workload, target: Target, text: str, because: str, tally: Tally
+    ) -> None:
         polled = poll(
             self.expect,
             [self.expect.attempt(source, target, Kind.HTTP)],
-            lambda seen: as_wanted(seen[0], True) and seen[0].status == 200 and text in _page(seen[0]),
+            lambda seen: (
+                as_wanted(seen[0], True) and seen[0].status == 200 and text in _page(seen[0])
+            ),
             because=because,
         )
         if polled.converged:
@@ -47,7 +51,10 @@ class Pages:
         pods = " and ".join(f"{pod.namespace}/{pod.pod}" for pod in target.backends) or target.label
         do = f"read the log of {pods}, and ask for the page by hand: another server or image may answer there"
         wrong = Nonconformance(
-            polled.message(0, f"HTTP 200 and {text!r}", {"page": page, "do": do}, observed=observed), seen=seen
+            polled.message(
+                0, f"HTTP 200 and {text!r}", {"page": page, "do": do}, observed=observed
+            ),
+            seen=seen,
         )
         tally.wrong(source, target, unless_changed(self.expect, [source, *target.backends], wrong))
 

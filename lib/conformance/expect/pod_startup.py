@@ -49,7 +49,8 @@ class _Look:
     @property
     def answered(self) -> bool:
         """Whether packets reached the new pod."""
-        verdict, up = self.new_pod.verdict, as_wanted(self.beside, True)
+        verdict = self.new_pod.verdict
+        up = as_wanted(self.beside, True)
         return verdict is Verdict.CONNECTED or (verdict in REFUSALS and up)
 
 
@@ -60,7 +61,13 @@ class PodStartup:
     expect: Expect
 
     def accept_nothing(
-        self, client: Workload, new_pods: Sequence[NewPod], *, beside: Target, because: str, port: int = ECHO_PORT
+        self,
+        client: Workload,
+        new_pods: Sequence[NewPod],
+        *,
+        beside: Target,
+        because: str,
+        port: int = ECHO_PORT,
     ) -> None:
         """From its first moment no new pod answers ``client``; the control ``beside`` does.
 
@@ -68,15 +75,21 @@ class PodStartup:
         Windows pod may have no network at all.  A refusal is an answer: packets reached the pod.  Raises
         Nonconformance, ControlBroken, and EnvironmentBroken when an action does not end in time.
         """
-        expect, clock = self.expect, self.expect.clock
+        expect = self.expect
+        clock = self.expect.clock
         patience = expect.timings.of(new_pods[0].pod.os)
-        attempts = [self.expect.attempt(client, new_pod.pod.tcp(port), want=False) for new_pod in new_pods]
+        attempts = [
+            self.expect.attempt(client, new_pod.pod.tcp(port), want=False) for new_pod in new_pods
+        ]
         attempts.append(self.expect.attempt(client, beside))
         ran: dict[int, float] = {}
 
         def look() -> list[_Look]:
             *answers, witness = expect.prober.observe(attempts)
-            found = [_Look(seen, witness, look.stage()) for look, seen in zip(new_pods, answers, strict=True)]
+            found = [
+                _Look(seen, witness, look.stage())
+                for look, seen in zip(new_pods, answers, strict=True)
+            ]
             for index, look in enumerate(found):
                 if look.stage != "to start":
                     ran.setdefault(index, clock.monotonic())
@@ -110,7 +123,9 @@ class PodStartup:
                 tally.wrong(client, attempt.target, failure)
         tally.end()
         expect.context.record("seconds watched", round(watched.seconds, 3))
-        expect.context.record("seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3))
+        expect.context.record(
+            "seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3)
+        )
 
     def may_have_sent(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
         """Each pod's first action may have got through; its policy, as a witness shows, lets nothing through.
@@ -121,14 +136,20 @@ class PodStartup:
         attempts = [self.expect.attempt(new_pod.pod, target, want=False) for new_pod in new_pods]
         denied = [Verdict.TIMED_OUT] * len(attempts)
         polled = poll(
-            expect, attempts, lambda seen: [observation.verdict for observation in seen] == denied, because=because,
+            expect,
+            attempts,
+            lambda seen: [observation.verdict for observation in seen] == denied,
+            because=because,
             within=lambda patience: patience.policy_effect,
-        )  # fmt: skip
-        tally, told = Tally(expect.context, "behaviour"), list[str]()
+        )
+        tally = Tally(expect.context, "behaviour")
+        told = list[str]()
         for index, (one, (attempt, seen)) in enumerate(zip(new_pods, polled, strict=True)):
             if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
                 so = "its egress policy is not in force, so its first action says nothing"
-                text = polled.message(index, "TIMED_OUT", {"do": f"read Felix' log on node {one.pod.node}"}, so=so)
+                text = polled.message(
+                    index, "TIMED_OUT", {"do": f"read Felix' log on node {one.pod.node}"}, so=so
+                )
                 tally.wrong(one.pod, target, self._past_policy(text, None, *seen))
                 continue
             connected = one.connected_first()
@@ -144,7 +165,8 @@ class PodStartup:
 
     def sent_nothing(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
         """No pod's first action was answered.  Raises Nonconformance for the first that was."""
-        tally, policies = Tally(self.expect.context, "closed"), self.expect.context.others
+        tally = Tally(self.expect.context, "closed")
+        policies = self.expect.context.others
         for new_pod in new_pods:
             if not new_pod.connected_first():
                 tally.right(new_pod.pod, target, because)
@@ -157,18 +179,29 @@ class PodStartup:
             told = {"path": attempt.label, "because": because, "do": LOOK_AT[new_pod.pod.os]}
             line += "".join(f"\n  {key:7}  {text}" for key, text in told.items())
             by = policies.excuse(new_pod.pod, target, "open", protocol="TCP")
-            tally.wrong(new_pod.pod, target, others.decided(policies, line, by) if by else Nonconformance(line))
+            tally.wrong(
+                new_pod.pod,
+                target,
+                others.decided(policies, line, by) if by else Nonconformance(line),
+            )
         tally.end()
 
     def become_ready(
-        self, client: Workload, new_pods: Sequence[NewPod], *, beside: Target, because: str, port: int = ECHO_PORT
+        self,
+        client: Workload,
+        new_pods: Sequence[NewPod],
+        *,
+        beside: Target,
+        because: str,
+        port: int = ECHO_PORT,
     ) -> None:
         """Each new pod becomes Ready although policy drops ``client``'s packets.
 
         Raises Nonconformance otherwise, ControlBroken when the policy does not close one of them or
         ``client`` does not reach ``beside``, and EnvironmentBroken when a pod ends.
         """
-        expect, claims = self.expect, self.expect.context.claims
+        expect = self.expect
+        claims = self.expect.context.claims
         patience = expect.timings.of(new_pods[0].pod.os)
         settled = until(
             lambda: [new_pod.ready() for new_pod in new_pods],
@@ -187,10 +220,14 @@ class PodStartup:
         for seen in answers:
             if seen.verdict is not Verdict.TIMED_OUT:
                 text = message.explanation(
-                    claims, seen.attempt, "TIMED_OUT", [seen], settled.seconds,
+                    claims,
+                    seen.attempt,
+                    "TIMED_OUT",
+                    [seen],
+                    settled.seconds,
                     so="no policy is in force that could keep the kubelet out",
                     do="read Felix' log on that node: the new pod's policy is not in force",
-                )  # fmt: skip
+                )
                 raise self._past_policy(text, client, seen)
         wrong: list[Exception] = []
         for one, target, ready in zip(new_pods, targets, settled.last, strict=True):
@@ -200,15 +237,24 @@ class PodStartup:
                 expect.context.decided(None, one.pod, of_promise(kept=True), told, "open")
                 continue
             text = Explanation(
-                claims=claims, path=f"kubelet of node {one.pod.node} -> {one.pod.label}",
-                where=f"the kubelet of {one.pod.node} to its own pod", expected="Ready by its readiness probe",
-                observed="not Ready", tries=len(settled.seen), seconds=settled.seconds,
-                lines={"because": because, "do": LOOK_FOR_HOST[one.pod.os].format(node=one.pod.node)},
-            )  # fmt: skip
+                claims=claims,
+                path=f"kubelet of node {one.pod.node} -> {one.pod.label}",
+                where=f"the kubelet of {one.pod.node} to its own pod",
+                expected="Ready by its readiness probe",
+                observed="not Ready",
+                tries=len(settled.seen),
+                seconds=settled.seconds,
+                lines={
+                    "because": because,
+                    "do": LOOK_FOR_HOST[one.pod.os].format(node=one.pod.node),
+                },
+            )
             held_up = one.held_up()
             verdict = EnvironmentBroken(held_up) if held_up else Nonconformance(text)
             wrong.append(unless_changed(expect, [one.pod], verdict))
-            expect.context.decided(None, one.pod, of_failure(wrong[-1]), first_line(wrong[-1]), "open")
+            expect.context.decided(
+                None, one.pod, of_failure(wrong[-1]), first_line(wrong[-1]), "open"
+            )
         if wrong:
             raise min(wrong, key=lambda one: not isinstance(one, Nonconformance))
 
@@ -220,14 +266,21 @@ class PodStartup:
 
     # --- how ----------------------------------------------------------------------------------------------------------
 
-    def _dead_client(self, attempt: Attempt, seen: Sequence[Observation], seconds: float) -> ControlBroken:
+    def _dead_client(
+        self, attempt: Attempt, seen: Sequence[Observation], seconds: float
+    ) -> ControlBroken:
         """A client that does not reach its control."""
-        client, so = attempt.source, "a dead client would look like a denial"
+        client = attempt.source
+        so = "a dead client would look like a denial"
         do = f"look at {client.namespace}/{client.pod} and at packet loss on node {client.node}"
-        told = message.explanation(self.expect.context.claims, attempt, "CONNECTED", seen, seconds, so=so, do=do)
+        told = message.explanation(
+            self.expect.context.claims, attempt, "CONNECTED", seen, seconds, so=so, do=do
+        )
         return ControlBroken(message.of_control(told), control=attempt.label, seen=seen)
 
-    def _past_policy(self, text: Explanation, client: Workload | None, *seen: Observation) -> Exception:
+    def _past_policy(
+        self, text: Explanation, client: Workload | None, *seen: Observation
+    ) -> Exception:
         """A violation where it connected past the policy (decided here with ``client``), else a broken control."""
         attempt = seen[-1].attempt
         pods = [attempt.source, *(attempt.target.backends if attempt.target else ())]
@@ -237,31 +290,45 @@ class PodStartup:
         told = replace(text, cause=cause.passes([attempt], "target" if client else "source"))
         wrong = unless_changed(self.expect, pods, Nonconformance(told, seen=seen), want=False)
         if client is not None:
-            self.expect.context.decided(client, attempt.target, of_failure(wrong), first_line(wrong), "closed")
+            self.expect.context.decided(
+                client, attempt.target, of_failure(wrong), first_line(wrong), "closed"
+            )
         return wrong
 
     def _wrong(
-        self, attempts: list[Attempt], looks: Sequence[_Look], watched: Settled[list[_Look]], because: str,
+        self,
+        attempts: list[Attempt],
+        looks: Sequence[_Look],
+        watched: Settled[list[_Look]],
+        because: str,
         held_up: str,
-    ) -> Exception | None:  # fmt: skip
+    ) -> Exception | None:
         """What the looks at one new pod deserve, which was ``held_up`` so; None: nothing is wrong."""
-        claims, last = self.expect.context.claims, looks[-1]
-        seen, beside = [look.new_pod for look in looks], [look.beside for look in looks]
+        claims = self.expect.context.claims
+        last = looks[-1]
+        seen = [look.new_pod for look in looks]
+        beside = [look.beside for look in looks]
         if last.answered:
             further = {
                 "beside": f"{attempts[1].label} {message.summary(beside)}",
                 "do": LOOK_AT[attempts[0].target.backends[0].os] if attempts[0].target else "",
             }
             told = message.explanation(
-                claims, attempts[0], expected="TIMED_OUT", because=because, seen=seen, seconds=watched.seconds,
+                claims,
+                attempts[0],
+                expected="TIMED_OUT",
+                because=because,
+                seen=seen,
+                seconds=watched.seconds,
                 further=further,
-            )  # fmt: skip
+            )
             return Nonconformance(told, seen=seen)
         if not as_wanted(last.beside, True):
             return self._dead_client(attempts[1], beside, watched.seconds)
         line = partial(message.explanation, claims, attempts[0], "TIMED_OUT", seen, watched.seconds)
         if not watched.converged:
-            so, do = f"its first action was still {last.stage}", "look at the pod's events, and at its node's load"
+            so = f"its first action was still {last.stage}"
+            do = "look at the pod's events, and at its node's load"
             so += held_up and f": {held_up}"
             return EnvironmentBroken(line(so=so, do=do))
         if last.new_pod.verdict is not Verdict.TIMED_OUT:

@@ -48,13 +48,26 @@ class Polled:
         return len(newest) == self.agree and all(map(right, newest))
 
     def message(
-        self, index: int, expected: str, further: Mapping[str, str], *, observed: str = "", so: str = ""
+        self,
+        index: int,
+        expected: str,
+        further: Mapping[str, str],
+        *,
+        observed: str = "",
+        so: str = "",
     ) -> Explanation:
         """The whole message about one of them; arguments as of ``explain.message.explanation``."""
         return message.explanation(
-            self.claims, self.attempts[index], expected=expected, because=self.because, seen=self.seen(index),
-            seconds=self.settled.seconds, further=further, observed=observed, so=so,
-        )  # fmt: skip
+            self.claims,
+            self.attempts[index],
+            expected=expected,
+            because=self.because,
+            seen=self.seen(index),
+            seconds=self.settled.seconds,
+            further=further,
+            observed=observed,
+            so=so,
+        )
 
 
 def poll(
@@ -82,11 +95,19 @@ def poll(
         clock=expect.clock,
         more=expect.context.machine.more,
     )
-    return Polled(claims=expect.context.claims, because=because, attempts=attempts, agree=agree, settled=settled)
+    return Polled(
+        claims=expect.context.claims,
+        because=because,
+        attempts=attempts,
+        agree=agree,
+        settled=settled,
+    )
 
 
 def patience(expect: Session, attempts: Sequence[Attempt]) -> list[OsTimings]:
     """The patience that the sources of some attempts, and the pods behind their targets, need."""
     systems: set[OS] = {attempt.source.os for attempt in attempts}
-    systems |= {backend.os for attempt in attempts if attempt.target for backend in attempt.target.backends}
+    systems |= {
+        backend.os for attempt in attempts if attempt.target for backend in attempt.target.backends
+    }
     return [expect.timings.of(system) for system in sorted(systems)]

@@ -37,7 +37,11 @@ class ProbeProtocol:
             self.hold(pod, servers)
         except ProbeBroken as error:
             port = servers.ports.get("$HTTP") if servers and servers.pod != pod else None
-            by = self.others.excuse(pod, servers.pod.tcp(port), "closed", protocol="TCP") if servers and port else ""
+            by = (
+                self.others.excuse(pod, servers.pod.tcp(port), "closed", protocol="TCP")
+                if servers and port
+                else ""
+            )
             if not by:
                 raise
             raise decided(self.others, str(error), by) from error

@@ -59,7 +59,9 @@ class Readings:
         """
         check: Callable[[T], bool] = right if callable(right) else lambda value: value == right
         expected = expected or shown(right)
-        tally, decided, deadline = Tally(self.context, "read"), False, None
+        tally = Tally(self.context, "read")
+        decided = False
+        deadline = None
         lacking: MissingCapability | None = None
         for node, place in _nodes(on).items():
             timings = self.timings.of(place.os) if place else self.timings.linux
@@ -69,7 +71,9 @@ class Readings:
             try:
                 settled = until(
                     partial(_known, facts, node, expected, do),
-                    lambda found: all(fact.value is not None and check(fact.value) for fact in found.values()),
+                    lambda found: all(
+                        fact.value is not None and check(fact.value) for fact in found.values()
+                    ),
                     within=deadline.remaining,
                     every=timings.poll_every,
                     description=because,
@@ -83,7 +87,9 @@ class Readings:
             except MissingCapability as error:
                 lacking = lacking or error
                 if place is not None:
-                    self.context.decided(None, place, ClaimVerdict.NOT_RUN, first_line(error), "read")
+                    self.context.decided(
+                        None, place, ClaimVerdict.NOT_RUN, first_line(error), "read"
+                    )
             except (Nonconformance, SuiteError) as error:
                 decided = True
                 tally.wrong(None, place, error, symptom)
@@ -92,14 +98,32 @@ class Readings:
                 tally.right(None, place, gone or because, of_limitation(bool(gone)))
         tally.end()
         if not decided:
-            raise lacking or MissingCapability(f"no node is there to have {expected}", "cover a node: --nodes")
+            raise lacking or MissingCapability(
+                f"no node is there to have {expected}", "cover a node: --nodes"
+            )
 
-    def _gone(self, node: str, found: Found[T], check: Callable[[T], bool], lifted: Callable[[T], bool] | None) -> str:
+    def _gone(
+        self,
+        node: str,
+        found: Found[T],
+        check: Callable[[T], bool],
+        lifted: Callable[[T], bool] | None,
+    ) -> str:
         """What shows that a limitation is gone, with all else as documented; empty: nothing does."""
-        others = {name: fact for name, fact in found.items() if fact.value is not None and not check(fact.value)}
-        if lifted is None or not others or not all(lifted(fact.value) for fact in others.values() if fact.value):
+        others = {
+            name: fact
+            for name, fact in found.items()
+            if fact.value is not None and not check(fact.value)
+        }
+        if (
+            lifted is None
+            or not others
+            or not all(lifted(fact.value) for fact in others.values() if fact.value)
+        ):
             return ""
-        told = "; ".join(f"{name}: {shown(fact.value)} ({fact.source})" for name, fact in others.items())
+        told = "; ".join(
+            f"{name}: {shown(fact.value)} ({fact.source})" for name, fact in others.items()
+        )
         self.context.attach(f"limitation gone on node {node}" if node else "limitation gone", told)
         return told
 
@@ -114,29 +138,46 @@ class Readings:
         do: str,
     ) -> None:
         """Raises Unmet where a fact is otherwise."""
-        found, times = settled.last, len(settled.answers)
+        found = settled.last
+        times = len(settled.answers)
         values = {name: fact.value for name, fact in found.items() if fact.value is not None}
         rows = [(name, expected, shown(value), check(value)) for name, value in values.items()]
         self.context.attach(f"read on node {node}" if node else "read", table(rows, found))
         if wrong := [name for name, *_, fits in rows if not fits]:
-            tries = "read once" if times == 1 else f"read {counted(times, 'time')}, {settled.seconds:.1f} s"
+            tries = (
+                "read once"
+                if times == 1
+                else f"read {counted(times, 'time')}, {settled.seconds:.1f} s"
+            )
             claims = self.context.claims
-            raise Unmet(deviation(claims, wrong, found, expected=expected, because=because, do=do, tries=tries))
+            raise Unmet(
+                deviation(
+                    claims, wrong, found, expected=expected, because=because, do=do, tries=tries
+                )
+            )
 
 
-def _known(facts: Found[T] | Callable[[str], Found[T]], node: str, expected: str, do: str) -> Found[T]:
+def _known(
+    facts: Found[T] | Callable[[str], Found[T]], node: str, expected: str, do: str
+) -> Found[T]:
     """What is read now.  Raises MissingCapability where something could not be, or there is nothing."""
     found = facts(node) if callable(facts) else facts
-    unknown = [f"{name} could not be read: {fact.source}" for name, fact in found.items() if not fact.known]
+    unknown = [
+        f"{name} could not be read: {fact.source}" for name, fact in found.items() if not fact.known
+    ]
     if not found:
-        unknown = [f"nothing could be read{f' of node {node}' if node else ''} that is to be {expected}"]
+        unknown = [
+            f"nothing could be read{f' of node {node}' if node else ''} that is to be {expected}"
+        ]
     if unknown:
         raise MissingCapability(unknown[0], do)
     return found
 
 
 def _symptom(found: Found[T], check: Callable[[T], bool], expected: str) -> tuple[str, str]:
-    values = [fact.value for fact in found.values() if fact.value is not None and not check(fact.value)]
+    values = [
+        fact.value for fact in found.values() if fact.value is not None and not check(fact.value)
+    ]
     return (expected, ", ".join(dict.fromkeys(map(shown, values)))) if values else ("", "")
 
 
@@ -149,7 +190,9 @@ def _nodes(on: Iterable[NodeFacts | Workload] | None) -> Mapping[str, NodeFacts 
 
 def table(rows: Sequence[tuple[str, str, str, bool]], facts: Found[T]) -> str:
     """Expected and observed side by side (rows as of :func:`message.table`), then where each was read."""
-    return f"{message.table(rows)}\n\n" + "\n".join(f"{name}: {fact.source}" for name, fact in facts.items())
+    return f"{message.table(rows)}\n\n" + "\n".join(
+        f"{name}: {fact.source}" for name, fact in facts.items()
+    )
 
 
 def deviation(
@@ -184,5 +227,10 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple | set | frozenset):
-        return ", ".join(sorted(map(str, value)) if isinstance(value, set | frozenset) else map(str, value)) or "none"
+        return (
+            ", ".join(
+                sorted(map(str, value)) if isinstance(value, set | frozenset) else map(str, value)
+            )
+            or "none"
+        )
     return str(value) if str(value) else "nothing"

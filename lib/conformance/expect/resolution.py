@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from conformance.errors import EnvironmentBroken, Nonconformance, first_line
 from conformance.expect.engine.answered import DNS_UNTOLD
 from conformance.expect.explain import message
-from conformance.expect.explain.dns_servers import COMPARE, SEARCHED, Heard, listen, telling_otherwise
+from conformance.expect.explain.dns_servers import (
+    COMPARE,
+    SEARCHED,
+    Heard,
+    listen,
+    telling_otherwise,
+)
 from conformance.expect.guard import excused
 from conformance.expect.poll import poll
 from conformance.expect.session import Session
@@ -52,16 +58,25 @@ def resolves(
     answers, agree, seconds = asked.ask(attempts)
     held = [len(seen) >= agree and all(map(asked.right, seen[-agree:])) for seen in answers]
     late = [
-        any(each.verdict is Verdict.DNS_FAILED or (asked.told(each) and not asked.right(each)) for each in seen)
+        any(
+            each.verdict is Verdict.DNS_FAILED or (asked.told(each) and not asked.right(each))
+            for each in seen
+        )
         for seen in answers
     ]
-    doubtful = [attempt for attempt, sound, late_ in zip(attempts, held, late, strict=True) if late_ and not sound]
+    doubtful = [
+        attempt
+        for attempt, sound, late_ in zip(attempts, held, late, strict=True)
+        if late_ and not sound
+    ]
     heard = listen(expect, doubtful, expect.context.dns)
     wrong: list[Exception] = []
     for attempt, seen, sound in zip(attempts, answers, held, strict=True):
         if sound:
             reason = f"{because}; {DNS_UNTOLD}"
-            expect.context.decided(attempt.source, attempt.target, ClaimVerdict.CONFIRMED, reason, "behaviour")
+            expect.context.decided(
+                attempt.source, attempt.target, ClaimVerdict.CONFIRMED, reason, "behaviour"
+            )
         else:
             wrong.append(asked.failure(attempt, seen, heard.get(attempt.label), seconds))
     if wrong:
@@ -90,12 +105,17 @@ class _Question:
     ) -> list[Attempt]:
         return [
             Attempt(
-                source=source, target=server, kind=Kind.DNS, query=self.name, record=self.record, dns_over_tcp=over_tcp,
+                source=source,
+                target=server,
+                kind=Kind.DNS,
+                query=self.name,
+                record=self.record,
+                dns_over_tcp=over_tcp,
                 give_up_after=self.session.timings.of(source.os).dns_give_up,
             )
             for source in sources
             for server in servers
-        ]  # fmt: skip
+        ]
 
     def told(self, seen: Observation) -> bool:
         """Whether the answer is right, however late."""
@@ -130,33 +150,62 @@ class _Question:
         polled = poll(self.session, attempts, all_right, because=self.because)
         answers = [seen for _, seen in polled]
         slowed = [
-            index for index, seen in enumerate(answers) if self.right(seen[-1]) and not polled.agreed(index, self.right)
+            index
+            for index, seen in enumerate(answers)
+            if self.right(seen[-1]) and not polled.agreed(index, self.right)
         ]
         if slowed:
-            again = poll(self.session, [attempts[index] for index in slowed], all_right, because=self.because)
+            again = poll(
+                self.session, [attempts[index] for index in slowed], all_right, because=self.because
+            )
             for index, (_, seen) in zip(slowed, again, strict=True):
                 answers[index] += seen
         return answers, polled.agree, polled.settled.seconds
 
-    def failure(self, attempt: Attempt, seen: Sequence[Observation], cause: Heard | None, seconds: float) -> Exception:
+    def failure(
+        self, attempt: Attempt, seen: Sequence[Observation], cause: Heard | None, seconds: float
+    ) -> Exception:
         """Decide that a source got no right answer of a server; ``cause``: what it heard when it waited longer."""
-        context, last = self.session.context, seen[-1]
-        otherwise = {} if cause else telling_otherwise(self.session, attempt, self.told, context.dns)
+        context = self.session.context
+        last = seen[-1]
+        otherwise = (
+            {} if cause else telling_otherwise(self.session, attempt, self.told, context.dns)
+        )
         too_late = self.told(last) and not self.right(last)
         observed = f"{message.summary(seen)}{_named(last if too_late else None, cause)}"
-        observed += f", and DNS pod {', '.join(otherwise)} tells otherwise than the rest" if otherwise else ""
+        observed += (
+            f", and DNS pod {', '.join(otherwise)} tells otherwise than the rest"
+            if otherwise
+            else ""
+        )
         reason = f"{attempt.label}  observed {observed}{self.over}"
-        nothing = f"an empty answer (NOERROR, no {self.record})" if self.exists else str(Verdict.NO_SUCH_NAME)
+        nothing = (
+            f"an empty answer (NOERROR, no {self.record})"
+            if self.exists
+            else str(Verdict.NO_SUCH_NAME)
+        )
         right_answer = f"RESOLVED to {', '.join(self.wanted)}" if self.wanted else nothing
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
         within = f" within {self.slow(attempt):g} s" if is_slow else ""
-        of_pods = {"DNS pods": "; ".join(f"{pod}: {told}" for pod, told in otherwise.items())} if otherwise else {}
+        of_pods = (
+            {"DNS pods": "; ".join(f"{pod}: {told}" for pod, told in otherwise.items())}
+            if otherwise
+            else {}
+        )
         advice = {**of_pods, "do": _advice(last, self.wanted, self.exists)}
         text = message.explanation(
-            context.claims, attempt, expected=right_answer + self.over + within, because=self.because, seen=seen,
-            seconds=seconds, further=cause.lines if cause else advice, observed=observed,
-            so=f"{self.name} has an A record, which NXDOMAIN denies" if self.exists and _denied(last) else "",
-        )  # fmt: skip
+            context.claims,
+            attempt,
+            expected=right_answer + self.over + within,
+            because=self.because,
+            seen=seen,
+            seconds=seconds,
+            further=cause.lines if cause else advice,
+            observed=observed,
+            so=f"{self.name} has an A record, which NXDOMAIN denies"
+            if self.exists and _denied(last)
+            else "",
+        )
         said: Exception = Nonconformance(text, seen=seen)
         if gone := changed(self.session, attempt):
             said = EnvironmentBroken(message.explained(text, by=str(gone)))

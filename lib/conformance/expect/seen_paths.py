@@ -41,7 +41,9 @@ class SeenPaths:
             if uids & {source.uid, *(backend.uid for backend in target.backends)}:
                 del self.closed[known]
 
-    def demand_same_addresses(self, outcomes: Sequence[Outcome], leads_to: Callable[[Outcome], str]) -> None:
+    def demand_same_addresses(
+        self, outcomes: Sequence[Outcome], leads_to: Callable[[Outcome], str]
+    ) -> None:
         """A denial by a name that no longer leads where it led while the path was open proves nothing."""
         for outcome in outcomes:
             attempt = outcome.path.attempt
@@ -57,7 +59,12 @@ class SeenPaths:
                 outcome.standing = Broken(ControlBroken(text, control="name"))
 
     def demand_controls(
-        self, open: Sequence[Pair], closed: Sequence[Pair], new: Collection[str], *, may_be_shut_in: bool
+        self,
+        open: Sequence[Pair],
+        closed: Sequence[Pair],
+        new: Collection[str],
+        *,
+        may_be_shut_in: bool,
     ) -> None:
         """Raises ControlBroken where a dead client, or a dead server, would look like a denial.
 
@@ -65,7 +72,8 @@ class SeenPaths:
         then another source has to get to the same target.  Of ``new`` sources (uids) another one on the node has to, in
         any case.
         """
-        sources, goals = {source.uid for source, _ in open}, {target.label for _, target in open}
+        sources = {source.uid for source, _ in open}
+        goals = {target.label for _, target in open}
         shown = {(source.node, target.label) for source, target in open if source.uid in new}
         for source, target in closed:
             pair = f"{source.label} -> {target.label}"

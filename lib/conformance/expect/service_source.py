@@ -56,7 +56,9 @@ class ServiceSource:
         """
         seen = self._known(self._seen(because))
         self._judge(seen, lambda client, server: (client.address,), because)
-        datagrams = PodPairs(seen).through(lambda server: replace(self.service(server), protocol="udp"))
+        datagrams = PodPairs(seen).through(
+            lambda server: replace(self.service(server), protocol="udp")
+        )
         told = self.expect.told(datagrams, because=because)
         seen = {pods: told[pair] for pods, pair in zip(seen, datagrams, strict=True)}
         self._judge(seen, lambda client, server: (client.address,), because)
@@ -101,7 +103,11 @@ class ServiceSource:
 
     def admits_everywhere(self, *, because: str) -> None:
         """Under the policy clients get in by pod address and by ClusterIP, a stranger by neither."""
-        opened = [*self.pod_pairs.tcp(ECHO_PORT), *self.pod_pairs.through(self.service), *self._beside]
+        opened = [
+            *self.pod_pairs.tcp(ECHO_PORT),
+            *self.pod_pairs.through(self.service),
+            *self._beside,
+        ]
         closed = [*self._strangers(direct=True), *self._strangers(direct=False)]
         self.expect.matrix(open=[opened], closed=[closed], because=because)
 
@@ -125,7 +131,10 @@ class ServiceSource:
     def _strangers(self, *, direct: bool) -> list[Pair]:
         """The stranger's paths to the servers, by their addresses or by ClusterIP."""
         servers = self.pod_pairs.servers
-        return [(self.stranger, server.tcp(ECHO_PORT) if direct else self.service(server)) for server in servers]
+        return [
+            (self.stranger, server.tcp(ECHO_PORT) if direct else self.service(server))
+            for server in servers
+        ]
 
     def _seen(self, because: str) -> dict[PodPair, list[Observation]]:
         """Whom servers see by ClusterIP, once both paths are open and clients' addresses show by the direct one."""
@@ -135,23 +144,34 @@ class ServiceSource:
         for (client, _), plain in self.expect.told(direct, because=because).items():
             if _addresses(plain) != {client.address}:
                 text = message.explanation(
-                    self.expect.context.claims, plain[-1].attempt, f"source {client.address}", plain, _span(plain),
+                    self.expect.context.claims,
+                    plain[-1].attempt,
+                    f"source {client.address}",
+                    plain,
+                    _span(plain),
                     observed=f"{_observed(plain)} by pod address",
                     so="what the server sees by ClusterIP says nothing about Services",
                     do="see NAT-1 first: what rewrites the source without a Service",
-                )  # fmt: skip
-                raise ControlBroken(message.of_control(text), control="the source by pod address", seen=plain)
+                )
+                raise ControlBroken(
+                    message.of_control(text), control="the source by pod address", seen=plain
+                )
         through = self.pod_pairs.through(self.service)
         self.expect.reachable([*through, *self._strangers(direct=False)], because=because)
         told = self.expect.told(through, because=because)
-        return {pod_pair: told[pair] for pod_pair, pair in zip(self.pod_pairs, through, strict=True)}
+        return {
+            pod_pair: told[pair] for pod_pair, pair in zip(self.pod_pairs, through, strict=True)
+        }
 
     def _known(self, seen: dict[PodPair, list[Observation]]) -> dict[PodPair, list[Observation]]:
         """Return the observations that can be judged; from here on the other pairs are none of this test."""
         unknown = [pair for pair in seen if pair[0].node in self.nodes.undecided]
         self.pod_pairs = PodPairs(pair for pair in self.pod_pairs if pair not in unknown)
         pairs = PodPairs(unknown).through(self.service)
-        told = [(pair, f"the server saw {_observed(seen[pods])}") for pods, pair in zip(unknown, pairs, strict=True)]
+        told = [
+            (pair, f"the server saw {_observed(seen[pods])}")
+            for pods, pair in zip(unknown, pairs, strict=True)
+        ]
         self.nodes.leave_undecided(self.expect.context, told, nothing_else=not self.pod_pairs)
         return {pair: observations for pair, observations in seen.items() if pair in self.pod_pairs}
 
@@ -181,7 +201,9 @@ class ServiceSource:
         build = f"build {client.windows_build or 'unknown'}"
         flag = self.nodes.told(client.node)
         addresses = Addresses(self.facts, self.nodes.source_vip)
-        observed = message.tally([addresses.named(observation.seen_client, client) for observation in seen])
+        observed = message.tally(
+            [addresses.named(observation.seen_client, client) for observation in seen]
+        )
         return Nonconformance(
             message.explanation(
                 self.expect.context.claims,

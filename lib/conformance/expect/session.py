@@ -33,8 +33,17 @@ class Session:
     context: Context = field(default_factory=Context)
     clock: Clock = SYSTEM_CLOCK
 
-    def attempt(self, source: Workload, target: Target, kind: Kind | None = None, *, want: bool = True) -> Attempt:
+    def attempt(
+        self, source: Workload, target: Target, kind: Kind | None = None, *, want: bool = True
+    ) -> Attempt:
         """One of this kind, or as a path that is to be open (``want``) or closed is asked, with its kind's patience."""
-        kind, patience = kind or default_kind(target, want=want), self.timings.of(source.os)
+        kind = kind or default_kind(target, want=want)
+        patience = self.timings.of(source.os)
         give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
-        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up, request=asked_for(target, kind))
+        return Attempt(
+            source=source,
+            target=target,
+            kind=kind,
+            give_up_after=give_up,
+            request=asked_for(target, kind),
+        )

@@ -10,7 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
+from conformance.errors import (
+    ControlBroken,
+    MissingCapability,
+    Nonconformance,
+    ProbeBroken,
+    SuiteError,
+)
 from conformance.expect.engine.answered import as_wanted
 from conformance.expect.engine.at_once import at_once
 from conformance.expect.explain import message
@@ -29,7 +35,8 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 HEADERS = 28
 """Bytes of an IPv4 header without options and a UDP header."""
-SMALLEST, LARGEST = 576, 9216
+SMALLEST = 576
+LARGEST = 9216
 """Bytes between which an MTU is looked for: what every IPv4 host must take (RFC 1122), and jumbo frames."""
 AT_ONCE = 16
 """Sizes that one batch tries, so that four batches find the byte."""
@@ -68,14 +75,22 @@ class Sizes:
 
     expect: Expect
 
-    def carries(self, pod_pairs: Sequence[PodPair], *, because: str, port: int = 8080) -> list[Carried]:
+    def carries(
+        self, pod_pairs: Sequence[PodPair], *, because: str, port: int = 8080
+    ) -> list[Carried]:
         """Full-sized packets pass both ways: what is too large is refused by the sender's own system, nothing vanishes.
 
         How large they are is recorded only: the MTU of Windows pods is what HNS gave them.  Each path's result, in
         order: there and back of the first pair, and so on.
         """
-        pairs = [pair for one, other in pod_pairs for pair in ((one, other.udp(port)), (other, one.udp(port)))]
-        self.expect.controls([pairs], because="without small datagrams nothing is said about larger ones")
+        pairs = [
+            pair
+            for one, other in pod_pairs
+            for pair in ((one, other.udp(port)), (other, one.udp(port)))
+        ]
+        self.expect.controls(
+            [pairs], because="without small datagrams nothing is said about larger ones"
+        )
         found: list[Carried] = []
         tally = Tally(self.expect.context, "behaviour")
         for source, target in pairs:
@@ -89,7 +104,13 @@ class Sizes:
         return found
 
     def setting_ignored(
-        self, setting: Fact[int], *, by: Sequence[PodPair], followed_by: PodPair, node: Workload, because: str
+        self,
+        setting: Fact[int],
+        *,
+        by: Sequence[PodPair],
+        followed_by: PodPair,
+        node: Workload,
+        because: str,
     ) -> None:
         """Pods of ``by``'s system keep their own MTU, while ``followed_by`` shows that the setting is in force.
 
@@ -108,22 +129,32 @@ class Sizes:
         if follower.mtu != setting.value:
             said = f"{setting.value} is set ({setting.source})"
             text = message.explanation(
-                self.expect.context.claims, follower.above.attempt, f"an MTU of {setting.value}", follower.seen,
-                follower.seconds, observed=f"one of {follower.mtu}",
+                self.expect.context.claims,
+                follower.above.attempt,
+                f"an MTU of {setting.value}",
+                follower.seen,
+                follower.seconds,
+                observed=f"one of {follower.mtu}",
                 so=f"{said}: the pod is older than the setting, or the setting is not in force",
                 do="start new pods, and look at calico-node's log for the setting",
-            )  # fmt: skip
-            raise ControlBroken(message.of_control(text), control=following.label, seen=follower.seen)
+            )
+            raise ControlBroken(
+                message.of_control(text), control=following.label, seen=follower.seen
+            )
         # To nodes where nothing answers each search waits its time out, so they wait together.
         searches = at_once([partial(self._node, node, ignoring) for ignoring, _ in by])
         for (ignoring, mate), on_node in zip(by, searches, strict=True):
             own = self._own(ignoring, mate)
             self.expect.context.record(f"MTU of {ignoring.os} pods, bytes", own.mtu)
             if setting.value == on_node.result().mtu - OVERLAY:
-                raise MissingCapability(f"{setting.value}, which is set, is what Windows takes by itself", remedy)
+                raise MissingCapability(
+                    f"{setting.value}, which is set, is what Windows takes by itself", remedy
+                )
             lifted = own.mtu == setting.value
             told = f"{ignoring.label} has the MTU of {setting.value} that is set ({setting.source})"
-            self.expect.context.decided(ignoring, None, of_limitation(lifted), told if lifted else because, "behaviour")
+            self.expect.context.decided(
+                ignoring, None, of_limitation(lifted), told if lifted else because, "behaviour"
+            )
             self.expect.control(ignoring, mate.udp(8080), because=because)
 
     # --- how ------------------------------------------------------------------------------------------------------
@@ -135,17 +166,34 @@ class Sizes:
         """
         for _ in range(SEARCHES):
             carried = self._carried(source, target)
-            self.expect.context.record(f"MTU {source.os}->{target.backends[0].os}, bytes", carried.mtu)
+            self.expect.context.record(
+                f"MTU {source.os}->{target.backends[0].os}, bytes", carried.mtu
+            )
             if carried.above.verdict is Verdict.PROHIBITED:
                 return carried
             again = self._once_more(source, target, carried.mtu + 1, because)
             above = again.seen(0)
-            forbidden = [observation for observation in above if observation.verdict is Verdict.PROHIBITED]
-            if forbidden:  # the path said so meanwhile (ICMP fragmentation needed), and the system keeps to it
-                return Carried(mtu=carried.mtu, above=forbidden[-1], seen=tuple(above), seconds=again.settled.seconds)
+            forbidden = [
+                observation for observation in above if observation.verdict is Verdict.PROHIBITED
+            ]
+            if (
+                forbidden
+            ):  # the path said so meanwhile (ICMP fragmentation needed), and the system keeps to it
+                return Carried(
+                    mtu=carried.mtu,
+                    above=forbidden[-1],
+                    seen=tuple(above),
+                    seconds=again.settled.seconds,
+                )
             if all(map(_hole, again.settled.seen)):
-                raise unless_changed(self.expect, [source, *target.backends], self._black_hole(carried, again, because))
-        raise unless_changed(self.expect, [source, *target.backends], self._undecided(carried, again))
+                raise unless_changed(
+                    self.expect,
+                    [source, *target.backends],
+                    self._black_hole(carried, again, because),
+                )
+        raise unless_changed(
+            self.expect, [source, *target.backends], self._undecided(carried, again)
+        )
 
     def _once_more(self, source: Workload, target: Target, size: int, because: str) -> Polled:
         """A size and a small datagram beside it, in as many rounds as verdicts must agree."""
@@ -165,10 +213,16 @@ class Sizes:
                 return carried
             seen += carried.seen
             seconds += carried.seconds
-            self.expect.control(source, target, because=f"packets of {SMALLEST} bytes pass everywhere (RFC 1122)")
-        attempt, expected = seen[0].attempt, f"packets of {SMALLEST} bytes to pass"
-        claims, so = self.expect.context.claims, f"small datagrams pass, but none of {SMALLEST} bytes"
-        raise ProbeBroken(message.explanation(claims, attempt, expected, seen, seconds, so=so), seen)
+            self.expect.control(
+                source, target, because=f"packets of {SMALLEST} bytes pass everywhere (RFC 1122)"
+            )
+        attempt = seen[0].attempt
+        expected = f"packets of {SMALLEST} bytes to pass"
+        claims = self.expect.context.claims
+        so = f"small datagrams pass, but none of {SMALLEST} bytes"
+        raise ProbeBroken(
+            message.explanation(claims, attempt, expected, seen, seconds, so=so), seen
+        )
 
     def _own(self, source: Workload, mate: Workload) -> Carried:
         """The MTU of the source's device."""
@@ -176,7 +230,13 @@ class Sizes:
 
     def _node(self, node: Workload, there: Workload) -> Carried:
         """The MTU of a node's device; whether anything answers at the other node does not matter."""
-        target = Target(host=there.node_address, port=KUBELET, protocol="udp", path=Addressing.NODE_IP, name=there.node)
+        target = Target(
+            host=there.node_address,
+            port=KUBELET,
+            protocol="udp",
+            path=Addressing.NODE_IP,
+            name=there.node,
+        )
         return self._taken(node, target)
 
     def _taken(self, source: Workload, target: Target) -> Carried:
@@ -185,17 +245,22 @@ class Sizes:
         if found.mtu < SMALLEST:
             expected = f"packets of {SMALLEST} bytes to be taken by its own system"
             claims = self.expect.context.claims
-            told = message.explanation(claims, found.above.attempt, expected, found.seen, found.seconds)
+            told = message.explanation(
+                claims, found.above.attempt, expected, found.seen, found.seconds
+            )
             raise ProbeBroken(told, found.seen)
         return found
 
-    def _largest(self, source: Workload, target: Target, passes: Callable[[Observation], bool]) -> Carried:
+    def _largest(
+        self, source: Workload, target: Target, passes: Callable[[Observation], bool]
+    ) -> Carried:
         """The largest size that passes, with one byte more tried as often as verdicts must agree.
 
         Below SMALLEST: nothing passes.
         """
         agree = self.expect.timings.of(source.os).agree
-        good, bad = SMALLEST - 1, LARGEST + 1
+        good = SMALLEST - 1
+        bad = LARGEST + 1
         while True:
             while bad - good > 1:
                 step = max(1, -(-(bad - good - 1) // AT_ONCE))
@@ -215,7 +280,8 @@ class Sizes:
             if not any(passes(observation) for observation in above):
                 took = self.expect.clock.monotonic() - began
                 return Carried(mtu=good, above=above[-1], seen=tuple(above), seconds=took)
-            good, bad = good + 1, LARGEST + 1
+            good = good + 1
+            bad = LARGEST + 1
 
     def _try(self, source: Workload, target: Target, sizes: Sequence[int]) -> list[Observation]:
         """All sizes at once, with the patience that the slower end needs: a slow answer is no silence."""
@@ -226,22 +292,37 @@ class Sizes:
         give_up = max(self.expect.timings.of(system).tcp_give_up for system in ends)
         return [
             Attempt(
-                source=source, target=target, kind=Kind.UDP, give_up_after=give_up, whole=True,
+                source=source,
+                target=target,
+                kind=Kind.UDP,
+                give_up_after=give_up,
+                whole=True,
                 request="?" + "a" * (size - HEADERS - 1),
             )
             for size in sizes
-        ]  # fmt: skip
+        ]
 
     def _vanishing(self, carried: Carried) -> str:
         """Which sizes vanish and where: up to the MTU of the pod, which its own system refuses to exceed."""
-        source, target = carried.above.attempt.source, carried.above.attempt.target
-        nodes = f"{source.node} to {', '.join(pod.node for pod in target.backends)}" if target else source.node
+        source = carried.above.attempt.source
+        target = carried.above.attempt.target
+        nodes = (
+            f"{source.node} to {', '.join(pod.node for pod in target.backends)}"
+            if target
+            else source.node
+        )
         try:
             own = self._taken(source, target).mtu if target else 0
         except SuiteError:
             own = 0
-        sizes = f"{carried.mtu + 1} to {own} bytes" if own > carried.mtu else f"{carried.mtu + 1} bytes and more"
-        return f"packets of {sizes} vanish from {nodes}" + (f" (MTU of the pod {own})" if own > carried.mtu else "")
+        sizes = (
+            f"{carried.mtu + 1} to {own} bytes"
+            if own > carried.mtu
+            else f"{carried.mtu + 1} bytes and more"
+        )
+        return f"packets of {sizes} vanish from {nodes}" + (
+            f" (MTU of the pod {own})" if own > carried.mtu else ""
+        )
 
     def _black_hole(self, carried: Carried, again: Polled, because: str) -> Nonconformance:
         seen = [*carried.seen, *again.seen(0)]
@@ -266,7 +347,8 @@ class Sizes:
 
     def _undecided(self, carried: Carried, again: Polled) -> Exception:
         """Every probe for the black hole met another problem."""
-        above, small = again.seen(0), again.seen(1)
+        above = again.seen(0)
+        small = again.seen(1)
         text = again.message(
             0,
             _no_silence(carried),
@@ -280,9 +362,12 @@ class Sizes:
         text = replace(text, lines={**text.lines, "searched": searched})
         away = any(not as_wanted(observation, True) for observation in small)
         if away or any(
-            observation.verdict is Verdict.CONNECTED or observation.verdict in ANSWERED for observation in above
+            observation.verdict is Verdict.CONNECTED or observation.verdict in ANSWERED
+            for observation in above
         ):
-            return ControlBroken(message.of_control(text), control=carried.above.attempt.label, seen=flat)
+            return ControlBroken(
+                message.of_control(text), control=carried.above.attempt.label, seen=flat
+            )
         return ProbeBroken(text, flat)
 
 

@@ -85,7 +85,13 @@ class Watched:
         """Take in what was asked at that moment; a denied path that opens is asked again at once."""
         is_open: bool | None = seen.verdict is Verdict.CONNECTED
         if self.way in ("in", "out"):
-            is_open = True if seen.verdict in ARRIVED else False if seen.verdict in DENIED_VERDICTS else None
+            is_open = (
+                True
+                if seen.verdict in ARRIVED
+                else False
+                if seen.verdict in DENIED_VERDICTS
+                else None
+            )
             self.due = 0.0 if is_open and not self.shows(open=True) else self.due
         at += seen.seconds if is_open else 0.0
         last = self.stretches[-1] if self.stretches else None
@@ -95,7 +101,10 @@ class Watched:
             return
         asked = (last.asked[0], last.asked[1] if last.sure else at, at)
         known = last.seen if last.sure else (*last.seen, seen)
-        self.stretches = (*self.stretches[:-1], replace(last, asked=asked, count=last.count + 1, seen=known))
+        self.stretches = (
+            *self.stretches[:-1],
+            replace(last, asked=asked, count=last.count + 1, seen=known),
+        )
 
     def shows(self, *, open: bool) -> bool:
         """Whether it was surely open, or closed, at some time."""
@@ -181,13 +190,23 @@ class _OfNode:
 
     def problem(self) -> Exception | None:
         """What is wrong with policy on the node, or why nothing can be said; None: it held."""
-        wrong = [one for way in ("in", "out") for path in self._of(way) if (one := self._opened(path))]
+        wrong = [
+            one for way in ("in", "out") for path in self._of(way) if (one := self._opened(path))
+        ]
         wrong += [one for path in self._of("allowed") if (one := self._shut(path))]
         if why := self.kept.unwatched.get(self.node):
             wrong.append(EnvironmentBroken(f"node {self.node} could not be watched: {why}"))
         wrong += [one for path in self.paths if (one := self._unheard(path))]
-        ways = [(way, protocol) for way in ("in", "out") for protocol in sorted({path.protocol for path in self.paths})]
-        wrong += [ControlBroken(why, control="before") for way in ways if (why := self._uncontrolled(*way))]
+        ways = [
+            (way, protocol)
+            for way in ("in", "out")
+            for protocol in sorted({path.protocol for path in self.paths})
+        ]
+        wrong += [
+            ControlBroken(why, control="before")
+            for way in ways
+            if (why := self._uncontrolled(*way))
+        ]
         return min(wrong, key=lambda one: not isinstance(one, Nonconformance), default=None)
 
     def _of(self, way: str) -> list[Watched]:
@@ -198,13 +217,17 @@ class _OfNode:
 
     def _excused(self, path: Watched, since: float, until: float) -> bool:
         """Whether the run itself had an end's node then, or a pod may have been gone: its address is another's soon."""
-        nodes, after = {end.node for end in path.ends}, self._patience(path)
-        noticed = max(self.expect.timings.of(end.os).pod_ready for end in path.ends)  # so long its successor is awaited
+        nodes = {end.node for end in path.ends}
+        after = self._patience(path)
+        noticed = max(
+            self.expect.timings.of(end.os).pod_ready for end in path.ends
+        )  # so long its successor is awaited
         return bool(path.gone and until > path.gone - noticed) or any(
             (turn["kind"] == "cluster" or nodes & set(turn["nodes"]))
-            and turn["began"] <= until and since <= turn["released"] + after
+            and turn["began"] <= until
+            and since <= turn["released"] + after
             for turn in self.turns
-        )  # fmt: skip
+        )
 
     def _unheard(self, path: Watched) -> Exception | None:
         """What to raise where nothing was heard of a path for half of the watch while its pods were there."""
@@ -216,24 +239,35 @@ class _OfNode:
         if not late or self._excused(path, last, self.kept.ended):
             return None
         second = f"second {last - self.kept.began:.0f} of the watch"
-        return EnvironmentBroken(f"the path {path.way} of node {self.node} was heard of for the last time in {second}")
+        return EnvironmentBroken(
+            f"the path {path.way} of node {self.node} was heard of for the last time in {second}"
+        )
 
     def _opened(self, path: Watched) -> Exception | None:
         """What to raise for a denied path that opened once its denial had been seen, or that was never closed.
 
         Until a change of policy must have had its effect it may only be coming, and what looks closed a lost packet.
         """
-        denied, patience = False, self._patience(path)
+        denied = False
+        patience = self._patience(path)
         for one in path.stretches:
             (began, agreed, ended), first = one.asked, path.stretches[0].asked[0]
             denied = denied or (one.open is False and one.sure)
             early = began <= first + patience or not denied
-            if not one.open or (early and ended <= first + 2 * patience) or self._excused(path, began, agreed):
+            if (
+                not one.open
+                or (early and ended <= first + 2 * patience)
+                or self._excused(path, began, agreed)
+            ):
                 continue
             second = f"second {began - self.kept.began:.0f} of the watch"
             if one.sure:
-                so = "was never in force" if early else f"was lost in {second} ({self._then(began)})"
-                return self._wrong(path, one, "TIMED_OUT", so, f"for {ended - began:.0f} s", turned=not early)
+                so = (
+                    "was never in force" if early else f"was lost in {second} ({self._then(began)})"
+                )
+                return self._wrong(
+                    path, one, "TIMED_OUT", so, f"for {ended - began:.0f} s", turned=not early
+                )
             self.notes.append(f"one connection got through in {second}, which alone shows nothing")
         return None
 
@@ -241,7 +275,9 @@ class _OfNode:
         """What to raise for an allowed path that stayed closed while one that no policy selects worked."""
         opened = False
         for one, after in zip_longest(path.stretches, path.stretches[1:]):
-            opened, began, until = opened or bool(one.open), one.asked[0], (after or one).asked[0 if after else 2]
+            opened = opened or bool(one.open)
+            began = one.asked[0]
+            until = (after or one).asked[0 if after else 2]
             if one.open or not opened or self._excused(path, began, until):
                 continue
             lasted = f"for {until - began:.1f} s from second {began - self.kept.began:.0f} of the watch on"
@@ -251,9 +287,16 @@ class _OfNode:
             free = [each for free in self._of("free") for each in free.stretches]
             beside = [each for each in free if each.asked[0] < until and each.asked[2] > began]
             if not beside or not all(each.open and each.sure for each in beside):
-                return ControlBroken(f"nothing got to node {self.node} {lasted}", control="beside", seen=one.seen)
+                return ControlBroken(
+                    f"nothing got to node {self.node} {lasted}", control="beside", seen=one.seen
+                )
             return self._wrong(
-                path, one, "CONNECTED", f"closed what it allows ({self._then(began)})", lasted, turned=True
+                path,
+                one,
+                "CONNECTED",
+                f"closed what it allows ({self._then(began)})",
+                lasted,
+                turned=True,
             )
         return None
 
@@ -261,25 +304,43 @@ class _OfNode:
         """Why the denial of a way shows nothing; empty: it was open before, seen closed, and its source was heard."""
         paths = [path for path in self._of(way) if path.protocol == protocol]
         sources = {path.attempt.source.uid for path in paths}
-        heard = [path for path in self.kept.paths if path.way in ("allowed", "free") and path.shows(open=True)]
+        heard = [
+            path
+            for path in self.kept.paths
+            if path.way in ("allowed", "free") and path.shows(open=True)
+        ]
         found = {
             "was not open before the policies": any(path.before for path in paths),
             "was never seen closed": any(path.shows(open=False) for path in paths),
-            "has a source that got through to nobody": any(path.attempt.source.uid in sources for path in heard),
+            "has a source that got through to nobody": any(
+                path.attempt.source.uid in sources for path in heard
+            ),
         }
         why = next((why for why, shown in found.items() if not shown), "")
-        return why and f"the path {way} by {protocol.upper()} of the watched pod on node {self.node} {why}"
+        return (
+            why
+            and f"the path {way} by {protocol.upper()} of the watched pod on node {self.node} {why}"
+        )
 
-    def _wrong(self, path: Watched, one: Stretch, expected: str, so: str, lasted: str, *, turned: bool) -> Exception:
+    def _wrong(
+        self, path: Watched, one: Stretch, expected: str, so: str, lasted: str, *, turned: bool
+    ) -> Exception:
         line = message.explanation(
-            self.expect.context.claims, path.attempt, expected=f"{expected} all through the run", because=self.because,
-            seen=one.seen, seconds=one.asked[2] - one.asked[0], so=f"policy of node {self.node} {so}",
+            self.expect.context.claims,
+            path.attempt,
+            expected=f"{expected} all through the run",
+            because=self.because,
+            seen=one.seen,
+            seconds=one.asked[2] - one.asked[0],
+            so=f"policy of node {self.node} {so}",
             further={
-                "lasted": lasted, "policies": "the watch's own: into the pod Kubernetes', out of it Calico's",
+                "lasted": lasted,
+                "policies": "the watch's own: into the pod Kubernetes', out of it Calico's",
                 "do": f"read Felix' log on node {self.node} for that second",
             },
-        )  # fmt: skip
-        line, began = replace(line, tries=one.count), one.asked[0]
+        )
+        line = replace(line, tries=one.count)
+        began = one.asked[0]
         want = expected == "CONNECTED"
         if by := self._edited(path, began, want=want):
             return others.decided(self.expect.context.others, line, by)
@@ -289,22 +350,37 @@ class _OfNode:
 
     def _edited(self, path: Watched, began: float, *, want: bool) -> str:
         """Which policies of others that came, changed or went then could give what was seen; empty: none."""
-        by, (source, target, protocol) = self.expect.context.others, others.way(path.attempt)
+        by = self.expect.context.others
+        (source, target, protocol) = others.way(path.attempt)
         at: Side = "both" if want else "target" if path.way == "in" else "source"
-        found = [edit.what for edit in self.kept.foreign if not edit.policies and edit.at <= began + 1]
+        found = [
+            edit.what for edit in self.kept.foreign if not edit.policies and edit.at <= began + 1
+        ]
         found += [
             f"{told} ({edit.what})"
             for edit in self.kept.foreign
             if began - self._patience(path) <= edit.at <= began + 1
-            and (told := by.excuse(
-                source, target, "closed" if want else "open", protocol=protocol, at=at, among=edit.policies,
-            ))
-        ]  # fmt: skip
+            and (
+                told := by.excuse(
+                    source,
+                    target,
+                    "closed" if want else "open",
+                    protocol=protocol,
+                    at=at,
+                    among=edit.policies,
+                )
+            )
+        ]
         return "; ".join(found)
 
     def _then(self, at: float) -> str:
         """Which tests ran then, and what came and went; what is beyond a line's length is counted."""
-        ran = [turn["test"] for turn in self.turns if turn["began"] - 1 <= at <= turn["released"] + 1]
+        ran = [
+            turn["test"] for turn in self.turns if turn["began"] - 1 <= at <= turn["released"] + 1
+        ]
         found = [f"during {test.rpartition('::')[2]}" for test in ran]
         found += [text for when, text in reversed(self.kept.events) if at - 2 <= when <= at + 1]
-        return "; ".join(found[:4]) + (f" and {len(found) - 4} more" if found[4:] else "") or "nothing happened then"
+        return (
+            "; ".join(found[:4]) + (f" and {len(found) - 4} more" if found[4:] else "")
+            or "nothing happened then"
+        )

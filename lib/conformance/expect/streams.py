@@ -49,24 +49,39 @@ class StreamExpect:
             opened = self.streams.open(pairs)
         except NotOpened as failed:
             path, _, what = str(failed).removeprefix("stream ").partition(": ")
-            ends = next((pair for pair in pairs if pair[0].label in path and pair[1].address in path), pairs[0])
+            ends = next(
+                (pair for pair in pairs if pair[0].label in path and pair[1].address in path),
+                pairs[0],
+            )
             text = Explanation(
-                claims=self.expect.context.claims, path=f"{path}  stream", expected="a stream that opens and stays",
-                observed=what or "nothing", where=f"{ends[0].node} to {ends[1].node}",
-                lines={"do": "see CONN-3 for this pair of pods first, then Felix' log on their nodes"},
-            )  # fmt: skip
+                claims=self.expect.context.claims,
+                path=f"{path}  stream",
+                expected="a stream that opens and stays",
+                observed=what or "nothing",
+                where=f"{ends[0].node} to {ends[1].node}",
+                lines={
+                    "do": "see CONN-3 for this pair of pods first, then Felix' log on their nodes"
+                },
+            )
             raise ControlBroken(message.of_control(text), control="stream") from failed
         self._open += opened
         return opened
 
-    def followed(self, streams: Sequence[Stream], *, because: str, since: float) -> list[StreamState]:
+    def followed(
+        self, streams: Sequence[Stream], *, because: str, since: float
+    ) -> list[StreamState]:
         """How streams that may be lost stand once they have been watched, recovered or not.
 
         ``since``: seconds of the expectation's clock at which the change was seen to have taken effect; their ends
         watch them by themselves, also while the suite does something else.
         """
         patience = self._patience(streams)
-        self._watch(streams, lambda states: all(self._told(state, patience) for state in states), because, since)
+        self._watch(
+            streams,
+            lambda states: all(self._told(state, patience) for state in states),
+            because,
+            since,
+        )
         states = self.standing(streams, because=because)
         self.report(states)
         return states
@@ -83,7 +98,8 @@ class StreamExpect:
 
     def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
         """How streams stand once none hangs in the balance: a loss has recovered or had its time to, a stall lasts."""
-        patience, self._given = self._patience(streams), 0.0
+        patience = self._patience(streams)
+        self._given = 0.0
         states = self.streams.look(streams)
         if all(not state.lost for state in states):
             return states
@@ -99,13 +115,16 @@ class StreamExpect:
         return settled.last
 
     def _more(self, within: float, began: float) -> float:
-        self._given, self._waits_since = self.expect.context.machine.more(within, began), began
+        self._given = self.expect.context.machine.more(within, began)
+        self._waits_since = began
         return self._given
 
     def same_pods(self, states: Sequence[StreamState]) -> None:
         """Raises EnvironmentBroken when a pod is no longer the one it was: its end explains a loss."""
         lost = any(state.lost for state in states)
-        pods_unchanged(self.expect, [end.workload for state in states for end in state.ends], doubtful=lost)
+        pods_unchanged(
+            self.expect, [end.workload for state in states for end in state.ends], doubtful=lost
+        )
 
     def report(self, states: Sequence[StreamState]) -> None:
         """Put the time lines into the report."""
@@ -125,7 +144,13 @@ class StreamExpect:
         self._open.clear()
 
     def violation(
-        self, state: StreamState, expected: str, because: str, then: str = "", *, too_late: bool = False
+        self,
+        state: StreamState,
+        expected: str,
+        because: str,
+        then: str = "",
+        *,
+        too_late: bool = False,
     ) -> Exception:
         """What a wrong outcome deserves: a pod that is no longer the one it was explains it, and is no violation.
 
@@ -134,18 +159,35 @@ class StreamExpect:
         ``then``: what came after what both ends saw.  ``too_late``: nothing but a budget is over, which the machine of
         the lab excuses where it was overwhelmed all the while.
         """
-        context, source, now = self.expect.context, state.client.workload, time.time()
+        context = self.expect.context
+        source = state.client.workload
+        now = time.time()
         give_up = self.expect.timings.of(source.os).tcp_give_up
         attempt = Attempt(source=source, target=state.target, kind=Kind.TCP, give_up_after=give_up)
         felix = context.felix_on(*(end.workload for end in state.ends))
-        lines = {"because": because, "policies": ", ".join(context.policies()), "Felix": felix, "do": _advice(state)}
+        lines = {
+            "because": because,
+            "policies": ", ".join(context.policies()),
+            "Felix": felix,
+            "do": _advice(state),
+        }
         text = Explanation(
-            claims=context.claims, path=f"{state.label}  stream", expected=expected, where=attempt.nodes,
-            observed=f"{state.words}, then {then}" if then else state.words, tries=max(1, state.recovery_tries),
-            seconds=now - (state.lost_at or min((event.at for event, _ in state.timeline), default=now)),
-            lines={name: line for name, line in lines.items() if line}, table=timeline.excerpt(state, self.marks),
-        )  # fmt: skip
-        if too_late and self._given and context.machine.overwhelmed(self._waits_since, self.expect.clock.monotonic()):
+            claims=context.claims,
+            path=f"{state.label}  stream",
+            expected=expected,
+            where=attempt.nodes,
+            observed=f"{state.words}, then {then}" if then else state.words,
+            tries=max(1, state.recovery_tries),
+            seconds=now
+            - (state.lost_at or min((event.at for event, _ in state.timeline), default=now)),
+            lines={name: line for name, line in lines.items() if line},
+            table=timeline.excerpt(state, self.marks),
+        )
+        if (
+            too_late
+            and self._given
+            and context.machine.overwhelmed(self._waits_since, self.expect.clock.monotonic())
+        ):
             context.machine.excused += 1
             text = replace(text, lines=text.lines | {"do": REMEDY})
             return EnvironmentBroken(message.explained(text, by=OVERWHELMED))
@@ -153,13 +195,23 @@ class StreamExpect:
         wrong.paths = [attempt]
         told = unless_changed(self.expect, [end.workload for end in state.ends], wrong)
         opened = min((event.at for event, _ in state.timeline), default=now) - unix(0.0)
-        by = context.others.excuse(source, state.target, "closed", protocol="TCP", since=opened, otherwise=opened)
-        return others.decided(context.others, text, by, lasting=False) if by and told is wrong else told
+        by = context.others.excuse(
+            source, state.target, "closed", protocol="TCP", since=opened, otherwise=opened
+        )
+        return (
+            others.decided(context.others, text, by, lasting=False)
+            if by and told is wrong
+            else told
+        )
 
     # --- how they are decided --------------------------------------------------------------------------------------
 
     def _watch(
-        self, streams: Sequence[Stream], done: Callable[[Sequence[StreamState]], bool], because: str, since: float
+        self,
+        streams: Sequence[Stream],
+        done: Callable[[Sequence[StreamState]], bool],
+        because: str,
+        since: float,
     ) -> Settled[list[StreamState]]:
         patience = self._patience(streams)
         ends = since + max(timings.stream_watch for timings in patience)
@@ -177,7 +229,8 @@ class StreamExpect:
         """Lost for good, and recovered: an end has ended, or has heard nothing for twice the stall time."""
         stall = 2 * max(timings.stream_stall for timings in patience)
         gone = any(
-            end.lost and (end.verdict is not StreamVerdict.STALLED or (end.quiet or 0.0) >= stall) for end in state.ends
+            end.lost and (end.verdict is not StreamVerdict.STALLED or (end.quiet or 0.0) >= stall)
+            for end in state.ends
         )
         return gone and state.recovered_after is not None
 
@@ -186,7 +239,9 @@ class StreamExpect:
         return self._decided(state, patience) and all(end.lost for end in state.ends)
 
     def _patience(self, streams: Sequence[Stream]) -> list[OsTimings]:
-        systems = sorted({workload.os for stream in streams for workload in (stream.client, stream.server)})
+        systems = sorted(
+            {workload.os for stream in streams for workload in (stream.client, stream.server)}
+        )
         return [self.expect.timings.of(system) for system in systems]
 
 
@@ -194,6 +249,8 @@ def _advice(state: StreamState) -> str:
     """Where to look for what lost it."""
     ends = [end.workload for end in state.ends]
     nodes = " and ".join(dict.fromkeys(f"node {workload.node}" for workload in ends))
-    acls = " and ".join(dict.fromkeys(f"node {workload.node}" for workload in ends if workload.os == "windows"))
+    acls = " and ".join(
+        dict.fromkeys(f"node {workload.node}" for workload in ends if workload.os == "windows")
+    )
     shown = f"Get-HnsEndpoint's ACLs on {acls}; " if acls else ""
     return f"test a new connection by hand; {shown}Felix' log on {nodes}"

@@ -45,7 +45,9 @@ class Tally:
         symptom: Symptom = ("", ""),
     ) -> None:
         """This path is not as it is to be, or could not be decided; the exception says which."""
-        self.context.decided(source, target, of_failure(error), first_line(error), self.half, symptom=symptom)
+        self.context.decided(
+            source, target, of_failure(error), first_line(error), self.half, symptom=symptom
+        )
         self._errors.append(error)
 
     def end(self) -> None:

@@ -50,7 +50,12 @@ class Throughout:
     expect: Expect
 
     def closed_while(
-        self, work: Callable[[], object], *, closed: Iterable[Pairs], beside: Iterable[Pairs], because: str
+        self,
+        work: Callable[[], object],
+        *,
+        closed: Iterable[Pairs],
+        beside: Iterable[Pairs],
+        because: str,
     ) -> None:
         """No ``closed`` path opens while ``work`` is done; each of their sources gets through ``beside`` meanwhile.
 
@@ -60,7 +65,8 @@ class Throughout:
         path was first seen open, and ControlBroken for a path that was open once, that ended otherwise than denials do,
         or whose source got nowhere at the end.
         """
-        shut, opened = self._paths(closed, want=False), self._paths(beside, want=True)
+        shut = self._paths(closed, want=False)
+        opened = self._paths(beside, want=True)
         stop = threading.Event()
         with ThreadPoolExecutor(1, thread_name_prefix="asks throughout") as pool:
             asking = pool.submit(self._ask, shut, opened, stop)
@@ -84,57 +90,88 @@ class Throughout:
         return [
             _Asked(
                 Attempt(
-                    source=source, target=target, kind=default_kind(target, want=want),
+                    source=source,
+                    target=target,
+                    kind=default_kind(target, want=want),
                     give_up_after=patience.of(source.os).tcp_give_up,
                 )
             )
             for source, target in each(list(pairs))
-        ]  # fmt: skip
+        ]
 
     def _ask(self, shut: Sequence[_Asked], opened: Sequence[_Asked], stop: threading.Event) -> None:
         """Ask until it is over, and whoever got nowhere then a while longer, and hear what is under way at the end."""
-        clock, asking = self.expect.clock, self.expect.prober.asking()
-        began, under_way, due = clock.monotonic(), dict[int, tuple[_Asked, float]](), dict[str, float]()
-        paths, last = [*shut, *opened], math.inf
-        longer = max((self.expect.timings.of(one.attempt.source.os).policy_effect for one in opened), default=0.0)
+        clock = self.expect.clock
+        asking = self.expect.prober.asking()
+        began = clock.monotonic()
+        under_way = dict[int, tuple[_Asked, float]]()
+        due = dict[str, float]()
+        paths = [*shut, *opened]
+        last = math.inf
+        longer = max(
+            (self.expect.timings.of(one.attempt.source.os).policy_effect for one in opened),
+            default=0.0,
+        )
         try:
             while paths or under_way:
                 now = clock.monotonic() - began
                 again = [
                     one
                     for one in paths
-                    if one.error is None and due.get(one.attempt.source.uid, 0.0) <= now
+                    if one.error is None
+                    and due.get(one.attempt.source.uid, 0.0) <= now
                     and not asking.waits(one.attempt.source.uid)
-                ]  # fmt: skip
+                ]
                 for one in again:
-                    due[one.attempt.source.uid] = now + self.expect.timings.of(one.attempt.source.os).poll_every
+                    due[one.attempt.source.uid] = (
+                        now + self.expect.timings.of(one.attempt.source.os).poll_every
+                    )
                 tickets = asking.begin([one.attempt for one in again]) if again else []
-                under_way.update((ticket, (one, now)) for ticket, one in zip(tickets, again, strict=True))
+                under_way.update(
+                    (ticket, (one, now)) for ticket, one in zip(tickets, again, strict=True)
+                )
                 while (answer := asking.next(NAP)) is not None:
                     one, at = under_way.pop(answer.ticket)
                     one.error = answer.error
                     if answer.observation is not None:
                         one.seen.append((at, answer.observation))
                 if stop.is_set():  # only now, since what has just been heard may be a silence
-                    last, alive = min(last, now + longer), _alive(opened)
-                    paths = [one for one in opened if _way(one) not in alive and now < last and one.error is None]
+                    last = min(last, now + longer)
+                    alive = _alive(opened)
+                    paths = [
+                        one
+                        for one in opened
+                        if _way(one) not in alive and now < last and one.error is None
+                    ]
         finally:
             asking.cancel()
 
-    def _problem(self, one: _Asked, all_closed: Sequence[_Asked], alive: set[_Way], because: str) -> Exception | None:
+    def _problem(
+        self, one: _Asked, all_closed: Sequence[_Asked], alive: set[_Way], because: str
+    ) -> Exception | None:
         """What is wrong with a path that was to be closed."""
-        attempt, all_seen = one.attempt, [seen for _, seen in one.seen]
+        attempt = one.attempt
+        all_seen = [seen for _, seen in one.seen]
         reached = [(at, seen) for at, seen in one.seen if seen.verdict in ARRIVED]
         there = sum(
-            seen.verdict in ARRIVED for other in all_closed if other.target == one.target for _, seen in other.seen
+            seen.verdict in ARRIVED
+            for other in all_closed
+            if other.target == one.target
+            for _, seen in other.seen
         )
         seconds = max((at for at, _ in one.seen), default=0.0)
         line = message.explanation(
-            self.expect.context.claims, attempt, expected="TIMED_OUT all the while", because=because,
-            seen=all_seen, seconds=seconds, further={"policies": self._policies},
-        )  # fmt: skip
+            self.expect.context.claims,
+            attempt,
+            expected="TIMED_OUT all the while",
+            because=because,
+            seen=all_seen,
+            seconds=seconds,
+            further={"policies": self._policies},
+        )
         if reached and there >= AGREE:
-            first, last = reached[0][0], reached[-1][0]
+            first = reached[0][0]
+            last = reached[-1][0]
             nodes = dict.fromkeys((one.target.backends[0].node, attempt.source.node))
             further = {
                 "open": f"from {first:.1f} s to {last:.1f} s after the beginning",
@@ -143,7 +180,9 @@ class Throughout:
             }
             text = replace(line, lines={**line.lines, **further})
             verdict = Nonconformance(text, seen=[seen for _, seen in reached])
-            return unless_changed(self.expect, [attempt.source, *one.target.backends], verdict, want=False)
+            return unless_changed(
+                self.expect, [attempt.source, *one.target.backends], verdict, want=False
+            )
         if one.error is not None:
             return one.error
         why = ""
@@ -155,7 +194,9 @@ class Throughout:
             why = "and its source got through to nobody at the end, so that its silence proves nothing"
         if not why:
             return None
-        text = replace(line, so=why, lines={**line.lines, "do": "run it again; then look at the source's node"})
+        text = replace(
+            line, so=why, lines={**line.lines, "do": "run it again; then look at the source's node"}
+        )
         return ControlBroken(message.of_control(text), control="all the while", seen=all_seen)
 
     @property

@@ -11,7 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from conformance.errors import EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem, first_line
+from conformance.errors import (
+    EnvironmentBroken,
+    Nonconformance,
+    ProbeBroken,
+    UsageProblem,
+    first_line,
+)
 from conformance.expect import late, limitation, others, resolution, vet, watches
 from conformance.expect.addresses import among
 from conformance.expect.engine import names
@@ -129,7 +135,8 @@ class Expect(Session):
         applying raises.  ``witness``: paths that close, too, which shows that the policies are in force; that one stays
         open is what another claim says, and a broken control of this one.  ``lasts``: as for :meth:`matrix`.
         """
-        opened, shown = each(open), each(witness)
+        opened = each(open)
+        shown = each(witness)
         shut = [*each(closed), *shown]
         self._make(policies, [*opened, *shut])
         seen = {key(*pair) for pair in shown}
@@ -153,40 +160,60 @@ class Expect(Session):
         network.  Each path that has a limitation stands in the other two, open in one and closed in the other.  All are
         seen open before.  Raises as :func:`conformance.expect.limitation.decide`.
         """
-        self.limitations(*policies, cases=[limitation.case_of(as_documented, lifted, witness)], because=because)
+        self.limitations(
+            *policies, cases=[limitation.case_of(as_documented, lifted, witness)], because=because
+        )
 
-    def changes(self, *policies: Policies, parts: Mapping[str, Paths], because: str, base: bool = False) -> None:
+    def changes(
+        self, *policies: Policies, parts: Mapping[str, Paths], because: str, base: bool = False
+    ) -> None:
         """As :meth:`change`, of several parts of the test's claim that share it, by ports of the same servers.
 
         What is wrong with one leaves the others as they are.
         """
-        cases = [limitation.part_of(self.context.claims[0], part, paths) for part, paths in parts.items()]
+        cases = [
+            limitation.part_of(self.context.claims[0], part, paths) for part, paths in parts.items()
+        ]
         self.limitations(*policies, cases=cases, because=because, base=base)
 
-    def limitations(self, *policies: Policies, cases: Sequence[Case], because: str, base: bool = False) -> None:
+    def limitations(
+        self, *policies: Policies, cases: Sequence[Case], because: str, base: bool = False
+    ) -> None:
         """As :meth:`limitation`, of several that share a change, by ports of the same servers.
 
         What is wrong with one leaves the others as they are.  ``base``: as :meth:`base`; without witnesses.
         """
-        pairs = [pair for case in cases for pair in (*case.as_documented, *case.both, *case.witness)]
+        pairs = [
+            pair for case in cases for pair in (*case.as_documented, *case.both, *case.witness)
+        ]
         self._make(policies, pairs)
         limitation.decide(
             lambda context, opened, closed: replace(self, context=context)._decide(
                 opened, closed, because, None, closed_is_control=base, lasts=not base
             ),
-            self.context, cases, because=because,
-        )  # fmt: skip
+            self.context,
+            cases,
+            because=because,
+        )
 
     def under(
-        self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str, lasts: bool = True
+        self,
+        *policies: Policies,
+        open: Iterable[Pairs],
+        closed: Iterable[Pairs],
+        because: str,
+        lasts: bool = True,
     ) -> list[Observation]:
         """As :meth:`change`, for what has to be so before the test says anything: raises ControlBroken.
 
         What gets through where the policies close the path is no broken control, but Nonconformance.
         """
-        opened, shut = each(open), each(closed)
+        opened = each(open)
+        shut = each(closed)
         self._make(policies, [*opened, *shut])
-        return self._decide(opened, shut, because, None, open_is_control=lasts, closed_is_control=True, lasts=lasts)[-1]
+        return self._decide(
+            opened, shut, because, None, open_is_control=lasts, closed_is_control=True, lasts=lasts
+        )[-1]
 
     def removed(self, policies: Removable, *, because: str) -> list[Observation]:
         """Once ``policies`` are removed, every path that this test has seen closed is open again.
@@ -195,13 +222,20 @@ class Expect(Session):
         new source that does not open: no one ever saw it open.
         """
         if not self._so_far.closed:
-            raise UsageProblem("expect.removed(...): this test has seen no path closed that could be open again")
+            raise UsageProblem(
+                "expect.removed(...): this test has seen no path closed that could be open again"
+            )
         policies.remove()
         pairs = list(self._so_far.closed.values())
         return self._decide(pairs, [], because, None, about_denial=True)[-1]
 
     def sources(
-        self, pairs: Iterable[Pair], are: Callable[[Workload], Sequence[str]], *, because: str, control: bool = False
+        self,
+        pairs: Iterable[Pair],
+        are: Callable[[Workload], Sequence[str]],
+        *,
+        because: str,
+        control: bool = False,
     ) -> None:
         """Each server sees one of its client's allowed addresses (``are``) as its client, each time.
 
@@ -216,7 +250,9 @@ class Expect(Session):
                 reason = f"{seen[-1].attempt.label}  source {sources}"
                 if changed := vet.changed(self, seen[-1].attempt):
                     gone.append(changed)
-                    self.context.decided(source, target, of_failure(changed), f"{reason}: {first_line(changed)}")
+                    self.context.decided(
+                        source, target, of_failure(changed), f"{reason}: {first_line(changed)}"
+                    )
                     continue
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
                 wrong.append((seen, allowed))
@@ -234,7 +270,9 @@ class Expect(Session):
                     seen=seen,
                     seconds=sum(observation.seconds for observation in seen),
                     further=({"also wrong": "; ".join(others)} if others else {})
-                    | {"do": f"look for NAT on node {seen[-1].attempt.source.node}: natOutgoing of the IPPools"},
+                    | {
+                        "do": f"look for NAT on node {seen[-1].attempt.source.node}: natOutgoing of the IPPools"
+                    },
                     observed=f"source {message.tally([observation.seen_client for observation in seen])}",
                 ),
                 seen=seen,
@@ -245,15 +283,21 @@ class Expect(Session):
     def _right(self, source: Workload, target: Target, because: str) -> None:
         self.context.decided(source, target, ClaimVerdict.CONFIRMED, because)
 
-    def told(self, pairs: Iterable[Pair], *, because: str, control: bool = False) -> dict[Pair, list[Observation]]:
+    def told(
+        self, pairs: Iterable[Pair], *, because: str, control: bool = False
+    ) -> dict[Pair, list[Observation]]:
         """As :meth:`heard`; ProbeBroken when a server does not tell whom it saw."""
         found = self.heard(pairs, because=because, control=control)
         for seen in found.values():
             if not all(observation.seen_client for observation in seen):
-                raise ProbeBroken(f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen)
+                raise ProbeBroken(
+                    f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen
+                )
         return found
 
-    def heard(self, pairs: Iterable[Pair], *, because: str, control: bool = False) -> dict[Pair, list[Observation]]:
+    def heard(
+        self, pairs: Iterable[Pair], *, because: str, control: bool = False
+    ) -> dict[Pair, list[Observation]]:
         """As :meth:`reachable`, or :meth:`control`, each agreeing round, with whom the servers saw where they tell."""
         single = each([pairs])
         # Pods are asked so by themselves, each by its own protocol.
@@ -283,7 +327,9 @@ class Expect(Session):
         asked.
         """
         several = [sources] if isinstance(sources, Workload) else list(sources)
-        resolution.resolves(self, several, name, to, because=because, record=record, over_tcp=over_tcp, at=at)
+        resolution.resolves(
+            self, several, name, to, because=because, record=record, over_tcp=over_tcp, at=at
+        )
 
     # --- how they are decided --------------------------------------------------------------------------------------
 
@@ -312,15 +358,24 @@ class Expect(Session):
         """The last observations of each path that agreed, oldest first; each list has one of every path."""
         change = self.context.change()
         may_be_shut_in = change is not None and change.enforced_at != "target"
-        self._so_far.demand_controls(open, closed, {pod.uid for pod in new}, may_be_shut_in=may_be_shut_in)
+        self._so_far.demand_controls(
+            open, closed, {pod.uid for pod in new}, may_be_shut_in=may_be_shut_in
+        )
         paths = self._plan(
-            open, closed, kind, pods_may_be_new=open_is_control and not closed,
+            open,
+            closed,
+            kind,
+            pods_may_be_new=open_is_control and not closed,
             steady=not (closed or open_is_control or about_denial),
-        )  # fmt: skip
+        )
         for path in () if lasts else paths:
             path.rule = replace(path.rule, hold=0.0)
         are_controls = [
-            (open_is_control if path.want else closed_is_control or key_of(path.attempt) in witnesses)
+            (
+                open_is_control
+                if path.want
+                else closed_is_control or key_of(path.attempt) in witnesses
+            )
             or (about_denial and key_of(path.attempt) not in self._so_far.opened)
             for path in paths
         ]
@@ -343,22 +398,35 @@ class Expect(Session):
         late.excuse(self, outcomes, began)
         self._vet(outcomes, because)
         wrong = failure(
-            outcomes, claims=self.context.claims, because=because, seconds=seconds, policies=self.context.policies(),
+            outcomes,
+            claims=self.context.claims,
+            because=because,
+            seconds=seconds,
+            policies=self.context.policies(),
             name_leads_to=self._name_leads_to,
             felix=lambda outcome: self.context.felix_on(*pods_of(outcome.path.attempt)),
             nearer=self._still_closed if about_denial else self._nearest,
-            enforced_at=change.enforced_at if change else "both", removed=about_denial,
+            enforced_at=change.enforced_at if change else "both",
+            removed=about_denial,
             machine=lambda outcome: late.told(outcome.path, outcome.standing),
-        )  # fmt: skip
+        )
         if wrong is not None:
             name_paths(wrong, outcomes)
             raise wrong
         self._record_result(outcomes, began)
         rows = [outcome.standing.seen for outcome in outcomes if isinstance(outcome.standing, Held)]
-        return [list(seen) for seen in zip(*(row[-min(map(len, rows)) :] for row in rows), strict=True)]
+        return [
+            list(seen) for seen in zip(*(row[-min(map(len, rows)) :] for row in rows), strict=True)
+        ]
 
     def _plan(
-        self, open: Sequence[Pair], closed: Sequence[Pair], kind: Kind | None, *, pods_may_be_new: bool, steady: bool
+        self,
+        open: Sequence[Pair],
+        closed: Sequence[Pair],
+        kind: Kind | None,
+        *,
+        pods_may_be_new: bool,
+        steady: bool,
     ) -> list[Path]:
         """Make the paths, each with its controls.  All have one budget: one may have to wait for what another shows.
 
@@ -374,7 +442,8 @@ class Expect(Session):
             ends = {pod.os for path in paths for pod in pods_of(path.attempt)}
             within = max(within, *(self.timings.of(system).warm_up for system in ends))
         for path in paths:
-            path.rule, path.steady = replace(path.rule, within=within), steady
+            path.rule = replace(path.rule, within=within)
+            path.steady = steady
             self.context.open_paths.stricter(path)
         link(paths)
         return paths
@@ -410,7 +479,10 @@ class Expect(Session):
         vet.look_after_pods(self, outcomes)
         vet.excuse(self, outcomes)
         self.context.open_paths.look_at(
-            outcomes, self.context.claims, self.clock.monotonic(), changed=self.context.change() is not None
+            outcomes,
+            self.context.claims,
+            self.clock.monotonic(),
+            changed=self.context.change() is not None,
         )
         self._so_far.demand_same_addresses(outcomes, self._name_leads_to)
         for outcome in outcomes:
@@ -419,7 +491,9 @@ class Expect(Session):
                 half: Half = "open" if outcome.path.want else "closed"
                 reason = outcome.reason(because) + late.told(outcome.path, outcome.standing)
                 symptom = (outcome.expected, outcome.observed)
-                self.context.decided(attempt.source, attempt.target, outcome.verdict, reason, half, symptom=symptom)
+                self.context.decided(
+                    attempt.source, attempt.target, outcome.verdict, reason, half, symptom=symptom
+                )
         if len(outcomes) > 1:
             self.context.attach("matrix", table(outcomes))
 
@@ -427,10 +501,13 @@ class Expect(Session):
         """Remember which paths are open and closed now, and what it took to see that."""
         paths = [outcome.path for outcome in outcomes]
         rows = [outcome.standing.row for outcome in outcomes if isinstance(outcome.standing, Held)]
-        self.context.record("seconds to first correct answer", round(max(path.first_right for path in paths), 3))
+        self.context.record(
+            "seconds to first correct answer", round(max(path.first_right for path in paths), 3)
+        )
         self.context.record("seconds to stable answer", round(max(row[0].came for row in rows), 3))
         self.context.open_paths.saw(outcomes, self.clock.monotonic())
-        figures, change = self.context.figures, self.context.change()
+        figures = self.context.figures
+        change = self.context.change()
         figures.decided(paths, rows)
         if change is not None:
             turned = [
@@ -450,23 +527,38 @@ class Expect(Session):
         attempt = self.attempt(source, target, kind)
         within = max(timings.policy_effect for timings in ends)
         if want and target.path in (Addressing.CLUSTER_IP, Addressing.NODE_PORT, Addressing.NAME):
-            within = max(within, *(timings.service_effect for timings in ends))  # kube-proxy may not know it yet
+            within = max(
+                within, *(timings.service_effect for timings in ends)
+            )  # kube-proxy may not know it yet
         rule = Rule.of(own, ends, within=within)
-        return Path(attempt, want, rule.for_single_packets(attempt.give_up_after) if kind is Kind.UDP else rule)
+        return Path(
+            attempt,
+            want,
+            rule.for_single_packets(attempt.give_up_after) if kind is Kind.UDP else rule,
+        )
 
     def _name_leads_to(self, outcome: Outcome) -> str:
         """Its addresses; given time, so that a slow answer is told from none."""
         attempt = outcome.path.attempt
         patience = self.timings.of(attempt.source.os)
-        return names.resolved_address(self.prober, attempt, LONGER * patience.dns_give_up, slow=patience.dns_slow)
+        return names.resolved_address(
+            self.prober, attempt, LONGER * patience.dns_give_up, slow=patience.dns_slow
+        )
 
     def _nearest(self, outcome: Outcome) -> Nearest:
-        near = nearest(self, outcome.path.attempt, outcome.seen, self.context.policies_there, self.context.overlay)
+        near = nearest(
+            self,
+            outcome.path.attempt,
+            outcome.seen,
+            self.context.policies_there,
+            self.context.overlay,
+        )
         unwell = self.context.unwell([pod.node for pod in pods_of(outcome.path.attempt)])
         return replace(near, observed=f", while {unwell}") if unwell else near
 
     def _still_closed(self, outcome: Outcome) -> Nearest:
         """The same of a path that was closed by policies which are removed: nearest of all is that they stay."""
-        near, change = self._nearest(outcome), self.context.change()
+        near = self._nearest(outcome)
+        change = self.context.change()
         stays = f", as before the {change.what}" if change is not None and not near.observed else ""
         return replace(near, observed=near.observed + stays)

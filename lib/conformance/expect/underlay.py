@@ -27,7 +27,9 @@ class Underlay:
         It is kept with the test's result, too, and the report's summary shows it beside the claim.
         """
         several = list(pairs)
-        ends = {source.node for source, _ in several} | {pod.node for _, target in several for pod in target.backends}
+        ends = {source.node for source, _ in several} | {
+            pod.node for _, target in several for pod in target.backends
+        }
         places = sorted({subnet(node) for node in self.facts.nodes if node.name in ends})
         self.context.record("underlay subnets", len(places))
         told = _told(places)
@@ -50,7 +52,10 @@ class Subnets:
         found = [
             pair
             for pair in pairs
-            if any(all(ipaddress.IPv4Address(end.node_address) in link for end in pair) for link in links)
+            if any(
+                all(ipaddress.IPv4Address(end.node_address) in link for end in pair)
+                for link in links
+            )
         ]
         if not found:
             there = ", ".join(dict.fromkeys(map(str, links))) or "none of a Linux node is known"
@@ -64,7 +69,9 @@ class Subnets:
         """Networks on the links of a pod's node that its own address is in."""
         own = ipaddress.IPv4Address(pod.node_address)
         networks = [
-            ipaddress.IPv4Network(route.destination) for route in self.hosts.linux(pod.node).routes if not route.gateway
+            ipaddress.IPv4Network(route.destination)
+            for route in self.hosts.linux(pod.node).routes
+            if not route.gateway
         ]
         return [network for network in networks if own in network and 0 < network.prefixlen < 32]
 

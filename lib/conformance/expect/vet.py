@@ -40,7 +40,9 @@ def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
     Where something is wrong, asks for as long as the API may not know yet of a container that ended.
     """
     doubtful = [
-        outcome for outcome in outcomes if isinstance(outcome.standing, Wrong | BrokenControl) or not outcome.path.want
+        outcome
+        for outcome in outcomes
+        if isinstance(outcome.standing, Wrong | BrokenControl) or not outcome.path.want
     ]
     if not doubtful:
         return
@@ -49,10 +51,14 @@ def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
     try:
         pods_unchanged(expect, involved, doubtful=failed)
     except EnvironmentBroken as broken:
-        doubted = [outcome for outcome in doubtful if changed(expect, outcome.path.attempt)] or doubtful
+        doubted = [
+            outcome for outcome in doubtful if changed(expect, outcome.path.attempt)
+        ] or doubtful
         for outcome in doubted:
             do = "read that pod's events, and its log with kubectl logs --previous"
-            outcome.standing = Broken(EnvironmentBroken(outcome.explained(expect.context.claims, str(broken), do)))
+            outcome.standing = Broken(
+                EnvironmentBroken(outcome.explained(expect.context.claims, str(broken), do))
+            )
 
 
 def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:
@@ -64,8 +70,11 @@ def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:
         why = outcome.standing.why if isinstance(outcome.standing, Wrong | BrokenControl) else None
         if why not in (Why.CLOSED, Why.OPEN, Why.WAVERS, Why.LEAK):
             continue
-        text, turned = outcome.explanation(expect.context.claims), why in (Why.WAVERS, Why.LEAK)
-        if by := excused(expect, text, outcome.path.attempt, outcome.seen, want=outcome.path.want, turned=turned):
+        text = outcome.explanation(expect.context.claims)
+        turned = why in (Why.WAVERS, Why.LEAK)
+        if by := excused(
+            expect, text, outcome.path.attempt, outcome.seen, want=outcome.path.want, turned=turned
+        ):
             outcome.standing = Broken(by)
 
 

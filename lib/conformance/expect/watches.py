@@ -31,7 +31,9 @@ def turn_of(enforced_at: Side, node: str) -> str:
     return f"denial-{enforced_at}-{node}"
 
 
-def choose(paths: Iterable[Path], turns: Turns, timings: Timings, enforced_at: Side) -> dict[Path, str]:
+def choose(
+    paths: Iterable[Path], turns: Turns, timings: Timings, enforced_at: Side
+) -> dict[Path, str]:
     """Make of some closed TCP paths ones that are watched; returns the turn of each.
 
     ``enforced_at``: whose node the policies are enforced on; where both may be, nothing shows whose denial it is.
@@ -39,8 +41,14 @@ def choose(paths: Iterable[Path], turns: Turns, timings: Timings, enforced_at: S
     chosen: dict[Path, str] = {}
     for path in paths:
         node = _enforcing(path, enforced_at)
-        if node and path.attempt.kind is Kind.TCP and turns.take(turn := turn_of(enforced_at, node)):
-            give_up = max(path.attempt.give_up_after, timings.of(path.attempt.source.os).syn_repeated)
+        if (
+            node
+            and path.attempt.kind is Kind.TCP
+            and turns.take(turn := turn_of(enforced_at, node))
+        ):
+            give_up = max(
+                path.attempt.give_up_after, timings.of(path.attempt.source.os).syn_repeated
+            )
             path.attempt = replace(path.attempt, give_up_after=give_up)
             path.rule = replace(path.rule, watch=timings.run.denial_watch)
             chosen[path] = turn
@@ -48,12 +56,15 @@ def choose(paths: Iterable[Path], turns: Turns, timings: Timings, enforced_at: S
 
 
 @contextmanager
-def watching(paths: Sequence[Path], turns: Turns, timings: Timings, enforced_at: Side) -> Iterator[list[Standing]]:
+def watching(
+    paths: Sequence[Path], turns: Turns, timings: Timings, enforced_at: Side
+) -> Iterator[list[Standing]]:
     """Watch what is to be :func:`choose`-n, and take how the paths ended.
 
     What did not last, so that all whose denials do not say so, or was not watched to the end is left to others.
     """
-    chosen, standings = choose(paths, turns, timings, enforced_at), list[Standing]()
+    chosen = choose(paths, turns, timings, enforced_at)
+    standings = list[Standing]()
     try:
         yield standings
     finally:

@@ -47,7 +47,9 @@ class OpenPaths:
         if self.again and path.steady and way(path.attempt) in self._wavered:
             path.rule = replace(path.rule, agree=max(path.rule.agree, IN_A_ROW))
 
-    def look_at(self, outcomes: Sequence[Outcome], claims: Sequence[str], now: float, *, changed: bool) -> None:
+    def look_at(
+        self, outcomes: Sequence[Outcome], claims: Sequence[str], now: float, *, changed: bool
+    ) -> None:
         """Put off what wavers for the first time; of what had wavered before, tell what was seen then.
 
         ``now``: by the expectations' clock.  ``changed``: the test has changed policies.
@@ -58,7 +60,10 @@ class OpenPaths:
                     outcome.wavered = self._wavered.get(way(outcome.path.attempt), "")
         elif self.may_wait and not changed:
             mine = [outcome for outcome in outcomes if self._is_new(outcome)]
-            if all(outcome in mine or outcome.verdict is not ClaimVerdict.VIOLATED for outcome in outcomes):
+            if all(
+                outcome in mine or outcome.verdict is not ClaimVerdict.VIOLATED
+                for outcome in outcomes
+            ):
                 for outcome in mine:
                     self._put_off(outcome, claims, now)
 

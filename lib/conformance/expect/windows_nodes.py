@@ -52,20 +52,27 @@ class WindowsNodes:
         nodes = [node for node in self._covered("") if names is None or node.name in names]
         fitting = tuple(node.name for node in nodes if node.plane.value == "l2bridge")
         if not fitting:
-            told = "; ".join(f"{node.name}: {node.plane.value or 'unknown'} ({node.plane.source})" for node in nodes)
+            told = "; ".join(
+                f"{node.name}: {node.plane.value or 'unknown'} ({node.plane.source})"
+                for node in nodes
+            )
             raise NotAboutThisCluster(f"no such Windows node is without an overlay ({told})")
         return fitting
 
     def of_build(self, builds: str) -> tuple[str, ...]:
         """Nodes of such a ``build.revision``: ``>=17763 <17763.1432``.  Raises MissingCapability."""
         wanted = Range(builds)
-        return self._those(lambda node: Version.of(*(node.windows_build or ())) in wanted, f"of build {builds}")
+        return self._those(
+            lambda node: Version.of(*(node.windows_build or ())) in wanted, f"of build {builds}"
+        )
 
     def all(self) -> tuple[str, ...]:
         """All covered ones.  Raises MissingCapability."""
         return self._those(lambda node: True, "")
 
-    def leave_undecided(self, context: Context, seen: Sequence[tuple[Pair, str]], *, nothing_else: bool) -> None:
+    def leave_undecided(
+        self, context: Context, seen: Sequence[tuple[Pair, str]], *, nothing_else: bool
+    ) -> None:
         """Say of paths from :attr:`undecided` nodes that nobody knows what to expect, and what was seen there.
 
         Raises MissingCapability when there was nothing else to decide.
@@ -86,7 +93,8 @@ class WindowsNodes:
         return self._asked.get(node, Fact(None, "this test did not ask"))
 
     def _by_dsr(self, wanted: bool, which: str) -> tuple[str, ...]:
-        fitting, others = [], []
+        fitting = []
+        others = []
         for node in self._covered(which):
             known = replace(node, dsr=self.dsr(node.name)) if direct_server_return(node) else node
             self._asked[node.name] = known.dsr
@@ -95,7 +103,11 @@ class WindowsNodes:
                 self.undecided[node.name] = known.dsr.source
             if keeps in (wanted, None):
                 fitting.append(node.name)
-            why = known.dsr.source if direct_server_return(node) else f"its build {node.kernel_version} cannot do it"
+            why = (
+                known.dsr.source
+                if direct_server_return(node)
+                else f"its build {node.kernel_version} cannot do it"
+            )
             others.append(f"{node.name}: {why}")
         if not fitting:
             raise NotAboutThisCluster(f"no covered Windows node is {which} ({'; '.join(others)})")
@@ -104,7 +116,9 @@ class WindowsNodes:
     def _those(self, fits: Callable[[NodeFacts], bool], which: str) -> tuple[str, ...]:
         return tuple(node.name for node in self._covered(which, fits))
 
-    def _covered(self, which: str, fits: Callable[[NodeFacts], bool] = lambda node: True) -> list[NodeFacts]:
+    def _covered(
+        self, which: str, fits: Callable[[NodeFacts], bool] = lambda node: True
+    ) -> list[NodeFacts]:
         found = [node for node in self.placement.covered("windows") if fits(node)]
         if not found:
             raise MissingCapability(

@@ -66,7 +66,9 @@ class Opens:
     expect: Expect
     pairs: Sequence[Pair]
 
-    def closed_by(self, policies: Sequence[Policies], *, beside: Sequence[Pair], because: str) -> None:
+    def closed_by(
+        self, policies: Sequence[Policies], *, beside: Sequence[Pair], because: str
+    ) -> None:
         """``policies`` close all of them; ``beside``, an open path of each source, stays open.
 
         Decided as every denial is: all are seen open before, and a lost packet is none.
@@ -78,9 +80,8 @@ class Opens:
         began = self.expect.clock.monotonic()
         with self._witness("after the change"):
             self.expect.controls([self.pairs], because="the change opens this path")
-        return (
-            f"{counted(len(self.pairs), 'route')} opened by it {self.expect.clock.monotonic() - began:.2f} s after it"
-        )
+        seconds = self.expect.clock.monotonic() - began
+        return f"{counted(len(self.pairs), 'route')} opened by it {seconds:.2f} s after it"
 
     @staticmethod
     @contextmanager
@@ -90,7 +91,11 @@ class Opens:
         except ControlBroken as failed:
             text = message.of_control(failed.explanation or str(failed), when)
             so = "without this control nothing shows that the change took effect"
-            text = replace(text, lines=text.lines | {"why": so}) if isinstance(text, Explanation) else f"{text}: {so}"
+            text = (
+                replace(text, lines=text.lines | {"why": so})
+                if isinstance(text, Explanation)
+                else f"{text}: {so}"
+            )
             raise ControlBroken(text, control="witness", seen=failed.seen) from failed
 
 
@@ -145,17 +150,24 @@ class AclLists:
         self.expect.context.attach("ACL lists", shown)
         tally = Tally(self.expect.context, "behaviour")
         for pod, had, now in pairs:
-            own = [stream for stream in streams if pod.uid in {end.workload.uid for end in stream.ends}]
+            own = [
+                stream for stream in streams if pod.uid in {end.workload.uid for end in stream.ends}
+            ]
             lost = next((state for state in own if state.lost), None)
             if had == now:
                 after = f", while a stream was lost ({lost.label}: {lost.words})" if lost else ""
                 do = f"compare Get-HnsEndpoint before and after, and read Felix' log on node {pod.node}"
                 text = Explanation(
-                    claims=self.expect.context.claims, path=f"HNS endpoint of {pod.label}", expected="another ACL list",
-                    observed=f"the same {counted(len(had), 'rule')}{after}", tries=len(settled.seen),
-                    seconds=settled.seconds, where=f"a pod on {pod.node}", lines={"because": because, "do": do},
+                    claims=self.expect.context.claims,
+                    path=f"HNS endpoint of {pod.label}",
+                    expected="another ACL list",
+                    observed=f"the same {counted(len(had), 'rule')}{after}",
+                    tries=len(settled.seen),
+                    seconds=settled.seconds,
+                    where=f"a pod on {pod.node}",
+                    lines={"because": because, "do": do},
                     table=f"  the lists, - before and + after:\n{shown}",
-                )  # fmt: skip
+                )
                 tally.wrong(None, pod, unless_changed(self.expect, [pod], Nonconformance(text)))
             elif lost:
                 tally.right(None, pod, f"{because}; with it {lost.label} was lost: {lost.words}")
@@ -173,7 +185,11 @@ class AclLists:
         by_node: dict[str, list[tuple[Workload, Rules, Rules]]] = {}
         for pod, had in self._had:
             by_node.setdefault(pod.node, []).append((pod, had, self.acls(pod.node, pod)))
-        shown = [f"{pod.label}\n{_difference(had, now)}" for each in by_node.values() for pod, had, now in each]
+        shown = [
+            f"{pod.label}\n{_difference(had, now)}"
+            for each in by_node.values()
+            for pod, had, now in each
+        ]
         self.expect.context.attach("ACL lists", "\n\n".join(shown))
         tally = Tally(self.expect.context, "behaviour")
         for node, lists in by_node.items():
@@ -185,11 +201,14 @@ class AclLists:
                 tally.right(None, lists[0][0], f"{because}: {told}, on node {node}")
                 continue
             text = Explanation(
-                claims=self.expect.context.claims, path=f"ACL lists of {counted(len(lists), 'pod')} on node {node}",
-                expected="fewer entries than before", observed=told, where=node,
+                claims=self.expect.context.claims,
+                path=f"ACL lists of {counted(len(lists), 'pod')} on node {node}",
+                expected="fewer entries than before",
+                observed=told,
+                where=node,
                 lines={"because": because, "do": "compare Get-HnsEndpoint under both policies"},
                 table="\n\n".join(["  the lists, - before and + after:", *shown]),
-            )  # fmt: skip
+            )
             error = unless_changed(self.expect, [pod for pod, *_ in lists], Nonconformance(text))
             tally.wrong(None, lists[0][0], error, ("fewer ACL entries", f"{after} of {before}"))
         tally.end()

@@ -51,7 +51,8 @@ class Attempt:
     @property
     def nodes(self) -> str:
         """In few words: ``w1 to linux-2 (80/tcp)``, ``w1 to Service web (53/udp)``, or ``w1 to DNS A web``."""
-        target, where = self.target, [f"DNS {self.record} {self.query}"] * (self.kind is Kind.DNS)
+        target = self.target
+        where = [f"DNS {self.record} {self.query}"] * (self.kind is Kind.DNS)
         if target:
             own = target.path in (Addressing.POD_IP, Addressing.NODE_IP)
             nodes = ", ".join(dict.fromkeys(pod.node for pod in target.backends)) if own else ""

@@ -6,7 +6,16 @@ from typing import Literal
 from conformance.model.decision import Decision
 from conformance.model.verdict import PRECEDENCE, ClaimKind, ClaimVerdict, Finding, precedence
 
-__all__ = ["ACTIVE_HALF", "PRECEDENCE", "UNDERLAY", "ClaimKind", "ClaimResult", "ClaimVerdict", "Finding", "precedence"]
+__all__ = [
+    "ACTIVE_HALF",
+    "PRECEDENCE",
+    "UNDERLAY",
+    "ClaimKind",
+    "ClaimResult",
+    "ClaimVerdict",
+    "Finding",
+    "precedence",
+]
 
 
 ACTIVE_HALF = "active half"

@@ -18,7 +18,9 @@ T = TypeVar("T")
 def to_plain(value: Any) -> Any:
     """A shape as dicts, lists, strings, numbers and None."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {
+            field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, bytes):
@@ -47,9 +49,13 @@ def _read(annotation: Any, plain: Any, place: str) -> Any:
     if origin is tuple:
         _check(isinstance(plain, list), plain, place)
         if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return tuple(_read(arguments[0], entry, f"{place}[{index}]") for index, entry in enumerate(plain))
+            return tuple(
+                _read(arguments[0], entry, f"{place}[{index}]") for index, entry in enumerate(plain)
+            )
         _check(len(plain) == len(arguments), plain, place)
-        return tuple(_read(kind, entry, place) for kind, entry in zip(arguments, plain, strict=True))
+        return tuple(
+            _read(kind, entry, place) for kind, entry in zip(arguments, plain, strict=True)
+        )
     if origin in (dict, collections.abc.Mapping):
         _check(isinstance(plain, dict), plain, place)
         return {key: _read(arguments[1], entry, f"{place}.{key}") for key, entry in plain.items()}
@@ -85,7 +91,10 @@ def _dataclass(kind: Any, arguments: tuple[Any, ...], plain: Any, place: str) ->
     if unknown:
         raise ValueError(f"{place}: unknown {', '.join(sorted(unknown))}")
     variables = dict(zip(getattr(kind, "__parameters__", ()), arguments, strict=False))
-    values = {name: _read(_filled(hints[name], variables), entry, f"{place}.{name}") for name, entry in plain.items()}
+    values = {
+        name: _read(_filled(hints[name], variables), entry, f"{place}.{name}")
+        for name, entry in plain.items()
+    }
     try:
         return kind(**values)
     except TypeError as problem:
@@ -114,11 +123,15 @@ def _scalar(kind: Any, plain: Any, place: str) -> Any:
         try:
             return kind(plain)
         except ValueError:
-            raise ValueError(f"{place}: {plain!r} is none of {', '.join(str(item.value) for item in kind)}") from None
+            raise ValueError(
+                f"{place}: {plain!r} is none of {', '.join(str(item.value) for item in kind)}"
+            ) from None
     if kind is bytes:
         return base64.b64decode(_check(isinstance(plain, str), plain, place))
     if kind is float:
-        return float(_check(isinstance(plain, int | float) and not isinstance(plain, bool), plain, place))
+        return float(
+            _check(isinstance(plain, int | float) and not isinstance(plain, bool), plain, place)
+        )
     if kind is int:
         return _check(isinstance(plain, int) and not isinstance(plain, bool), plain, place)
     return _check(isinstance(plain, kind), plain, place)

@@ -62,7 +62,11 @@ class Decision:
     @property
     def symptoms(self) -> list[Symptom]:
         """What was expected with what was observed, for each path between the two nodes that ended otherwise."""
-        return list(zip(self.expected.split("; "), self.observed.split("; "), strict=True)) if self.expected else []
+        return (
+            list(zip(self.expected.split("; "), self.observed.split("; "), strict=True))
+            if self.expected
+            else []
+        )
 
     @property
     def opens(self) -> bool:
@@ -92,11 +96,16 @@ def decisions_about(
     None: no policy does.
     """
     backends = target.backends if isinstance(target, Target) else (target,) if target else ()
-    ends: Sequence[Workload | None] = list({backend.node: backend for backend in backends}.values()) or [None]
+    ends: Sequence[Workload | None] = list(
+        {backend.node: backend for backend in backends}.values()
+    ) or [None]
     called = target.at if isinstance(target, Target) and enforced_at != "target" else None
-    found = [(end, _builds([source, end]), _about(source, end, enforced_at or "both")) for end in ends]
+    found = [
+        (end, _builds([source, end]), _about(source, end, enforced_at or "both")) for end in ends
+    ]
     if called:
-        builds, about = _builds([source, called, *backends]), _about(source, called, enforced_at or "both")
+        builds = _builds([source, called, *backends])
+        about = _about(source, called, enforced_at or "both")
         found = [(called, builds, about or (() if verdict in WRONG else builds))]
     return tuple(
         Decision(
@@ -121,13 +130,24 @@ def decision_on(
     """Decide about one node, without a pod of the suite."""
     builds = (node.build,) if node.build else ()
     return Decision(
-        source="", target=node.name, builds=builds, about=builds, verdict=verdict, reason=reason, halves=(half,),
-        expected=_told(symptom[0]), observed=_told(symptom[1]),
-    )  # fmt: skip
+        source="",
+        target=node.name,
+        builds=builds,
+        about=builds,
+        verdict=verdict,
+        reason=reason,
+        halves=(half,),
+        expected=_told(symptom[0]),
+        observed=_told(symptom[1]),
+    )
 
 
-def _enforcing(source: Workload | None, target: Workload | None, enforced_at: Side | None) -> tuple[str, ...]:
-    ends = {"source": (source,), "target": (target,), "both": (source, target), None: ()}[enforced_at]
+def _enforcing(
+    source: Workload | None, target: Workload | None, enforced_at: Side | None
+) -> tuple[str, ...]:
+    ends = {"source": (source,), "target": (target,), "both": (source, target), None: ()}[
+        enforced_at
+    ]
     return tuple(dict.fromkeys(end.node for end in ends if end))
 
 

@@ -42,7 +42,11 @@ class Explanation:
 
         Where the cause is known it stands in the place of nodes; where neither is, the path does.
         """
-        tried = f" ({counted(self.tries, 'try', 'tries')}, {self.seconds:.1f} s)" if self.tries or self.seconds else ""
+        tried = (
+            f" ({counted(self.tries, 'try', 'tries')}, {self.seconds:.1f} s)"
+            if self.tries or self.seconds
+            else ""
+        )
         known = self.cause or self.where
         begins = f": {known}: {self.prefix}" if known else f"  {self.prefix}{self.path}  "
         share = f", {self.share}" if self.share and self.cause else ""

@@ -73,7 +73,9 @@ class NodeFacts:
     pod_networks: tuple[str, ...] = ()
     """Networks that this Windows node's pods have addresses of: its blocks in Calico's IPAM, else its podCIDR; none
     where a cloud gives addresses."""
-    differences: Fact[dict[str, str]] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
+    differences: Fact[dict[str, str]] = field(
+        default_factory=lambda: Fact(None, "not known: nothing was asked")
+    )
     """What may tell this Windows node from others of its build: switches of HNS and VFP, .NET, LanguageMode,
     culture."""
     first_block: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
@@ -145,7 +147,9 @@ class Facts:
         Windows nodes that run Calico as services may have any other (AKS: that of the node's image).
         """
         own = self.calico_on_nodes.get(node)
-        if own is None or (not own.known and node not in {item.name for item in self.by_os("windows")}):
+        if own is None or (
+            not own.known and node not in {item.name for item in self.by_os("windows")}
+        ):
             return self.calico_version
         return own
 
@@ -170,7 +174,9 @@ class Facts:
         if name == "calico":
             return replace(self, calico_on_nodes={**self.calico_on_nodes, node: fact})
         changed: dict[str, Any] = {name: fact}
-        nodes = tuple(item if item.name != node else replace(item, **changed) for item in self.nodes)
+        nodes = tuple(
+            item if item.name != node else replace(item, **changed) for item in self.nodes
+        )
         return replace(self, nodes=nodes).summed_up()
 
     def by_os(self, os: OS) -> tuple[NodeFacts, ...]:

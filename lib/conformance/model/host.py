@@ -187,7 +187,11 @@ class LinuxFacts:
     def addresses(self) -> tuple[str, ...]:
         """IPv4 addresses of the node, as the kernel's table of local routes has them."""
         own = (route.destination for route in self.routes if route.table == 255)  # RT_TABLE_LOCAL
-        return tuple(address for address, _, length in (route.partition("/") for route in own) if length == "32")
+        return tuple(
+            address
+            for address, _, length in (route.partition("/") for route in own)
+            if length == "32"
+        )
 
     def link(self, name: str) -> Link | None:
         return next((link for link in self.links if link.name == name), None)

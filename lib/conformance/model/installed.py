@@ -42,4 +42,6 @@ class Installed:
             same = component.container == component.workload
             name = component.workload if same else f"{component.workload} {component.container}"
             found.setdefault(name, []).append(component.version)
-        return {name: ", ".join(filter(None, dict.fromkeys(several))) for name, several in found.items()}
+        return {
+            name: ", ".join(filter(None, dict.fromkeys(several))) for name, several in found.items()
+        }

@@ -34,7 +34,9 @@ class StreamVerdict(StrEnum):
     """Connected, but no heartbeat came."""
 
 
-LOST = frozenset({StreamVerdict.STALLED, StreamVerdict.RESET, StreamVerdict.CLOSED, StreamVerdict.ABORTED})
+LOST = frozenset(
+    {StreamVerdict.STALLED, StreamVerdict.RESET, StreamVerdict.CLOSED, StreamVerdict.ABORTED}
+)
 """What becomes of a stream that was open and is no more, or is of no use any more."""
 
 
@@ -126,5 +128,8 @@ class StreamState:
     def timeline(self) -> tuple[tuple[StreamEvent, Side], ...]:
         """What happened at either end, in order."""
         return tuple(
-            sorted(((event, end.side) for end in self.ends for event in end.events), key=lambda one: one[0].at)
+            sorted(
+                ((event, end.side) for end in self.ends for event in end.events),
+                key=lambda one: one[0].at,
+            )
         )

@@ -95,7 +95,9 @@ class ForeignPolicy:
     def selects(self, end: End, direction: Direction) -> Truth:
         """Whether it is about this end, in this direction."""
         if self.kind in ADMIN:
-            return both(_peer(self.spec.get("subject") or {}, end, ""), bool(self.spec.get(direction)))
+            return both(
+                _peer(self.spec.get("subject") or {}, end, ""), bool(self.spec.get(direction))
+            )
         if self.namespace and end.namespace and end.namespace != self.namespace:
             return False
         if direction not in self._types():
@@ -118,13 +120,22 @@ class ForeignPolicy:
         if seen == "open" and not self.before_default:
             return False
         given = self._gives(way)
-        giving = given & ({"Deny"} if seen == "closed" else {"Allow", "Pass"} if self.tier == DEFAULT else {"Allow"})
+        giving = given & (
+            {"Deny"}
+            if seen == "closed"
+            else {"Allow", "Pass"}
+            if self.tier == DEFAULT
+            else {"Allow"}
+        )
         if not giving:
             return False
         return True if selected and giving == given else None
 
     def _types(self) -> set[str]:
-        types = {str(each).lower() for each in self.spec.get("types") or self.spec.get("policyTypes") or ()}
+        types = {
+            str(each).lower()
+            for each in self.spec.get("types") or self.spec.get("policyTypes") or ()
+        }
         if types:
             return types
         if self.api.startswith(KUBERNETES):
@@ -141,7 +152,9 @@ class ForeignPolicy:
         kubernetes = self.api.startswith(KUBERNETES)
         for rule in rules:
             action = (
-                "Allow" if kubernetes else {"Accept": "Allow"}.get(str(rule.get("action")), str(rule.get("action")))
+                "Allow"
+                if kubernetes
+                else {"Accept": "Allow"}.get(str(rule.get("action")), str(rule.get("action")))
             )
             if action == "Log":
                 continue
@@ -149,7 +162,9 @@ class ForeignPolicy:
                 matches = _kubernetes_rule(rule, way, self.namespace)
             else:
                 matches = (
-                    _admin_rule(rule, way) if self.kind in ADMIN else _calico_rule(rule, way, self.namespace, self.sets)
+                    _admin_rule(rule, way)
+                    if self.kind in ADMIN
+                    else _calico_rule(rule, way, self.namespace, self.sets)
                 )
             if matches is not False:
                 found.add(action)
@@ -170,7 +185,8 @@ def _calico_rule(rule: Mapping[str, Any], way: Way, home: str, sets: Sequence[Ne
         found = both(found, _protocol(rule["protocol"], way.protocol))
     if "notProtocol" in rule:
         found = both(found, _not(_protocol(rule["notProtocol"], way.protocol)))
-    at_source, at_target = rule.get("source") or {}, rule.get("destination") or {}
+    at_source = rule.get("source") or {}
+    at_target = rule.get("destination") or {}
     found = both(found, _entity(at_source, source, home, sets))
     found = both(found, _entity(at_target, target, home, sets))
     if at_source.get("ports") or at_source.get("notPorts"):
@@ -185,7 +201,8 @@ def _calico_rule(rule: Mapping[str, Any], way: Way, home: str, sets: Sequence[Ne
 def _entity(entity: Mapping[str, Any], end: End, home: str, sets: Sequence[NetworkSet]) -> Truth:
     """A rule's source or destination; ``home``: the namespace within which a namespaced policy's selectors look."""
     found: Truth = None if entity.get("services") else True
-    by_namespace, text = entity.get("namespaceSelector"), entity.get("selector")
+    by_namespace = entity.get("namespaceSelector")
+    text = entity.get("selector")
     if "selector" in entity or by_namespace:
         chosen = both(_calico(text, end), _namespaces(by_namespace, end))
         if home and not by_namespace:
@@ -204,7 +221,8 @@ def _or_in_a_set(chosen: Truth, text: Any, end: End, sets: Sequence[NetworkSet])
     """Whether a rule's selector chooses an end; where that is no, it may choose a network that has its address."""
     chooses = selectors.calico(text)
     held = any(
-        chooses.selects(one.labels) is not Selection.SELECTS_NOT and _within(one.nets, end.address) is not False
+        chooses.selects(one.labels) is not Selection.SELECTS_NOT
+        and _within(one.nets, end.address) is not False
         for one in sets
     )
     return None if chosen is False and held else chosen
@@ -212,7 +230,9 @@ def _or_in_a_set(chosen: Truth, text: Any, end: End, sets: Sequence[NetworkSet])
 
 def _kubernetes_rule(rule: Mapping[str, Any], way: Way, home: str) -> Truth:
     peers = rule.get("from" if way.direction == "ingress" else "to") or ()
-    found: Truth = True if not peers else any_of(_kubernetes_peer(peer, way.other, home) for peer in peers)
+    found: Truth = (
+        True if not peers else any_of(_kubernetes_peer(peer, way.other, home) for peer in peers)
+    )
     ports = rule.get("ports") or ()
     return both(found, True if not ports else any_of(_port(port, way) for port in ports))
 
@@ -220,7 +240,9 @@ def _kubernetes_rule(rule: Mapping[str, Any], way: Way, home: str) -> Truth:
 def _kubernetes_peer(peer: Mapping[str, Any], end: End, home: str) -> Truth:
     if block := peer.get("ipBlock"):
         inside = _within([block["cidr"]], end.address)
-        return both(inside, _not(_within(block["except"], end.address)) if block.get("except") else True)
+        return both(
+            inside, _not(_within(block["except"], end.address)) if block.get("except") else True
+        )
     return _peer(peer, end, home)
 
 
@@ -252,7 +274,8 @@ def _peer(peer: Mapping[str, Any], end: End, home: str) -> Truth:
 
 def _port(port: Mapping[str, Any], way: Way) -> Truth:
     return both(
-        _protocol(port.get("protocol") or "TCP", way.protocol), _range(port.get("port"), port.get("endPort"), way)
+        _protocol(port.get("protocol") or "TCP", way.protocol),
+        _range(port.get("port"), port.get("endPort"), way),
     )
 
 
@@ -261,7 +284,8 @@ def _admin_port(port: Mapping[str, Any], way: Way) -> Truth:
         return _port(one, way)
     if several := port.get("portRange"):
         return both(
-            _protocol(several.get("protocol") or "TCP", way.protocol), _range(several["start"], several["end"], way)
+            _protocol(several.get("protocol") or "TCP", way.protocol),
+            _range(several["start"], several["end"], way),
         )
     return None
 
@@ -272,7 +296,10 @@ def _protocol_port(each: Mapping[str, Any], way: Way) -> Truth:
             port = (each[name] or {}).get("destinationPort") or {}
             span = port.get("range") or {}
             first = port.get("number", span.get("start"))
-            return both(_protocol(name, way.protocol), True if first is None else _range(first, span.get("end"), way))
+            return both(
+                _protocol(name, way.protocol),
+                True if first is None else _range(first, span.get("end"), way),
+            )
     return None
 
 
@@ -308,7 +335,9 @@ def _within(nets: Iterable[str], address: str) -> Truth:
     if not address:
         return None
     try:
-        return any(ipaddress.ip_address(address) in ipaddress.ip_network(net, strict=False) for net in nets)
+        return any(
+            ipaddress.ip_address(address) in ipaddress.ip_network(net, strict=False) for net in nets
+        )
     except ValueError:
         return None
 
@@ -327,7 +356,9 @@ def _namespaces(text: Any, end: End) -> Truth:
 
 
 def _truth(selection: Selection) -> Truth:
-    return {Selection.SELECTS: True, Selection.SELECTS_NOT: False, Selection.UNREADABLE: None}[selection]
+    return {Selection.SELECTS: True, Selection.SELECTS_NOT: False, Selection.UNREADABLE: None}[
+        selection
+    ]
 
 
 def both(one: Truth, other: Truth) -> Truth:

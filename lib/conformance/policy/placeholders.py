@@ -68,7 +68,11 @@ def filled_text(text: str, known: Mapping[str, Value]) -> str:
 
 def unused(objects: Sequence[Obj], names: Sequence[str]) -> list[str]:
     """Those of ``names`` that no placeholder begins with: a test gives something that its manifest ignores."""
-    asked = {name.partition(".")[0] for text in _texts(list(objects)) for name in _PLACEHOLDER.findall(text)}
+    asked = {
+        name.partition(".")[0]
+        for text in _texts(list(objects))
+        for name in _PLACEHOLDER.findall(text)
+    }
     return [name for name in names if name not in asked]
 
 
@@ -97,7 +101,11 @@ def _each(entry: Any, known: Mapping[str, Value]) -> list[Mapping[str, Value]]:
 def _without_lists(value: Any) -> Any:
     """An entry without the lists in it, which repeat entries of their own."""
     if isinstance(value, dict):
-        return {key: _without_lists(entry) for key, entry in value.items() if not isinstance(entry, list)}
+        return {
+            key: _without_lists(entry)
+            for key, entry in value.items()
+            if not isinstance(entry, list)
+        }
     return value
 
 

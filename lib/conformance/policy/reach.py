@@ -75,13 +75,22 @@ class Reach:
         if not self.world.pods:
             raise UsageProblem("no pod in these files: there is nobody to reach")
         for policy, tier in self.oracle.without_tier.items():
-            raise UsageProblem(f"{policy} is in tier {tier}, which no file describes, so that its order is not known")
+            raise UsageProblem(
+                f"{policy} is in tier {tier}, which no file describes, so that its order is not known"
+            )
         pods = [End(name, pod.address, pod) for name, pod in sorted(self.world.pods.items())]
         self.ends = [*pods, *(End(text, fields.address(text)) for text in addresses)]
         for one in self.oracle.policies:
             _allowed(one)
-        rules = [rule for policy in self.oracle.policies for each in policy.rules.values() for rule in each]
-        self._protocols = sorted({6, 17, *(rule.protocol for rule in rules if rule.protocol and not rule.ipv6)})
+        rules = [
+            rule
+            for policy in self.oracle.policies
+            for each in policy.rules.values()
+            for rule in each
+        ]
+        self._protocols = sorted(
+            {6, 17, *(rule.protocol for rule in rules if rule.protocol and not rule.ipv6)}
+        )
         self._ranges = _told_apart(rules, self.world)
 
     def ways(self) -> Iterator[Way]:
@@ -93,14 +102,20 @@ class Reach:
 
     def panics(self) -> dict[str, list[str]]:
         """Of Windows pods, by name, what may end Felix on their nodes from v3.29 on."""
-        found = {name: panics(self.oracle, pod) for name, pod in self.world.pods.items() if pod.os == "windows"}
+        found = {
+            name: panics(self.oracle, pod)
+            for name, pod in self.world.pods.items()
+            if pod.os == "windows"
+        }
         return {name: rules for name, rules in found.items() if rules}
 
     @property
     def passed_over(self) -> list[str]:
         """Objects that are neither of the world nor policies."""
         policies = ("Policy", "Tier")
-        return [label for label in self.world.unread if not label.partition(" ")[0].endswith(policies)]
+        return [
+            label for label in self.world.unread if not label.partition(" ")[0].endswith(policies)
+        ]
 
     def _between(self, source: End, destination: End) -> Iterator[Way]:
         for protocol in self._protocols:
@@ -108,7 +123,12 @@ class Reach:
             for ports in self._ranges if protocol != PROTOCOLS["icmp"] else [None]:
                 icmp = None if ports else ECHO
                 packet = Packet(
-                    source.address, destination.address, protocol, ports and ports[0], ports and SOURCE_PORT, icmp
+                    source.address,
+                    destination.address,
+                    protocol,
+                    ports and ports[0],
+                    ports and SOURCE_PORT,
+                    icmp,
                 )
                 judged.append((ports, *self._judged(source, destination, packet)))
             by_answer = sorted(judged, key=lambda one: _key(one[1], one[2]))
@@ -125,7 +145,8 @@ class Reach:
             ends.append((source.pod, "egress"))
         if destination.pod:
             ends.append((destination.pod, "ingress"))
-        verdicts, differences = [], []
+        verdicts = []
+        differences = []
         promised = [self.oracle.explain(pod, direction, packet) for pod, direction in ends]
         for column, switches in COLUMNS.items():
             found = []
@@ -156,13 +177,20 @@ def _allowed(policy: Policy) -> None:
     with_ports = {PROTOCOLS["tcp"], PROTOCOLS["udp"], PROTOCOLS["sctp"]}
     for rule in (rule for each in policy.rules.values() for rule in each):
         for end in (rule.source, rule.destination):
-            if rule.protocol not in with_ports and (end.has_ports or end.not_ports or end.not_named):
-                raise UsageProblem(f"{policy.label} {rule.where}: ports want protocol TCP, UDP or SCTP beside them")
+            if rule.protocol not in with_ports and (
+                end.has_ports or end.not_ports or end.not_named
+            ):
+                raise UsageProblem(
+                    f"{policy.label} {rule.where}: ports want protocol TCP, UDP or SCTP beside them"
+                )
             for one in end.not_nets or () if policy.label.startswith("Kubernetes ") else ():
                 if not any(
-                    first <= one[0] and one[1] <= last and one != (first, last) for first, last in end.nets or ()
+                    first <= one[0] and one[1] <= last and one != (first, last)
+                    for first, last in end.nets or ()
                 ):
-                    raise UsageProblem(f"{policy.label} {rule.where}: an exception is no smaller part of its ipBlock")
+                    raise UsageProblem(
+                        f"{policy.label} {rule.where}: an exception is no smaller part of its ipBlock"
+                    )
 
 
 def _key(verdicts: tuple[Verdict, ...], differences: tuple[Difference, ...]) -> str:

@@ -43,7 +43,10 @@ def _table(destination: End, ways: list[Way], notes: dict[tuple[str, ...], int])
     cells += [(", ".join(sources), *row) for row, sources in rows.items()]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     for row in cells:
-        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        yield (
+            "  "
+            + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
 
 
 def _by_answer(ways: list[Way]) -> Iterator[tuple[str, Way]]:

@@ -139,7 +139,10 @@ class _Reader(Generic[P]):
     """Reads a text from left to right; ``||`` binds least, then ``&&``, then ``!``."""
 
     def __init__(self, text: str, namespaces: bool, meaning: Meaning[P]) -> None:
-        self.text, self.namespaces, self.meaning, self.at = text, namespaces, meaning, 0
+        self.text = text
+        self.namespaces = namespaces
+        self.meaning = meaning
+        self.at = 0
 
     def ended(self) -> bool:
         self._skip()
@@ -223,7 +226,10 @@ def _terms(selector: Mapping[str, Any]) -> list[Predicate]:
     strange = sorted(selector.keys() - {"matchLabels", "matchExpressions"})
     if strange:
         raise ValueError(f"unknown field {strange[0]}")
-    terms = [_compare(str(key), "==", _text(value)) for key, value in (selector.get("matchLabels") or {}).items()]
+    terms = [
+        _compare(str(key), "==", _text(value))
+        for key, value in (selector.get("matchLabels") or {}).items()
+    ]
     return terms + [_expression(one) for one in selector.get("matchExpressions") or []]
 
 
@@ -234,7 +240,9 @@ def _text(value: Any) -> str:
 
 
 def _expression(one: Mapping[str, Any]) -> Predicate:
-    label, operator, values = str(one["key"]), one["operator"], frozenset(map(_text, one.get("values") or []))
+    label = str(one["key"])
+    operator = one["operator"]
+    values = frozenset(map(_text, one.get("values") or []))
     if bool(values) != (operator in {"In", "NotIn"}):
         raise ValueError(f"operator {operator} with {len(values) or 'no'} values")
     if operator == "In":

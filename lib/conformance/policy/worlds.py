@@ -82,10 +82,15 @@ class World:
         return put if isinstance(put, list) else [put]
 
     def edited(self) -> World:
-        new, gone = {fields.label(obj): obj for obj in self.puts}, self.then.get("gone")
-        there = [new.pop(fields.label(obj), obj) for obj in self.objects if fields.label(obj) != gone]
+        new = {fields.label(obj): obj for obj in self.puts}
+        gone = self.then.get("gone")
+        there = [
+            new.pop(fields.label(obj), obj) for obj in self.objects if fields.label(obj) != gone
+        ]
         there += new.values()
-        return World(self.name, self.claim, tuple(there), {}, self.then.get("labels") or {}, self.beside)
+        return World(
+            self.name, self.claim, tuple(there), {}, self.then.get("labels") or {}, self.beside
+        )
 
     def filled(self, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
         """Its objects for these seats, whose namespaces have these names.  Raises UsageProblem."""
@@ -116,10 +121,14 @@ def read(name: str, given: Any) -> World:
     """A world from its file's parsed YAML.  Raises UsageProblem."""
     said = fields.mapping(given, f"world {name}", {"claim", "beside", "shows", "objects", "then"})
     then = fields.mapping(said.get("then"), f"world {name} then", {"put", "gone", "labels"})
-    objects = tuple(dict(obj) for obj in fields.sequence(said.get("objects"), f"world {name} objects"))
+    objects = tuple(
+        dict(obj) for obj in fields.sequence(said.get("objects"), f"world {name} objects")
+    )
     if not said.get("claim") or not objects:
         raise UsageProblem(f"world {name}: a claim and objects are expected")
-    return World(name, str(said["claim"]), objects, dict(then), beside=tuple(said.get("beside") or ()))
+    return World(
+        name, str(said["claim"]), objects, dict(then), beside=tuple(said.get("beside") or ())
+    )
 
 
 def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
@@ -146,17 +155,21 @@ def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) 
     for service in world.filled(seats, namespaces):
         if service["kind"] != "Service":
             continue
-        meta, spec = service["metadata"], service["spec"]
+        meta = service["metadata"]
+        spec = service["spec"]
         chosen = [
             seat.address
             for seat in seats
-            if namespaces[seat.space] == meta["namespace"] and spec["selector"].items() <= _labels(world, seat).items()
+            if namespaces[seat.space] == meta["namespace"]
+            and spec["selector"].items() <= _labels(world, seat).items()
         ]
         about = {"name": f"{meta['name']}-1", "namespace": meta["namespace"]}
         about["labels"] = {"kubernetes.io/service-name": meta["name"]}
         ports = [{"port": port["port"], "protocol": port["protocol"]} for port in spec["ports"]]
         endpoints = [{"addresses": [address], "conditions": {"ready": True}} for address in chosen]
-        found.append({"kind": "EndpointSlice", "metadata": about, "ports": ports, "endpoints": endpoints})
+        found.append(
+            {"kind": "EndpointSlice", "metadata": about, "ports": ports, "endpoints": endpoints}
+        )
     return found
 
 
@@ -174,7 +187,11 @@ def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
     for seat in seats:
         firsts.setdefault((seat.space, seat.os), seat)
     known = list(firsts.values())
-    pairs = [pair for pair in product(seats, repeat=2) if pair[0] is not pair[1] and any(one in known for one in pair)]
+    pairs = [
+        pair
+        for pair in product(seats, repeat=2)
+        if pair[0] is not pair[1] and any(one in known for one in pair)
+    ]
     for number, (source, destination) in enumerate(pairs):
         turn = number % len(PORTS)
         both = source in known and destination in known
@@ -193,7 +210,9 @@ def _cell(oracle: Oracle, source: Seat, destination: Seat, at: tuple[str, int], 
         (source, sent.source, "egress"),
         (destination, sent.destination, "ingress"),
     )
-    promised, documented, departing = [], [], []
+    promised = []
+    documented = []
+    departing = []
     for seat, address, way in ends:
         (pod,) = (one for one in oracle.world.at(address) if isinstance(one, Pod))
         switches = WINDOWS if seat.os == "windows" else PROMISE
@@ -219,14 +238,18 @@ def _named(oracle: Oracle, pod: Pod, way: Direction, decision: Decision) -> Deci
 
 def _pod(seat: Seat, namespace: str, labels: Mapping[str, str]) -> Obj:
     named = {"page": 80, "echo": 8080}
-    ports = [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in named.items()]
+    ports = [
+        {"name": name, "containerPort": port, "protocol": "TCP"} for name, port in named.items()
+    ]
     return {
         "kind": "Pod",
         "metadata": {"name": seat.pod, "namespace": namespace, "labels": dict(labels)},
         "spec": {
             "nodeName": seat.node,
             "os": {"name": seat.os},
-            "serviceAccountName": ACCOUNT if (seat.space, seat.os) in SEATS_OF_ACCOUNT else "default",
+            "serviceAccountName": ACCOUNT
+            if (seat.space, seat.os) in SEATS_OF_ACCOUNT
+            else "default",
             "containers": [{"ports": ports}],
         },
         "status": {"podIP": seat.address},

@@ -73,7 +73,12 @@ class Agent:
     _clocks = itertools.count(1)
 
     def __init__(
-        self, kube: Kube, workload: Workload, transcript: Transcript, program: protocol.Program, silence: float
+        self,
+        kube: Kube,
+        workload: Workload,
+        transcript: Transcript,
+        program: protocol.Program,
+        silence: float,
     ) -> None:
         """Opens the exec; ``silence`` seconds without a word end it.  :meth:`greet` must follow.
 
@@ -84,7 +89,9 @@ class Agent:
         self.held: set[str] = set()
         """Names of streams that somebody watches: an agent that holds some is not to be ended."""
         self.left_idle = False
-        self.clock = AgentClock(f"{workload.uid}/{program.name}/{next(self._clocks)}", time.monotonic())
+        self.clock = AgentClock(
+            f"{workload.uid}/{program.name}/{next(self._clocks)}", time.monotonic()
+        )
         self._silence = silence
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -99,9 +106,16 @@ class Agent:
         self._over = ""
         self._heard = self._sent = self.used = time.monotonic()
         self._stream = ExecStream(
-            kube, workload.namespace, workload.pod, workload.container, self.program.argv,
-            on_line=self._line, on_end=self._end, silence=silence, transcript=transcript,
-        )  # fmt: skip
+            kube,
+            workload.namespace,
+            workload.pod,
+            workload.container,
+            self.program.argv,
+            on_line=self._line,
+            on_end=self._end,
+            silence=silence,
+            transcript=transcript,
+        )
 
     def greet(self, within: float) -> Document:
         """Wait for its hello and check that it is our program.  Raises ProbeBroken, and ends the agent."""
@@ -139,7 +153,9 @@ class Agent:
         """End a batch; its callbacks are not called any more, but for one that is running in another thread."""
         with self._lock:
             self._waiting = deque(part for part in self._waiting if part.batch is not batch)
-            parts = [part for part in self._parts.values() if part.batch is batch and not part.cancelled]
+            parts = [
+                part for part in self._parts.values() if part.batch is batch and not part.cancelled
+            ]
             for part in parts:
                 part.cancelled = True
         for part in parts:
@@ -151,7 +167,8 @@ class Agent:
         An agent that says nothing at all is given up earlier.  Raises ProbeBroken: died, silent, cut, garbled;
         AgentRefused.
         """
-        name, future = f"b{next(self._numbers)}", Future[Document]()
+        name = f"b{next(self._numbers)}"
+        future = Future[Document]()
         with self._lock:
             if self._over:
                 raise ProbeBroken(self._broken(), transport=self._over)
@@ -201,14 +218,22 @@ class Agent:
         """Send what waits, in order, as far as there is room for it."""
         while True:
             with self._lock:
-                if self._over or not self._waiting or self._under_way + self._waiting[0].count > self._most:
+                if (
+                    self._over
+                    or not self._waiting
+                    or self._under_way + self._waiting[0].count > self._most
+                ):
                     return
                 part = self._waiting.popleft()
                 part.name, part.sent = f"b{next(self._numbers)}", time.monotonic()
                 part.left = set(range(part.count))
                 self._parts[part.name] = part
                 self._under_way += part.count
-            self._say(protocol.batch_line(part.name, part.batch.specs[part.first : part.first + part.count]))
+            self._say(
+                protocol.batch_line(
+                    part.name, part.batch.specs[part.first : part.first + part.count]
+                )
+            )
 
     def _say(self, line: bytes) -> None:
         self._sent = time.monotonic()
@@ -222,9 +247,11 @@ class Agent:
     def _fail(self, why: str, kind: type[ProbeBroken] = ProbeBroken) -> None:
         with self._lock:
             self._over = self._over or why
-            replies, self._replies = list(self._replies.values()), {}
+            replies = list(self._replies.values())
+            self._replies = {}
             parts = [*self._parts.values(), *self._waiting]
-            self._parts, self._under_way = {}, 0
+            self._parts = {}
+            self._under_way = 0
             self._waiting.clear()
         for future in [*replies, self._hello]:
             if not future.done():
@@ -234,7 +261,11 @@ class Agent:
 
     def _broken(self) -> str:
         noise = f"; it also wrote {' / '.join(self._noise)!r}" if self._noise else ""
-        rest = self._stream.unfinished[:80].decode(errors="backslashreplace") if hasattr(self, "_stream") else ""
+        rest = (
+            self._stream.unfinished[:80].decode(errors="backslashreplace")
+            if hasattr(self, "_stream")
+            else ""
+        )
         cut = f"; its last line was cut short: {rest!r}" if rest else ""
         return f"agent {self.program.name} in {self.workload.label} broke: {self._over}{cut}{noise}"
 
@@ -277,7 +308,8 @@ class Agent:
 
     def _results(self, name: str, document: Document) -> None:
         """Some of a batch's results, the rest of it still to come."""
-        results, left = document.get("results"), document.get("left")
+        results = document.get("results")
+        left = document.get("left")
         numbers = [result.get("id") for result in results] if isinstance(results, list) else []
         with self._lock:
             part = self._parts.get(name)
@@ -298,16 +330,24 @@ class Agent:
         if not matches or not isinstance(results, list):
             self._give_up(f"its answer to batch {name} does not match: {str(document)[:200]}")
             return
-        begins = [result["began_ms"] for result in results if isinstance(result.get("began_ms"), int | float)]
+        begins = [
+            result["began_ms"]
+            for result in results
+            if isinstance(result.get("began_ms"), int | float)
+        ]
         if begins:
             self.clock.began(min(begins) / 1000, part.sent)
         if not part.cancelled:
             when = protocol.When(part.sent, self.clock.name, *self.clock.start())
-            part.batch.heard(list(zip((part.first + number for number in numbers), results, strict=True)), when)
+            part.batch.heard(
+                list(zip((part.first + number for number in numbers), results, strict=True)), when
+            )
         self._send_waiting()
 
     def _refuse(self, name: str, message: str) -> None:
-        refused = AgentRefused(f"agent in {self.workload.label} refused a batch: {message}", transport=message)
+        refused = AgentRefused(
+            f"agent in {self.workload.label} refused a batch: {message}", transport=message
+        )
         with self._lock:
             future = self._replies.pop(name, None)
             part = self._parts.pop(name, None)
@@ -324,6 +364,11 @@ class Agent:
     def _end(self, end: ExecEnd) -> None:
         parts = [end.problem or f"it exited with status {end.exit_code}"]
         if end.exit_code == 0 and not self._hello.done():
-            parts = ["another program answered in its place: it never said hello, and exited with status 0"]
+            parts = [
+                "another program answered in its place: it never said hello, and exited with status 0"
+            ]
         parts += [f"stderr {end.stderr.strip()[-300:]!r}"] if end.stderr.strip() else []
-        self._fail("; ".join(parts), AgentRefused if channels.COULD_NOT_START in end.problem else ProbeBroken)
+        self._fail(
+            "; ".join(parts),
+            AgentRefused if channels.COULD_NOT_START in end.problem else ProbeBroken,
+        )

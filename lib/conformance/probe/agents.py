@@ -39,10 +39,17 @@ class Agents:
     """Agents in the pods of one cluster, at most one of each program in a pod.  Thread-safe."""
 
     def __init__(  # noqa: PLR0917
-        self, kube: Kube, run_directory: Path, settings: Settings, transcript: Transcript, limits: Limits,
+        self,
+        kube: Kube,
+        run_directory: Path,
+        settings: Settings,
+        transcript: Transcript,
+        limits: Limits,
         watch: NodeWatch | None = None,
-    ) -> None:  # fmt: skip
-        self.kube, self.settings, self.limits = kube, settings, limits
+    ) -> None:
+        self.kube = kube
+        self.settings = settings
+        self.limits = limits
         self.slots = Slots(run_directory)
         self.counts = Counts()
         self.watch = watch or NodeWatch(kube)
@@ -63,13 +70,17 @@ class Agents:
         return len(self._agents)
 
     def agent(
-        self, source: Workload, program: protocol.Program, waited: Callable[[float], object] = lambda seconds: None
+        self,
+        source: Workload,
+        program: protocol.Program,
+        waited: Callable[[float], object] = lambda seconds: None,
     ) -> Agent:
         """The live agent of a program in a pod, started if there is none.  Raises ProbeBroken.
 
         ``waited`` hears the seconds for which other starts were waited for, which are nobody's fault.
         """
-        key, within = (source.uid, program.name), self.settings.timings.of(source.os).agent_slot
+        key = (source.uid, program.name)
+        within = self.settings.timings.of(source.os).agent_slot
         with self._lock:
             starting = self._starting.setdefault(key, threading.Lock())
         with starting:
@@ -98,7 +109,9 @@ class Agents:
                 self._agents[key] = (agent, slots)
             return agent
 
-    def with_live(self, source: Workload, program: protocol.Program, ask: Callable[[Agent], bool]) -> bool:
+    def with_live(
+        self, source: Workload, program: protocol.Program, ask: Callable[[Agent], bool]
+    ) -> bool:
         """What ``ask`` says, which is called with the live agent of a program in a pod; False when there is none.
 
         Meanwhile the agent is not ended to make room.  ``ask`` must be quick, and use nothing of this object.
@@ -141,14 +154,20 @@ class Agents:
     def close(self) -> None:
         self._closed.set()
         with self._lock:
-            agents, self._agents = list(self._agents.values()), {}
+            agents = list(self._agents.values())
+            self._agents = {}
         list(self.pool.map(_end, agents))
         self.pool.shutdown()
 
     def _start(
-        self, source: Workload, program: protocol.Program, within: float, waited: Callable[[float], object]
+        self,
+        source: Workload,
+        program: protocol.Program,
+        within: float,
+        waited: Callable[[float], object],
     ) -> Agent:
-        key, own = (source.node, source.os), (source.uid, program.name)
+        key = (source.node, source.os)
+        own = (source.uid, program.name)
         again = own in self._broken_before
         if again and self._restarted[own] >= self.limits.restarts:
             last = self._error.get(own, f"the agent in {source.label} broke")
@@ -159,7 +178,8 @@ class Agents:
         self.counts.starts[key] += 1
         self.counts.restarts[key] += again
         self._broken_before.add(own)  # until it has said hello
-        patience, asked = self.settings.timings.of(source.os), time.monotonic()
+        patience = self.settings.timings.of(source.os)
+        asked = time.monotonic()
         count = self.limits.powershell_starts if source.os == "windows" else self.limits.agents
         starts = f"{'powershell' if source.os == 'windows' else 'python'}-{source.node}"
         purpose = f"exec that starts an agent in {source.namespace}/{source.pod}"
@@ -173,10 +193,16 @@ class Agents:
 
     def _live_slots(self, source: Workload, within: float) -> list[Slot]:
         """The slots of a live agent: its Windows node's, and one of all.  Raises ProbeBroken."""
-        limits, taken = self.limits, list[Slot]()
+        limits = self.limits
+        taken = list[Slot]()
         bounds = [_Bound("agent", limits.agents, limits.share)]
         if source.os == "windows":  # before the other, which is of use to pods on any node
-            bounds.insert(0, _Bound(_live(source.node), limits.per_windows_node, limits.share_of_node, source.node))
+            bounds.insert(
+                0,
+                _Bound(
+                    _live(source.node), limits.per_windows_node, limits.share_of_node, source.node
+                ),
+            )
         try:
             for bound in bounds:
                 taken.append(self._live_slot(bound, within))
@@ -201,12 +227,16 @@ class Agents:
                 if self._have_our_share(bound) or time.monotonic() - begun > 4 * GIVE_WAY:
                     self._make_room(AT_REST, bound.node)
 
-            slot = self.slots.wait(bound.name, bound.count, within, every=AT_REST, meanwhile=make_room)
+            slot = self.slots.wait(
+                bound.name, bound.count, within, every=AT_REST, meanwhile=make_room
+            )
         return slot
 
     def _held(self, bound: _Bound) -> int:
         with self._lock:
-            return sum(bound.node in ("", agent.workload.node) for agent, _ in self._agents.values())
+            return sum(
+                bound.node in ("", agent.workload.node) for agent, _ in self._agents.values()
+            )
 
     def _have_our_share(self, bound: _Bound) -> bool:
         """Whether others do not hold what is ours: if they do, they give way, and ours need not end."""
@@ -222,7 +252,9 @@ class Agents:
             idle = [
                 (agent.used, key)
                 for key, (agent, _) in self._agents.items()
-                if not agent.busy and now - agent.used >= at_rest and node in ("", agent.workload.node)
+                if not agent.busy
+                and now - agent.used >= at_rest
+                and node in ("", agent.workload.node)
             ]
             known = self._agents.pop(min(idle)[1]) if idle else None
         if known:
@@ -242,7 +274,9 @@ class Agents:
             looked = time.monotonic()
             self._give_way(_Bound("agent", self.limits.agents, self.limits.share))
             for node in {agent.workload.node for agent in agents if agent.workload.os == "windows"}:
-                bound = _Bound(_live(node), self.limits.per_windows_node, self.limits.share_of_node, node)
+                bound = _Bound(
+                    _live(node), self.limits.per_windows_node, self.limits.share_of_node, node
+                )
                 self._give_way(bound)
 
     def _give_way(self, bound: _Bound) -> None:

@@ -85,8 +85,11 @@ class LiveAsking:
 
     def cancel(self) -> None:
         """As :class:`Asking` says; it can be used again afterwards."""
-        lanes, self._lanes = list(self._lanes.values()), {}
-        self._came, self.pending = queue.SimpleQueue(), 0  # what still comes goes to where nobody looks
+        lanes = list(self._lanes.values())
+        self._lanes = {}
+        # what still comes goes to where nobody looks
+        self._came = queue.SimpleQueue()
+        self.pending = 0
         self._ready.clear()
         for lane in lanes:
             lane.cancel()

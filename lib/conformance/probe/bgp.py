@@ -26,16 +26,24 @@ def parse(text: str, where: str) -> BgpHost:
         elif word in told:
             told[word].append(rest)
         else:
-            raise ProbeBroken(f"{where}: bgp.ps1 printed {line[:200]!r}", transport="garbled output")
+            raise ProbeBroken(
+                f"{where}: bgp.ps1 printed {line[:200]!r}", transport="garbled output"
+            )
     try:
         peers = tuple(BgpPeer(*_three(line)) for line in told["peer"])
         routes = tuple(BgpRoute(*_three(line)) for line in told["route"])
     except ValueError as error:
-        raise ProbeBroken(f"{where}: bgp.ps1 printed a line of another shape: {error}", transport="garbled") from None
+        raise ProbeBroken(
+            f"{where}: bgp.ps1 printed a line of another shape: {error}", transport="garbled"
+        ) from None
     return BgpHost(
-        service="".join(told["service"]), router="".join(told["router"]), peers=peers,
-        custom_routes=tuple(told["custom"]), routes=routes, errors=errors,
-    )  # fmt: skip
+        service="".join(told["service"]),
+        router="".join(told["router"]),
+        peers=peers,
+        custom_routes=tuple(told["custom"]),
+        routes=routes,
+        errors=errors,
+    )
 
 
 def _three(line: str) -> tuple[str, str, str]:

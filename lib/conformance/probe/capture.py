@@ -15,7 +15,9 @@ BYTES = 192
 """bytes.  Of one packet: all headers of TCP in VXLAN, and the beginning of what follows."""
 
 
-def argv(seconds: float, vxlan_port: int, ends: Collection[str], peers: Collection[str]) -> tuple[str, ...]:
+def argv(
+    seconds: float, vxlan_port: int, ends: Collection[str], peers: Collection[str]
+) -> tuple[str, ...]:
     """The command that captures what goes between the addresses ``ends``, and between them and ``peers``.
 
     Without ``peers``: all that is to or from ``ends``.
@@ -32,9 +34,14 @@ def parse(node: str, stdout: bytes) -> Capture:
 def _capture(node: str, found: dict[str, Any]) -> Capture:
     packets = tuple(
         Packet(
-            at=float(packet["at"]), interface=str(packet["interface"]), way=int(packet["way"]),
-            hardware=int(packet["hardware"]), data=base64.b64decode(packet["data"], validate=True),
+            at=float(packet["at"]),
+            interface=str(packet["interface"]),
+            way=int(packet["way"]),
+            hardware=int(packet["hardware"]),
+            data=base64.b64decode(packet["data"], validate=True),
         )
         for packet in found["packets"]
-    )  # fmt: skip
-    return Capture(node=node, packets=packets, dropped=int(found["dropped"]), full=bool(found["full"]))
+    )
+    return Capture(
+        node=node, packets=packets, dropped=int(found["dropped"]), full=bool(found["full"])
+    )

@@ -31,14 +31,17 @@ class AgentClock:
         self.name = name
         self._lock = threading.Lock()
         self._seen = asked
-        self._earliest, self._latest = asked, math.inf
+        self._earliest = asked
+        self._latest = math.inf
 
     def said(self, up: float, heard: float) -> None:
         """A line that the agent wrote ``up`` seconds after its start was heard: it started that long ago, or more."""
         with self._lock:
             self._age(heard)
             self._latest = min(self._latest, heard - up)
-            self._earliest = min(self._earliest, self._latest)  # one of the clocks has stepped: believe what is newest
+            self._earliest = min(
+                self._earliest, self._latest
+            )  # one of the clocks has stepped: believe what is newest
 
     def began(self, own: float, asked: float) -> None:
         """Something asked for at ``asked`` was begun ``own`` seconds after the agent's start."""
@@ -63,4 +66,5 @@ class AgentClock:
         """What was known becomes less sure with time, since the clocks drift."""
         apart = max(0.0, now - self._seen) * DRIFT
         self._seen = max(self._seen, now)
-        self._earliest, self._latest = self._earliest - apart, self._latest + apart
+        self._earliest = self._earliest - apart
+        self._latest = self._latest + apart

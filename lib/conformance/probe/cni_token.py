@@ -34,5 +34,7 @@ def _end(line: str, where: str) -> datetime | None:
         word = ""
     found = _EXP.search(plain) if word == "token" else None
     if word != "token" or (letters and not found):
-        raise ProbeBroken(f"{where}: cni_token.ps1 printed a line of another shape", transport="garbled output")
+        raise ProbeBroken(
+            f"{where}: cni_token.ps1 printed a line of another shape", transport="garbled output"
+        )
     return datetime.fromtimestamp(int(found[1]), UTC) if found else None

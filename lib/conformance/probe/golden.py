@@ -80,10 +80,21 @@ def differs(wanted: Any, found: Any, where: str = "line") -> str:
         gaps = [key for key in wanted if key not in found]
         if gaps:
             return f"{where} lacks {gaps}"
-        return next(filter(None, (differs(wanted[key], found[key], f"{where}.{key}") for key in wanted)), "")
+        return next(
+            filter(None, (differs(wanted[key], found[key], f"{where}.{key}") for key in wanted)), ""
+        )
     if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        return next(filter(None, map(differs, wanted, found, [f"{where}[{n}]" for n in range(len(wanted))])), "")
-    return "" if wanted == found and type(wanted) is type(found) else f"{where}: expected {wanted!r}, found {found!r}"
+        return next(
+            filter(
+                None, map(differs, wanted, found, [f"{where}[{n}]" for n in range(len(wanted))])
+            ),
+            "",
+        )
+    return (
+        ""
+        if wanted == found and type(wanted) is type(found)
+        else f"{where}: expected {wanted!r}, found {found!r}"
+    )
 
 
 def hold(
@@ -102,11 +113,18 @@ def hold(
     with the line that differs.
     """
     values: dict[str, Any] = {
-        "$ECHO": echo_port, "$REFUSING": CLOSED_PORT, "$POD": f"{workload.namespace}/{workload.pod}",
-        "$NODE": workload.node, **(servers.seen_from(workload) if servers else {}),
-    }  # fmt: skip
+        "$ECHO": echo_port,
+        "$REFUSING": CLOSED_PORT,
+        "$POD": f"{workload.namespace}/{workload.pod}",
+        "$NODE": workload.node,
+        **(servers.seen_from(workload) if servers else {}),
+    }
     streams = program in STREAM_AGENTS.values()
-    chosen = [item for item in conversations("stream agent" if streams else "agent") if servers or "beside" not in item]
+    chosen = [
+        item
+        for item in conversations("stream agent" if streams else "agent")
+        if servers or "beside" not in item
+    ]
     far = servers.pod.label if servers and servers.pod != workload else ""
     talk = _Talk(kube, workload, program, patience, transcript)
     try:
@@ -122,16 +140,23 @@ def hold(
     return len(chosen)
 
 
-def hold_by(prober: Prober, transcript: Transcript, workload: Workload, servers: Servers | None = None) -> int:
+def hold_by(
+    prober: Prober, transcript: Transcript, workload: Workload, servers: Servers | None = None
+) -> int:
     """As :func:`hold`, with the usual agent and stream agent of the pod's system, inside the bounds of probing."""
     programs = (AGENTS[workload.os], STREAM_AGENTS[workload.os])
     return sum(_hold_by(prober, transcript, workload, program, servers) for program in programs)
 
 
 def _hold_by(
-    prober: Prober, transcript: Transcript, workload: Workload, program: protocol.Program, servers: Servers | None
+    prober: Prober,
+    transcript: Transcript,
+    workload: Workload,
+    program: protocol.Program,
+    servers: Servers | None,
 ) -> int:
-    patience, limits = prober.settings.timings.of(workload.os), prober.agents.limits
+    patience = prober.settings.timings.of(workload.os)
+    limits = prober.agents.limits
     prober.counts.starts[workload.node, workload.os] += 1
     count = limits.powershell_starts if workload.os == "windows" else limits.agents
     name = f"{'powershell' if workload.os == 'windows' else 'python'}-{workload.node}"
@@ -143,19 +168,33 @@ class _Talk:
     """A conversation under way."""
 
     def __init__(
-        self, kube: Kube, workload: Workload, program: protocol.Program, patience: OsTimings, transcript: Transcript
+        self,
+        kube: Kube,
+        workload: Workload,
+        program: protocol.Program,
+        patience: OsTimings,
+        transcript: Transcript,
     ) -> None:
         self._where = f"agent {program.name} in {workload.label}"
         self._within = patience.exec_overhead
         self._heard: queue.Queue[bytes | ExecEnd] = queue.Queue()
         self._stream = ExecStream(
-            kube, workload.namespace, workload.pod, workload.container, program.argv, on_line=self._heard.put,
-            on_end=self._heard.put, silence=patience.agent_silence, transcript=transcript,
-        )  # fmt: skip
+            kube,
+            workload.namespace,
+            workload.pod,
+            workload.container,
+            program.argv,
+            on_line=self._heard.put,
+            on_end=self._heard.put,
+            silence=patience.agent_silence,
+            transcript=transcript,
+        )
 
     def carry_out(self, conversation: Document, far: str = "") -> None:
         """Raises ProbeBroken at the first line that differs.  ``far``: the other pod whose servers it is held with."""
-        between = f" (with servers in {far}: the network between them may be the reason)" if far else ""
+        between = (
+            f" (with servers in {far}: the network between them may be the reason)" if far else ""
+        )
         look = "look whether the two pods reach each other; if they do, " if far else ""
         for line in conversation["lines"]:
             if "to" in line:
@@ -164,7 +203,9 @@ class _Talk:
                 self._stream.send(line["text"].encode("utf-8").removesuffix(b"\n"))
             else:
                 wanted = line["from"] if "from" in line else line["results"]
-                found = self.hear(self._within, wanted) if "from" in line else self._whole_batch(wanted)
+                found = (
+                    self.hear(self._within, wanted) if "from" in line else self._whole_batch(wanted)
+                )
                 if problem := differs(wanted, found):
                     raise self.broken(
                         f"golden conversation {conversation['case']!r}{between}: {problem}\n"
@@ -182,7 +223,10 @@ class _Talk:
                 return found
             results += found["results"]
             if not found["left"]:
-                return {"batch": wanted["batch"], "results": sorted(results, key=lambda result: int(result["id"]))}
+                return {
+                    "batch": wanted["batch"],
+                    "results": sorted(results, key=lambda result: int(result["id"])),
+                }
 
     def hear(self, within: float, wanted: Document) -> Document:
         """The agent's next line; heartbeats are passed over where none is wanted."""
@@ -191,7 +235,9 @@ class _Talk:
             try:
                 line = self._heard.get(timeout=max(0.0, due - time.monotonic()))
             except queue.Empty:
-                raise self.broken(f"it said nothing within {within:.0f} s, expected {json.dumps(wanted)}") from None
+                raise self.broken(
+                    f"it said nothing within {within:.0f} s, expected {json.dumps(wanted)}"
+                ) from None
             if isinstance(line, ExecEnd):
                 how = line.problem or f"status {line.exit_code}"
                 raise self.broken(f"it ended ({how}; stderr {line.stderr.strip()[-SHOWN:]!r})")
@@ -200,7 +246,9 @@ class _Talk:
                 return document
 
     def broken(self, how: str) -> ProbeBroken:
-        return ProbeBroken(f"{self._where} does not keep to the probe protocol: {how}", transport=how)
+        return ProbeBroken(
+            f"{self._where} does not keep to the probe protocol: {how}", transport=how
+        )
 
     def close(self) -> None:
         self._stream.send(b'{"type":"quit"}')

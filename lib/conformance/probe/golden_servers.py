@@ -16,7 +16,9 @@ from conformance.probe import protocol
 from conformance.probe.protocol import Program
 from conformance.settings import OsTimings
 
-GOLDEN_SERVER = Program("golden_server.py", ("python3", "-I", "-S", "-u", "/probe/golden_server.py"))
+GOLDEN_SERVER = Program(
+    "golden_server.py", ("python3", "-I", "-S", "-u", "/probe/golden_server.py")
+)
 LOOPBACK = "127.0.0.1"
 
 
@@ -34,13 +36,22 @@ class Servers:
 
 
 @contextmanager
-def serving(kube: Kube, pod: Workload, patience: OsTimings, transcript: Transcript) -> Iterator[Servers]:
+def serving(
+    kube: Kube, pod: Workload, patience: OsTimings, transcript: Transcript
+) -> Iterator[Servers]:
     """They run meanwhile in that pod.  Raises ProbeBroken when they do not say where they listen."""
     heard: queue.Queue[bytes | ExecEnd] = queue.Queue()
     stream = ExecStream(
-        kube, pod.namespace, pod.pod, pod.container, GOLDEN_SERVER.argv, on_line=heard.put, on_end=heard.put,
-        silence=patience.agent_silence, transcript=transcript,
-    )  # fmt: skip
+        kube,
+        pod.namespace,
+        pod.pod,
+        pod.container,
+        GOLDEN_SERVER.argv,
+        on_line=heard.put,
+        on_end=heard.put,
+        silence=patience.agent_silence,
+        transcript=transcript,
+    )
     try:
         yield Servers(pod, _ports(heard, pod, patience.agent_hello))
     finally:

@@ -38,12 +38,16 @@ def documents(stdout: bytes, what: str) -> list[Obj]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise ProbeBroken(f"{what}: garbled output {stdout[:200]!r}", transport=str(error)) from None
+        raise ProbeBroken(
+            f"{what}: garbled output {stdout[:200]!r}", transport=str(error)
+        ) from None
     if found is None or found == "":
         raise NoAnswer(f"{what}: HNS gave no answer (printed: {text})", transport=text)
     several = many(found)
     if not all(isinstance(item, dict) for item in several):
-        raise ProbeBroken(f"{what}: output is not of objects: {stdout[:200]!r}", transport="not objects")
+        raise ProbeBroken(
+            f"{what}: output is not of objects: {stdout[:200]!r}", transport="not objects"
+        )
     return several
 
 
@@ -64,9 +68,15 @@ def network(found: Obj, pods: str = PODS) -> HnsNetwork:
     name = str(found.get("Name") or "")
     if not re.search(pods, name, re.IGNORECASE):
         if not (name or found.get("ID")):
-            raise ProbeBroken(f"an HNS network has neither Name nor ID: {str(found)[:200]}", transport="garbled output")
-        return HnsNetwork(id=str(found.get("ID") or ""), name=name, type=str(found.get("Type") or ""))
-    kind, subnets = _text(found, "Type"), many(found.get("Subnets"))
+            raise ProbeBroken(
+                f"an HNS network has neither Name nor ID: {str(found)[:200]}",
+                transport="garbled output",
+            )
+        return HnsNetwork(
+            id=str(found.get("ID") or ""), name=name, type=str(found.get("Type") or "")
+        )
+    kind = _text(found, "Type")
+    subnets = many(found.get("Subnets"))
     if kind == "Overlay" and not subnets and many(found.get("Ipams")):
         raise ProbeBroken(
             f"HNS network {name} has its subnets under Ipams, where no VSID is read: {str(found)[:200]}",
@@ -80,7 +90,9 @@ def network(found: Obj, pods: str = PODS) -> HnsNetwork:
         pods=True,
         management_address=str(found.get("ManagementIP") or ""),
         subnets=tuple(map(_subnet, subnets)),
-        remote_subnets=tuple(_remote_subnet(policy) for policy in policies if policy.get("Type") == REMOTE_SUBNET),
+        remote_subnets=tuple(
+            _remote_subnet(policy) for policy in policies if policy.get("Type") == REMOTE_SUBNET
+        ),
         shows_policies=bool(policies),
     )
 
@@ -102,7 +114,9 @@ def endpoint(found: Obj) -> HnsEndpoint:
 
 def _subnet(found: Any) -> HnsSubnet:
     if not isinstance(found, dict):
-        raise ProbeBroken(f"a subnet of an HNS network is no object: {found!r}", transport="garbled output")
+        raise ProbeBroken(
+            f"a subnet of an HNS network is no object: {found!r}", transport="garbled output"
+        )
     vsids = [item.get("VSID") for item in many(found.get("Policies")) if isinstance(item, dict)]
     known = [_number(vsid, "VSID", found) for vsid in vsids if vsid is not None]
     return HnsSubnet(
@@ -130,7 +144,9 @@ def _acl(found: Obj) -> AclRule:
         id=str(found.get("Id") or found.get("ID") or ""),
         action=str(found.get("Action") or ""),
         direction=str(found.get("Direction") or ""),
-        protocol=_listed(found.get("Protocol") if found.get("Protocol") is not None else found.get("Protocols")),
+        protocol=_listed(
+            found.get("Protocol") if found.get("Protocol") is not None else found.get("Protocols")
+        ),
         local_addresses=_listed(found.get("LocalAddresses")),
         remote_addresses=_listed(found.get("RemoteAddresses")),
         local_ports=_listed(found.get("LocalPorts")),
@@ -146,7 +162,9 @@ def _listed(value: Any) -> str:
 
 def _text(found: Obj, key: str) -> str:
     if not isinstance(found.get(key), str):
-        raise ProbeBroken(f"an HNS object has no {key}: {str(found)[:200]}", transport="garbled output")
+        raise ProbeBroken(
+            f"an HNS object has no {key}: {str(found)[:200]}", transport="garbled output"
+        )
     return str(found[key])
 
 
@@ -154,4 +172,6 @@ def _number(value: Any, key: str, found: Obj) -> int:
     try:
         return int(value)
     except (TypeError, ValueError):
-        raise ProbeBroken(f"{key} is no number: {str(found)[:200]}", transport="garbled output") from None
+        raise ProbeBroken(
+            f"{key} is no number: {str(found)[:200]}", transport="garbled output"
+        ) from None

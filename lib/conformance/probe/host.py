@@ -107,8 +107,13 @@ class Hosts:
     ) -> None:
         """``pods``: the expression that names HNS networks of pods.  ``once``: what breaks is not tried again, for
         whoever has little time and decides nothing."""
-        self._run, self._windows, self._linux = run, windows, linux
-        self._timings, self._clock, self._once, self._pods = timings, clock, once, pods
+        self._run = run
+        self._windows = windows
+        self._linux = linux
+        self._timings = timings
+        self._clock = clock
+        self._once = once
+        self._pods = pods
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
         """HNS networks of a Windows node.  Raises ProbeBroken, MissingCapability (HostProcess pods are refused)."""
@@ -117,7 +122,10 @@ class Hosts:
 
     def hns_endpoints(self, node: str) -> list[HnsEndpoint]:
         """HNS endpoints of a Windows node.  Raises as :meth:`hns_networks`."""
-        return [hns.endpoint(document) for document in self._documents(node, "Get-HnsEndpoint", hns.ENDPOINT_MEMBERS)]
+        return [
+            hns.endpoint(document)
+            for document in self._documents(node, "Get-HnsEndpoint", hns.ENDPOINT_MEMBERS)
+        ]
 
     def acl_list(self, node: str, workload: Workload) -> tuple[AclRule, ...]:
         """The access rules of a pod's endpoint, in HNS' order.  Raises ProbeBroken when it has no endpoint there."""
@@ -126,16 +134,22 @@ class Hosts:
             if endpoint.address == workload.address:
                 return endpoint.acls
         there = ", ".join(endpoint.address for endpoint in endpoints) or "none"
-        raise ProbeBroken(f"node {node} has no HNS endpoint for {workload.label}, {workload.address}; it has {there}")
+        raise ProbeBroken(
+            f"node {node} has no HNS endpoint for {workload.label}, {workload.address}; it has {there}"
+        )
 
     def cni_configuration(self, node: str, places: Sequence[str] = ()) -> str:
         """Text of a Windows node's CNI configuration: of the files at ``places``, then where installations put it.
 
         Raises as :meth:`hns_networks`.
         """
-        paths = ", ".join(f"'{fromkey}'" for fromkey in dict.fromkeys((*places, *CNI_CONFIGURATIONS)))
+        paths = ", ".join(
+            f"'{fromkey}'" for fromkey in dict.fromkeys((*places, *CNI_CONFIGURATIONS))
+        )
         script = f"foreach ($path in {paths}) {{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }}"
-        return self._text(node, STOP + script, empty_is_broken=True).decode("utf-8-sig", errors="replace")
+        return self._text(node, STOP + script, empty_is_broken=True).decode(
+            "utf-8-sig", errors="replace"
+        )
 
     def command_lines(self, node: str, program: str) -> list[str]:
         """Command lines of a program's processes on a Windows node, none where it does not run.
@@ -158,7 +172,9 @@ class Hosts:
         Windows lists what its component store serviced: cumulative updates, servicing stacks, .NET.  Raises as
         :meth:`hns_networks`.
         """
-        script = f"{STOP}Get-CimInstance Win32_QuickFixEngineering | ForEach-Object {{ $_.HotFixID }}"
+        script = (
+            f"{STOP}Get-CimInstance Win32_QuickFixEngineering | ForEach-Object {{ $_.HotFixID }}"
+        )
         said = self._text(node, script, empty_is_broken=False).decode("utf-8-sig", errors="replace")
         return [line.strip() for line in said.splitlines() if line.strip()]
 
@@ -167,8 +183,12 @@ class Hosts:
 
         ``C:\\CalicoWindows\\calico-node.exe`` and ``v3.24.0``.  Raises as :meth:`hns_networks`.
         """
-        said = self._text(node, STOP + VERSION, empty_is_broken=False).decode("utf-8-sig", errors="replace")
-        path, _, version = next((line.strip() for line in said.splitlines() if line.strip()), "").rpartition(" ")
+        said = self._text(node, STOP + VERSION, empty_is_broken=False).decode(
+            "utf-8-sig", errors="replace"
+        )
+        path, _, version = next(
+            (line.strip() for line in said.splitlines() if line.strip()), ""
+        ).rpartition(" ")
         return path, version
 
     def differences(self, node: str) -> dict[str, str]:
@@ -182,12 +202,16 @@ class Hosts:
             "ForEach-Object { $_ | ConvertTo-Json -Depth 1 -Compress } }; "
             "'LanguageMode=' + $ExecutionContext.SessionState.LanguageMode; 'Culture=' + (Get-Culture).Name"
         )
-        said = self._text(node, STOP + script, empty_is_broken=True).decode("utf-8-sig", errors="replace")
+        said = self._text(node, STOP + script, empty_is_broken=True).decode(
+            "utf-8-sig", errors="replace"
+        )
         return registry.differences(said, f"node {node}")
 
     def bgp(self, node: str) -> BgpHost:
         """What RemoteAccess of a Windows node says of BGP.  Raises as :meth:`hns_networks`."""
-        said = self._text(node, bgp.PROGRAM, empty_is_broken=True).decode("utf-8-sig", errors="replace")
+        said = self._text(node, bgp.PROGRAM, empty_is_broken=True).decode(
+            "utf-8-sig", errors="replace"
+        )
         return bgp.parse(said, f"node {node}")
 
     def cni_tokens(self, node: str) -> list[datetime | None]:
@@ -195,7 +219,9 @@ class Hosts:
 
         One for each kubeconfig of the plugin that is there.  Raises as :meth:`hns_networks`.
         """
-        said = self._text(node, STOP + cni_token.PROGRAM, empty_is_broken=True).decode("utf-8-sig", errors="replace")
+        said = self._text(node, STOP + cni_token.PROGRAM, empty_is_broken=True).decode(
+            "utf-8-sig", errors="replace"
+        )
         return cni_token.parse(said, f"node {node}")
 
     def remove_hns_networks(self, node: str, identities: Collection[str]) -> str:
@@ -223,10 +249,13 @@ class Hosts:
         Raises as :meth:`hns_networks`; ProbeBroken also where there is no pktmon, or it is in use.
         """
         script = STOP + PKTMON.format(
-            name=secrets.token_hex(4), megabytes=PKTMON_MEGABYTES, milliseconds=round(1000 * seconds),
-            bound=round(seconds) + PKTMON_LATE, lines=PKTMON_LINES,
+            name=secrets.token_hex(4),
+            megabytes=PKTMON_MEGABYTES,
+            milliseconds=round(1000 * seconds),
+            bound=round(seconds) + PKTMON_LATE,
+            lines=PKTMON_LINES,
             addresses=", ".join(f"'{address}'" for address in sorted(addresses)),
-        )  # fmt: skip
+        )
         done = self._powershell(self._windows(node), script, seconds)
         if done.exit_code:
             raise ProbeBroken(_failed(node, "pktmon", done), transport=done.output)
@@ -245,7 +274,12 @@ class Hosts:
         return self._patiently(ask, self._timings.linux.exec_overhead)
 
     def packets_on_linux(
-        self, node: str, seconds: float, vxlan_port: int, ends: Collection[str], peers: Collection[str]
+        self,
+        node: str,
+        seconds: float,
+        vxlan_port: int,
+        ends: Collection[str],
+        peers: Collection[str],
     ) -> Capture:
         """The packets between these addresses (:func:`conformance.probe.capture.argv`) in a Linux node's network.
 
@@ -261,7 +295,9 @@ class Hosts:
         """What an HNS cmdlet lists.  Where it fails and a command beside it answers, HNS is to blame and no probe."""
         script = _listing(cmdlet, members)
         try:
-            return hns.documents(self._text(node, script, empty_is_broken=False), f"node {node}: {script}")
+            return hns.documents(
+                self._text(node, script, empty_is_broken=False), f"node {node}: {script}"
+            )
         except (CommandFailed, hns.NoAnswer) as broken:
             if not self._answers(node):
                 raise
@@ -284,9 +320,12 @@ class Hosts:
         def ask() -> bytes:
             pod = self._windows(node)
             said = self._successful(pod, node, script)
-            if not said.strip() and (empty_is_broken or not self._successful(pod, node, WITNESS).strip()):
+            if not said.strip() and (
+                empty_is_broken or not self._successful(pod, node, WITNESS).strip()
+            ):
                 raise ProbeBroken(
-                    f"node {node}: {script}: empty output, and nothing shows that output arrives", transport="empty"
+                    f"node {node}: {script}: empty output, and nothing shows that output arrives",
+                    transport="empty",
                 )
             return said
 
@@ -303,7 +342,9 @@ class Hosts:
 
     def _patiently(self, ask: Callable[[], T], overhead: float) -> T:
         """Ask again after an error, for three times what an exec may take, as probing does."""
-        deadline, pause, tries = Deadline(3 * overhead, self._clock), PAUSE, 0
+        deadline = Deadline(3 * overhead, self._clock)
+        pause = PAUSE
+        tries = 0
         while True:
             tries += 1
             try:
@@ -311,7 +352,9 @@ class Hosts:
             except ProbeBroken as broken:
                 final = self._once or (isinstance(broken, ExecBroken) and not broken.retryable)
                 if final or deadline.remaining <= pause:
-                    text = f"{broken} ({counted(tries, 'try', 'tries')} in {deadline.elapsed:.0f} s)"
+                    text = (
+                        f"{broken} ({counted(tries, 'try', 'tries')} in {deadline.elapsed:.0f} s)"
+                    )
                     ended = CommandFailed if isinstance(broken, CommandFailed) else ProbeBroken
                     raise ended(text, broken.seen, broken.transport) from broken
             self._clock.sleep(pause)
@@ -320,7 +363,9 @@ class Hosts:
 
 def _listing(cmdlet: str, members: Sequence[str]) -> str:
     """The script that prints these members of all that a cmdlet returns; an empty text and null stay what they are."""
-    picked = f"ForEach-Object {{ if ($_) {{ $_ | Select-Object {','.join(members)} }} else {{ $_ }} }}"
+    picked = (
+        f"ForEach-Object {{ if ($_) {{ $_ | Select-Object {','.join(members)} }} else {{ $_ }} }}"
+    )
     return f"{STOP}{cmdlet} | {picked} | ConvertTo-Json -Depth 10 -Compress"
 
 

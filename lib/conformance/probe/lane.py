@@ -46,7 +46,9 @@ class Lane:
     """Attempts from one source.  Thread-safe."""
 
     def __init__(self, source: Workload, agents: Agents, hear: Hear) -> None:
-        self._source, self._agents, self._hear = source, agents, hear
+        self._source = source
+        self._agents = agents
+        self._hear = hear
         self._program = protocol.AGENTS[source.os]
         patience = agents.settings.timings.of(source.os)
         self._overhead = patience.exec_overhead
@@ -84,7 +86,8 @@ class Lane:
         with self._lock:
             self._cancelled = True
             self._waiting.clear()
-            under_way, self._under_way = list(self._under_way.values()), {}
+            under_way = list(self._under_way.values())
+            self._under_way = {}
         for agent, batch in under_way:
             agent.cancel(batch)
 
@@ -94,7 +97,8 @@ class Lane:
 
     def _hand_over(self, agent: Agent) -> bool:
         with self._lock:
-            tries, self._waiting = self._waiting, []
+            tries = self._waiting
+            self._waiting = []
             if not tries:
                 return True
             batch = self._batch(agent, tries)
@@ -117,11 +121,17 @@ class Lane:
             ended = [(left.pop(place), result) for place, result in results]
             if not left:
                 self._done(batch)
-            told = list[Told]()  # at once: each waking of who waits for it costs more than all of this
+            told = list[
+                Told
+            ]()  # at once: each waking of who waits for it costs more than all of this
             for attempt, result in ended:
                 try:
                     told.append(
-                        (attempt.ticket, protocol.observation(attempt.attempt, result, when, attempt.tries), None)
+                        (
+                            attempt.ticket,
+                            protocol.observation(attempt.attempt, result, when, attempt.tries),
+                            None,
+                        )
                     )
                 except ProbeBroken as broken:
                     self._broke([attempt], broken)
@@ -133,8 +143,13 @@ class Lane:
             self._agents.note_error(self._source, self._program, error)
             self._broke(list(left.values()), error)
 
-        within = protocol.PATIENCE * max(attempt.attempt.give_up_after for attempt in tries) + self._overhead
-        batch = Batch(specs=[attempt.spec for attempt in tries], within=within, heard=heard, broken=broken)
+        within = (
+            protocol.PATIENCE * max(attempt.attempt.give_up_after for attempt in tries)
+            + self._overhead
+        )
+        batch = Batch(
+            specs=[attempt.spec for attempt in tries], within=within, heard=heard, broken=broken
+        )
         return batch
 
     def _done(self, batch: Batch) -> None:
@@ -142,7 +157,9 @@ class Lane:
             self._under_way.pop(id(batch), None)
 
     def _broke(self, tries: Sequence[Try], error: ProbeBroken) -> None:
-        hopeless = isinstance(error, AgentRefused) or (isinstance(error, ExecBroken) and not error.retryable)
+        hopeless = isinstance(error, AgentRefused) or (
+            isinstance(error, ExecBroken) and not error.retryable
+        )
         for attempt in tries:
             attempt.history.append(str(error))
             attempt.hopeless = hopeless
@@ -160,11 +177,14 @@ class Lane:
         try:
             while self._has_work():
                 if self._look_after_error() and self._has_agent() and not self._send():
-                    self._fail_waiting(ProbeBroken(f"the agent in {self._source.label} ended before it was asked"))
+                    self._fail_waiting(
+                        ProbeBroken(f"the agent in {self._source.label} ended before it was asked")
+                    )
         except Exception as error:  # those who wait for the attempts must hear of any error
             with self._lock:
                 self._repairing = False
-                tries, self._waiting = self._waiting, []
+                tries = self._waiting
+                self._waiting = []
             self._hear([(attempt.ticket, None, error) for attempt in tries])
 
     def _has_work(self) -> bool:
@@ -178,25 +198,33 @@ class Lane:
             broken = [attempt for attempt in self._waiting if attempt.history]
         if not broken:
             return True
-        unknown, lack = "", None
+        unknown = ""
+        lack = None
         try:
             happened = self._agents.what_happened(self._source)
             lack = self._agents.gone([self._source])  # whose pods are there for a while after it
             happened = str(self._agents.lost([self._source]) or happened).partition("\n")[0]
         except SuiteError as error:  # then at least the probe's own error is known
-            happened, unknown = "", f"; whether the pod changed is not known: {error}"
+            happened = ""
+            unknown = f"; whether the pod changed is not known: {error}"
         pause = min(2.0, 0.25 * 2 ** (max(attempt.tries for attempt in broken) - 1))
         for attempt in broken:
             attempt.history[-1] += unknown
             if happened or lack:
                 self._give_up(
-                    attempt, lack or EnvironmentBroken(f"{happened}, while it was probing ({attempt.history[-1]})")
+                    attempt,
+                    lack
+                    or EnvironmentBroken(
+                        f"{happened}, while it was probing ({attempt.history[-1]})"
+                    ),
                 )
             elif attempt.hopeless or attempt.begun + self._budget - time.monotonic() <= pause:
                 elapsed = time.monotonic() - attempt.begun
                 times = f"{counted(attempt.tries, 'try', 'tries')} in {elapsed:.0f} s"
                 transport = "\n".join(dict.fromkeys(attempt.history))
-                self._give_up(attempt, ProbeBroken(f"{attempt.history[-1]} ({times})", transport=transport))
+                self._give_up(
+                    attempt, ProbeBroken(f"{attempt.history[-1]} ({times})", transport=transport)
+                )
         with self._lock:
             again = [attempt for attempt in self._waiting if attempt.history]
         if again:
@@ -222,7 +250,8 @@ class Lane:
 
     def _fail_waiting(self, error: ProbeBroken) -> None:
         with self._lock:
-            tries, self._waiting = self._waiting, []
+            tries = self._waiting
+            self._waiting = []
         for attempt in tries:
             attempt.tries += 1
         self._broke(tries, error)

@@ -24,12 +24,16 @@ def parse(node: str, stdout: bytes) -> LinuxFacts:
     return only_answer(node, stdout, HOST_FACTS, "host-facts", lambda found: _facts(node, found))
 
 
-def only_answer(node: str, stdout: bytes, program: Program, kind: str, read: Callable[[dict[str, Any]], T]) -> T:
+def only_answer(
+    node: str, stdout: bytes, program: Program, kind: str, read: Callable[[dict[str, Any]], T]
+) -> T:
     """What ``read`` makes of the one answer of a program that ran in a node's network.
 
     Raises ProbeBroken: no line with the mark, another program's, garbled, incomplete.
     """
-    lines = [found for line in stdout.splitlines() if (found := protocol.read_line(line)) is not None]
+    lines = [
+        found for line in stdout.splitlines() if (found := protocol.read_line(line)) is not None
+    ]
     if len(lines) != 1 or lines[0]["type"] != kind:
         raise ProbeBroken(
             f"{program.name} on {node} said {counted(len(lines), 'line')} instead of one: {stdout[:200]!r}",

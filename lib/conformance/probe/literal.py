@@ -28,7 +28,9 @@ class Literal:
         counts: Counts | None = None,
     ) -> None:
         """``counts``: the prober's, where its commands are counted too."""
-        self._kube, self._slots, self._transcript = kube, slots, transcript
+        self._kube = kube
+        self._slots = slots
+        self._transcript = transcript
         self._limits = limits or Limits()
         self._counts = counts or Counts()
 
@@ -41,12 +43,21 @@ class Literal:
         container = ROLES[workload.role].main if workload.role in ROLES else workload.container
         if workload.os != "windows":
             return self._exec(workload, container, argv, within)
-        starts, purpose = f"powershell-{workload.node}", f"exec of a command in {workload.namespace}/{workload.pod}"
+        starts = f"powershell-{workload.node}"
+        purpose = f"exec of a command in {workload.namespace}/{workload.pod}"
         with self._slots.hold(starts, self._limits.powershell_starts, 10 * within, purpose):
             return self._exec(workload, container, argv, within)
 
-    def _exec(self, workload: Workload, container: str, argv: Sequence[str], within: float) -> ExecResult:
+    def _exec(
+        self, workload: Workload, container: str, argv: Sequence[str], within: float
+    ) -> ExecResult:
         self._counts.commands[workload.node, workload.os] += 1
         return execute.run(
-            self._kube, workload.namespace, workload.pod, container, argv, within=within, transcript=self._transcript
+            self._kube,
+            workload.namespace,
+            workload.pod,
+            container,
+            argv,
+            within=within,
+            transcript=self._transcript,
         )

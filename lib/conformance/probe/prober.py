@@ -46,7 +46,8 @@ class Prober:
         watch: NodeWatch | None = None,
         machine: Machine | None = None,
     ) -> None:
-        self.kube, self.machine = kube, machine or Machine()
+        self.kube = kube
+        self.machine = machine or Machine()
         self.agents = Agents(kube, run_directory, settings, transcript, limits or Limits(), watch)
 
     @property
@@ -86,7 +87,9 @@ class Prober:
                     found[place] = seen
                     if seen.began_at is not None and seen.began_at_error is not None:
                         now = time.monotonic()
-                        self.machine.late(unix(now) - seen.began_at - seen.seconds - seen.began_at_error, now)
+                        self.machine.late(
+                            unix(now) - seen.began_at - seen.seconds - seen.began_at_error, now
+                        )
                 elif answered.error is not None:
                     errors.setdefault(batch[place].source.uid, answered.error)
         finally:
@@ -115,7 +118,10 @@ class Prober:
         self.agents.revalidate()
 
     def agent(
-        self, source: Workload, program: protocol.Program, waited: Callable[[float], object] = lambda seconds: None
+        self,
+        source: Workload,
+        program: protocol.Program,
+        waited: Callable[[float], object] = lambda seconds: None,
     ) -> Agent:
         """The live agent of a program in a pod, started if there is none.  Raises ProbeBroken.
 
@@ -125,17 +131,27 @@ class Prober:
 
     def used(self) -> Probing:
         """What this process has used; complete only after :meth:`close`."""
-        counts, limits = self.counts, self.agents.limits
+        counts = self.counts
+        limits = self.agents.limits
         keys = {key for counter in vars(counts).values() for key in counter}
         costs = [
             NodeCost(
-                node=node, os=os, agents=counts.starts[node, os], restarts=counts.restarts[node, os],
-                commands=counts.commands[node, os], batches=counts.batches[node, os],
-                attempts=counts.attempts[node, os], resent=counts.repeated[node, os],
+                node=node,
+                os=os,
+                agents=counts.starts[node, os],
+                restarts=counts.restarts[node, os],
+                commands=counts.commands[node, os],
+                batches=counts.batches[node, os],
+                attempts=counts.attempts[node, os],
+                resent=counts.repeated[node, os],
             )
             for node, os in sorted(keys)
-        ]  # fmt: skip
-        bounds = (("powershell", limits.powershell_starts), ("agent", limits.agents), ("live", limits.per_windows_node))
+        ]
+        bounds = (
+            ("powershell", limits.powershell_starts),
+            ("agent", limits.agents),
+            ("live", limits.per_windows_node),
+        )
         return Probing(costs=tuple(costs), intervals=tuple(self.slots.intervals), limits=bounds)
 
     def close(self) -> None:

@@ -60,7 +60,9 @@ def read_line(line: bytes) -> dict[str, Any] | None:
     try:
         document = json.loads(line[at + len(MARK) :])
     except ValueError as error:
-        raise Garbled(f"garbled line from the agent: {line[:200]!r}", transport=str(error)) from None
+        raise Garbled(
+            f"garbled line from the agent: {line[:200]!r}", transport=str(error)
+        ) from None
     if not isinstance(document, dict) or not isinstance(document.get("type"), str):
         raise Garbled(f"garbled line from the agent: {line[:200]!r}", transport="no type")
     return document
@@ -95,7 +97,10 @@ def spec(attempt: Attempt) -> dict[str, Any]:
 
     Raises ValueError for an attempt that names too little.
     """
-    made: dict[str, Any] = {"kind": attempt.kind.value, "give_up_ms": round(attempt.give_up_after * 1000)}
+    made: dict[str, Any] = {
+        "kind": attempt.kind.value,
+        "give_up_ms": round(attempt.give_up_after * 1000),
+    }
     if made["give_up_ms"] <= 0:
         raise ValueError(f"{attempt.label}: give_up_after must be seconds, more than 0")
     if attempt.target is not None:
@@ -112,7 +117,11 @@ def spec(attempt: Attempt) -> dict[str, Any]:
         case Kind.DNS:
             if not attempt.query:
                 raise ValueError(f"{attempt.label}: a DNS attempt needs a query")
-            made |= {"query": attempt.query, "record": attempt.record, "over": "tcp" if attempt.dns_over_tcp else "udp"}
+            made |= {
+                "query": attempt.query,
+                "record": attempt.record,
+                "over": "tcp" if attempt.dns_over_tcp else "udp",
+            }
     if attempt.payload:
         made |= {"payload": attempt.payload}
     return made
@@ -132,15 +141,19 @@ class When:
     """s.  By which that may be wrong at most."""
 
 
-def observation(attempt: Attempt, result: dict[str, Any], when: When, tries: int = 1) -> Observation:
+def observation(
+    attempt: Attempt, result: dict[str, Any], when: When, tries: int = 1
+) -> Observation:
     """What a result says of an attempt.
 
     Raises ProbeBroken when it says BROKEN, or something that this suite has no word for.
     """
-    word, detail = str(result.get("verdict", "")), str(result.get("detail") or "")
+    word = str(result.get("verdict", ""))
+    detail = str(result.get("detail") or "")
     if word not in Verdict.__members__:
         raise ProbeBroken(
-            f"{attempt.label}: the agent could not try: {detail or result}", transport=f"{word}: {detail}"
+            f"{attempt.label}: the agent could not try: {detail or result}",
+            transport=f"{word}: {detail}",
         )
     try:
         body = base64.b64decode(given, validate=True) if (given := result.get("body_b64")) else b""
@@ -152,17 +165,32 @@ def observation(attempt: Attempt, result: dict[str, Any], when: When, tries: int
         ) from None
     rcode = str(result.get("rcode") or "")
     if word == Verdict.NO_SUCH_NAME and rcode not in ("NOERROR", "NXDOMAIN"):
-        text = f"{attempt.label}: garbled result {result!r}: rcode says neither NOERROR nor NXDOMAIN"
+        text = (
+            f"{attempt.label}: garbled result {result!r}: rcode says neither NOERROR nor NXDOMAIN"
+        )
         raise ProbeBroken(text, transport="garbled result")
     client, served_by, served_port = identity(result.get("headers") or {}, body)
     return Observation(
-        attempt=attempt, verdict=Verdict[word], at=unix(when.sent), seconds=seconds, began=began, clock=when.clock,
+        attempt=attempt,
+        verdict=Verdict[word],
+        at=unix(when.sent),
+        seconds=seconds,
+        began=began,
+        clock=when.clock,
         began_at=None if began is None else unix(when.started + began),
         began_at_error=None if began is None or math.isinf(when.error) else when.error,
-        detail=detail, local=str(result.get("local") or ""), remote=str(result.get("remote") or ""),
-        seen_client=client, served_by=served_by, served_port=served_port, status=result.get("status"), body=body,
-        answers=tuple(str(answer) for answer in result.get("answers") or ()), rcode=rcode, tries=tries,
-    )  # fmt: skip
+        detail=detail,
+        local=str(result.get("local") or ""),
+        remote=str(result.get("remote") or ""),
+        seen_client=client,
+        served_by=served_by,
+        served_port=served_port,
+        status=result.get("status"),
+        body=body,
+        answers=tuple(str(answer) for answer in result.get("answers") or ()),
+        rcode=rcode,
+        tries=tries,
+    )
 
 
 def identity(headers: dict[str, Any], body: bytes) -> tuple[str, str, int]:

@@ -22,7 +22,9 @@ def differences(said: str, what: str) -> dict[str, str]:
             key = json.loads(line)
             path = str(key["PSPath"]).rpartition("::")[2].split("\\")
         except (ValueError, KeyError) as error:
-            raise ProbeBroken(f"{what}: garbled registry key {line[:200]!r}", transport=str(error)) from None
+            raise ProbeBroken(
+                f"{what}: garbled registry key {line[:200]!r}", transport=str(error)
+            ) from None
         net = path[-1] == "Full"
         for name, value in sorted(key.items()):
             if name not in PROVIDER and (not net or name in SHOWN):

@@ -31,7 +31,8 @@ class Slot:
     _owner: Slots = field(repr=False)
 
     def release(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
+        descriptor = self._descriptor
+        self._descriptor = -1
         if descriptor >= 0:
             given_back_at = time.monotonic()  # before another can take it
             os.close(descriptor)
@@ -50,7 +51,9 @@ class Slots:
     def take(self, name: str, count: int, purpose: str = "") -> Slot | None:
         """One of ``count`` slots called ``name`` if one is free; ``purpose`` is told to those that wait in vain."""
         for number in range(count):
-            descriptor = os.open(self._directory / f"{name}.{number}", os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = os.open(
+                self._directory / f"{name}.{number}", os.O_RDWR | os.O_CREAT, 0o600
+            )
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -65,7 +68,9 @@ class Slots:
         """What slots are held for, and for how long: ``exec in ns/a for 62 s, exec in ns/b for 61 s``."""
         told = []
         for number in range(count):
-            since, _, purpose = (self._directory / f"{name}.{number}").read_text(errors="replace").partition(" ")
+            since, _, purpose = (
+                (self._directory / f"{name}.{number}").read_text(errors="replace").partition(" ")
+            )
             if purpose:
                 told.append(f"{purpose} for {time.monotonic() - float(since):.0f} s")
         return ", ".join(told)
@@ -93,14 +98,18 @@ class Slots:
 
         with self._wanting(name):
             settled = until(
-                take, lambda slot: slot is not None, within=within, every=every,
+                take,
+                lambda slot: slot is not None,
+                within=within,
+                every=every,
                 description=f"one of the slots {name} becomes free (limit {count})",
-            )  # fmt: skip
+            )
         if settled.last is None:
             held = self.holders(name, count)
             why = f"; what holds them does not end: {held}" if held else ""
             raise ProbeBroken(
-                f"no slot {name} became free within {within:.0f} s (limit {count}){why}", transport="no free slot"
+                f"no slot {name} became free within {within:.0f} s (limit {count}){why}",
+                transport="no free slot",
             )
         return settled.last
 
@@ -141,5 +150,10 @@ class Slots:
         """Record a use that has ended."""
         with self._lock:
             self.intervals.append(
-                Interval(name=slot.name, number=slot.number, taken_at=slot.taken_at, given_back_at=given_back_at)
+                Interval(
+                    name=slot.name,
+                    number=slot.number,
+                    taken_at=slot.taken_at,
+                    given_back_at=given_back_at,
+                )
             )

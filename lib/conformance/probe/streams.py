@@ -81,12 +81,12 @@ class Streams:
 
     def _open(self, client: Workload, server: Workload) -> Stream:
         patience = [self._timings.of(workload.os) for workload in (client, server)]
-        overhead, effect = (
-            max(timings.exec_overhead for timings in patience),
-            max(timings.policy_effect for timings in patience),
-        )
+        overhead = max(timings.exec_overhead for timings in patience)
+        effect = max(timings.policy_effect for timings in patience)
         hello = max(timings.agent_hello for timings in patience)
-        deadline, history, waited = Deadline(overhead + 2 * hello), list[str](), list[float]()
+        deadline = Deadline(overhead + 2 * hello)
+        history = list[str]()
+        waited = list[float]()
         while True:
             try:
                 return self._try_open(client, server, waited.append)
@@ -97,29 +97,45 @@ class Streams:
                     raise NotOpened(
                         f"{broken} ({counted(len(history), 'try', 'tries')}, {deadline.elapsed:.1f} s)"
                     ) from broken
-                if (isinstance(broken, ExecBroken) and not broken.retryable) or deadline.remaining + sum(waited) <= 1:
+                if (
+                    isinstance(broken, ExecBroken) and not broken.retryable
+                ) or deadline.remaining + sum(waited) <= 1:
                     raise ProbeBroken(
                         f"{broken} (stream {client.label} -> {server.label}, {counted(len(history), 'try', 'tries')})",
                         transport="\n".join(dict.fromkeys(history)),
                     ) from broken
             SYSTEM_CLOCK.sleep(0.5)
 
-    def _try_open(self, client: Workload, server: Workload, waited: Callable[[float], object]) -> Stream:
+    def _try_open(
+        self, client: Workload, server: Workload, waited: Callable[[float], object]
+    ) -> Stream:
         agents = tuple(
-            self._prober.agent(workload, protocol.STREAM_AGENTS[workload.os], waited) for workload in (client, server)
+            self._prober.agent(workload, protocol.STREAM_AGENTS[workload.os], waited)
+            for workload in (client, server)
         )
-        here, there = self._times(client), self._times(server)
+        here = self._times(client)
+        there = self._times(server)
         port = self._ask(
-            agents[1], {"type": "stream-listen", "port": 0 if server.host_network else STREAM_PORT, **there}
+            agents[1],
+            {"type": "stream-listen", "port": 0 if server.host_network else STREAM_PORT, **there},
         )
-        target, name = server.tcp(int(port["port"])), f"s{next(self._numbers)}"
+        target = server.tcp(int(port["port"]))
+        name = f"s{next(self._numbers)}"
         give_up = round(self._timings.of(client.os).tcp_give_up * 1000)
-        job = {"type": "stream-open", "stream": name, "host": target.host, "port": target.port, "give_up_ms": give_up}
+        job = {
+            "type": "stream-open",
+            "stream": name,
+            "host": target.host,
+            "port": target.port,
+            "give_up_ms": give_up,
+        }
         (first,) = self._ask(agents[0], job | here)["ends"]
         stream = Stream(name, client, server, target, (agents[0], agents[1]))
         if first["verdict"] != StreamVerdict.SURVIVED:
             self._ask(agents[0], {"type": "stream-close", "stream": name})
-            raise NotOpened(f"stream {client.label} -> {target.label}: {first['verdict']} {first['detail']}".rstrip())
+            raise NotOpened(
+                f"stream {client.label} -> {target.label}: {first['verdict']} {first['detail']}".rstrip()
+            )
         for agent in stream.agents:
             agent.held.add(stream.name)
         return stream
@@ -143,14 +159,19 @@ class Streams:
         server, _ = self._one(stream, "server", {"type": kind})
         after = recovery.get("recovered_ms")
         return StreamState(
-            client=client, server=server, target=stream.target,
+            client=client,
+            server=server,
+            target=stream.target,
             recovered_after=None if after is None else float(after) / 1000,
             recovery_tries=int(recovery.get("recovery_tries") or 0),
-        )  # fmt: skip
+        )
 
-    def _one(self, stream: Stream, side: Side, job: dict[str, Any]) -> tuple[StreamEnd, dict[str, Any]]:
+    def _one(
+        self, stream: Stream, side: Side, job: dict[str, Any]
+    ) -> tuple[StreamEnd, dict[str, Any]]:
         number = 0 if side == "client" else 1
-        agent, workload = stream.agents[number], (stream.client, stream.server)[number]
+        agent = stream.agents[number]
+        workload = (stream.client, stream.server)[number]
         try:
             ends = self._ask(agent, {**job, "stream": stream.name})["ends"]
         except ProbeBroken:
@@ -158,35 +179,52 @@ class Streams:
             raise
         mine = [end for end in ends if SIDES[end["side"]] == side]
         if len(mine) != 1:
-            raise ProbeBroken(f"the {side} of stream {stream.name} in {workload.label} is not known to its agent")
+            raise ProbeBroken(
+                f"the {side} of stream {stream.name} in {workload.label} is not known to its agent"
+            )
         return self._end(mine[0], agent, workload, side), mine[0]
 
     def _end(self, end: dict[str, Any], agent: Agent, workload: Workload, side: Side) -> StreamEnd:
         """One end as the model has it.  Raises ProbeBroken for what the protocol calls no verdict."""
         word = str(end["verdict"])
         if word not in StreamVerdict.__members__:
-            raise ProbeBroken(f"the {side} of a stream in {workload.label}: {word} {end['detail']}", transport=word)
+            raise ProbeBroken(
+                f"the {side} of a stream in {workload.label}: {word} {end['detail']}",
+                transport=word,
+            )
         return StreamEnd(
-            workload=workload, side=side, verdict=StreamVerdict[word], detail=str(end["detail"]),
-            local=str(end["local"]), remote=str(end["remote"]), sent=int(end["sent"]), heard=int(end["heard"]),
+            workload=workload,
+            side=side,
+            verdict=StreamVerdict[word],
+            detail=str(end["detail"]),
+            local=str(end["local"]),
+            remote=str(end["remote"]),
+            sent=int(end["sent"]),
+            heard=int(end["heard"]),
             quiet=None if end["quiet_ms"] is None else float(end["quiet_ms"]) / 1000,
             events=tuple(
                 StreamEvent(
-                    at=unix(agent.clock.place(event["at_ms"] / 1000)[0]), what=event["event"], detail=event["detail"]
+                    at=unix(agent.clock.place(event["at_ms"] / 1000)[0]),
+                    what=event["event"],
+                    detail=event["detail"],
                 )
                 for event in end["events"]
             ),
-        )  # fmt: skip
+        )
 
     def _ask(self, agent: Agent, job: dict[str, Any]) -> dict[str, Any]:
         """The answer to one line, which also tells more of the agent's clock.  Raises ProbeBroken."""
         patience = self._timings.of(agent.workload.os)
         answer = agent.request(
-            lambda batch: json.dumps({**job, "batch": batch}, separators=(",", ":")).encode("ascii"),
+            lambda batch: json.dumps({**job, "batch": batch}, separators=(",", ":")).encode(
+                "ascii"
+            ),
             patience.exec_overhead + 2 * patience.tcp_give_up,
         )
         if not isinstance(answer.get("up_ms"), int | float):
-            raise ProbeBroken(f"garbled answer from {agent.program.name} in {agent.workload.label}: {answer}")
+            raise ProbeBroken(
+                f"garbled answer from {agent.program.name} in {agent.workload.label}: {answer}"
+            )
         return answer
 
     def _each(self, work: Callable[[Any], T], them: Sequence[Any]) -> list[T]:

@@ -66,10 +66,17 @@ def warm_up(
     attempts = []
     for client in clients:
         patience = timings.of(client.os)
-        attempts.append(Attempt(source=client, kind=Kind.DNS, give_up_after=patience.tcp_give_up, query=name))
+        attempts.append(
+            Attempt(source=client, kind=Kind.DNS, give_up_after=patience.tcp_give_up, query=name)
+        )
         if known_good is not None:
             attempts.append(
-                Attempt(source=client, kind=Kind.TCP, give_up_after=patience.tcp_give_up, target=known_good)
+                Attempt(
+                    source=client,
+                    kind=Kind.TCP,
+                    give_up_after=patience.tcp_give_up,
+                    target=known_good,
+                )
             )
     if not attempts:
         return Warmth(0.0, ())
@@ -90,7 +97,11 @@ def warm_up(
         return index in last and last[index].verdict in ANSWERED
 
     settled = until(
-        ask_the_cold, lambda cold: not cold, within=max(timings.of(client.os).warm_up for client in clients), every=0.5,
-        description="new pods have a network", clock=clock,
-    )  # fmt: skip
+        ask_the_cold,
+        lambda cold: not cold,
+        within=max(timings.of(client.os).warm_up for client in clients),
+        every=0.5,
+        description="new pods have a network",
+        clock=clock,
+    )
     return Warmth(settled.seconds, tuple(settled.last))

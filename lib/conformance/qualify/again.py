@@ -21,7 +21,9 @@ from conformance.verdicts.decisions import BETWEEN_TWO
 
 AGAIN = frozenset({ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.NOT_RUN})
 """Verdicts of tests that are run again; what was NOT_RUN is decided where its reason has gone."""
-BAD = frozenset({ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.UNMET, ClaimVerdict.NOT_RUN})
+BAD = frozenset(
+    {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.UNMET, ClaimVerdict.NOT_RUN}
+)
 """A result is never better than a decision of it with one of these."""
 FLAKY = "FLAKY"
 
@@ -34,17 +36,23 @@ def to_run_again(report: StoredReport, digest: str) -> tuple[str, ...]:
     tests: Sequence[Mapping[str, Any]] = report.plain.get("tests") or []
     theirs = str((report.plain.get("suite") or {}).get("catalog") or "")
     if report.schema == "1" or not theirs or not uid(report):
-        raise UsageProblem(f"report {report.where} cannot be continued: it does not tell its cluster and catalog")
+        raise UsageProblem(
+            f"report {report.where} cannot be continued: it does not tell its cluster and catalog"
+        )
     if theirs != digest:
         raise UsageProblem(
             f"report {report.where} cannot be continued: it was judged by another catalog ({theirs[:12]}, here "
             f"{digest[:12]}); use the suite of that report, or run everything"
         )
     if not tests:
-        raise UsageProblem(f"report {report.where} cannot be continued: it knows no tests; run everything")
+        raise UsageProblem(
+            f"report {report.where} cannot be continued: it knows no tests; run everything"
+        )
     found = tuple(str(test["test"]) for test in tests if ClaimVerdict(test["verdict"]) in AGAIN)
     if not found:
-        raise UsageProblem(f"nothing to run again: every test of {report.where} is decided and none is VIOLATED")
+        raise UsageProblem(
+            f"nothing to run again: every test of {report.where} is decided and none is VIOLATED"
+        )
     return found
 
 
@@ -61,17 +69,20 @@ def differences(report: StoredReport, facts: Facts, installed: Installed) -> Ite
     before = from_plain(Installed, report.plain["installed"])
     if report.facts:
         for name in ("calico_version", "kubernetes_version"):
-            then, now = getattr(report.facts, name).value, getattr(facts, name).value
+            then = getattr(report.facts, name).value
+            now = getattr(facts, name).value
             if then != now:
                 yield f"{name.replace('_', ' ')}: {now} here, {then} there"
         revisions = {node.name: node.revision for node in facts.nodes}
         for node in report.facts.nodes:
             if revisions.get(node.name, "") != node.revision:
                 here, there = (
-                    revision or "no such Windows node" for revision in (revisions.get(node.name), node.revision)
+                    revision or "no such Windows node"
+                    for revision in (revisions.get(node.name), node.revision)
                 )
                 yield f"node {node.name}: {here} here, {there} there"
-    ours, theirs = versions(installed), versions(before)
+    ours = versions(installed)
+    theirs = versions(before)
     for what in sorted(ours.keys() | theirs.keys()):
         if ours.get(what) != theirs.get(what):
             yield f"{' '.join(what)}: {ours.get(what) or 'nothing'} here, {theirs.get(what) or 'nothing'} there"
@@ -79,7 +90,12 @@ def differences(report: StoredReport, facts: Facts, installed: Installed) -> Ite
 
 def results_of(report: StoredReport, test: str) -> tuple[ClaimResult, ...]:
     """What a test of the report said of claims."""
-    return tuple(result for claim in report.claims.values() for result in claim.results if result.test == test)
+    return tuple(
+        result
+        for claim in report.claims.values()
+        for result in claim.results
+        if result.test == test
+    )
 
 
 def merged(
@@ -89,23 +105,33 @@ def merged(
     later = {(result.claim, result.part): result for result in now}
     earlier = {(result.claim, result.part): result for result in before}
     return tuple(
-        _merged(earlier[key], later[key], kinds[key[0]]) if key in earlier and key in later
+        _merged(earlier[key], later[key], kinds[key[0]])
+        if key in earlier and key in later
         else later.get(key) or earlier[key]
         for key in {**earlier, **later}
-    )  # fmt: skip
+    )
 
 
 def _merged(before: ClaimResult, now: ClaimResult, kind: ClaimKind) -> ClaimResult:
     order = precedence(kind)
     decisions = tuple(_decisions(before, now))
     verdict = together(before.verdict, now.verdict, kind)
-    verdict = min([verdict, *(decision.verdict for decision in decisions if decision.verdict in BAD)], key=order.index)
+    verdict = min(
+        [verdict, *(decision.verdict for decision in decisions if decision.verdict in BAD)],
+        key=order.index,
+    )
     speaker = now if now.verdict is verdict else before
-    reason = next((decision.reason for decision in decisions if decision.verdict is verdict), speaker.reason)
+    reason = next(
+        (decision.reason for decision in decisions if decision.verdict is verdict), speaker.reason
+    )
     if speaker.verdict is verdict:
         reason = speaker.reason
     told = [item for item in (before.verdict, now.verdict) if item is not ClaimVerdict.NOT_RUN]
-    prefix = f"{FLAKY} ({', '.join(told)}): " if len(set(told)) > 1 and verdict is not now.verdict else ""
+    prefix = (
+        f"{FLAKY} ({', '.join(told)}): "
+        if len(set(told)) > 1 and verdict is not now.verdict
+        else ""
+    )
     return replace(speaker, verdict=verdict, reason=f"{prefix}{reason}", decisions=decisions)
 
 
@@ -123,7 +149,12 @@ def together(before: ClaimVerdict, now: ClaimVerdict, kind: ClaimKind) -> ClaimV
 def _decisions(before: ClaimResult, now: ClaimResult) -> Iterator[Decision]:
     """Each pair of nodes once, with the worse of two decisions about it."""
     later = {(decision.source, decision.target): decision for decision in now.decisions}
-    settled = {build for decision in now.decisions if decision.verdict not in UNDECIDED for build in decision.about}
+    settled = {
+        build
+        for decision in now.decisions
+        if decision.verdict not in UNDECIDED
+        for build in decision.about
+    }
     for decision in before.decisions:
         key = (decision.source, decision.target)
         if key in later:

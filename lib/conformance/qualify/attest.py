@@ -51,15 +51,24 @@ def load(path: Path, claims: Mapping[str, Claim], today: datetime.date) -> dict[
     for number, entry in enumerate(content, 1):
         attestation = _attestation(entry, f"attestations {path}, entry {number}", claims, today)
         if attestation.claim in found:
-            raise UsageProblem(f"attestations {path}, entry {number}: {attestation.claim} is answered twice")
+            raise UsageProblem(
+                f"attestations {path}, entry {number}: {attestation.claim} is answered twice"
+            )
         found[attestation.claim] = attestation
     return found
 
 
-def _attestation(entry: Any, where: str, claims: Mapping[str, Claim], today: datetime.date) -> Attestation:
-    if not isinstance(entry, dict) or set(map(str, entry)) != set(FIELDS) or not all(entry.values()):
+def _attestation(
+    entry: Any, where: str, claims: Mapping[str, Claim], today: datetime.date
+) -> Attestation:
+    if (
+        not isinstance(entry, dict)
+        or set(map(str, entry)) != set(FIELDS)
+        or not all(entry.values())
+    ):
         raise UsageProblem(f"{where}: expected {', '.join(FIELDS)}, each with a value")
-    ident, when = str(entry["claim"]), entry["when"]
+    ident = str(entry["claim"])
+    when = entry["when"]
     claim = claims.get(ident)
     if claim is None:
         raise UsageProblem(f"{where}: the catalog has no claim {ident}")
@@ -68,7 +77,11 @@ def _attestation(entry: Any, where: str, claims: Mapping[str, Claim], today: dat
     if not isinstance(when, datetime.date) or isinstance(when, datetime.datetime) or when > today:
         raise UsageProblem(f"{where} ({ident}): when is no date that has been: {when!r}")
     if str(entry["answer"]) not in map(str, ANSWERS):
-        raise UsageProblem(f"{where} ({ident}): the answer is none of {', '.join(map(str, ANSWERS))}")
+        raise UsageProblem(
+            f"{where} ({ident}): the answer is none of {', '.join(map(str, ANSWERS))}"
+        )
     answer = ClaimVerdict(str(entry["answer"]))
     evidence = " ".join(str(entry["evidence"]).split())
-    return Attestation(claim=ident, answer=answer, who=str(entry["who"]), when=when, evidence=evidence)
+    return Attestation(
+        claim=ident, answer=answer, who=str(entry["who"]), when=when, evidence=evidence
+    )

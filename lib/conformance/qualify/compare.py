@@ -105,8 +105,14 @@ def compare(old: StoredReport, new: StoredReport, waivers: Sequence[Waiver] = ()
         ),
         appeared=tuple(claim for claim in new.claims if claim not in old.claims),
         disappeared=tuple(claim for claim in old.claims if claim not in new.claims),
-        parts=tuple(line for claim in shared for line in _other_parts(old.claims[claim], new.claims[claim])),
-        facts=(*_other_facts(old.facts, new.facts), *_other_versions(old, new), *_other_suites(old, new)),
+        parts=tuple(
+            line for claim in shared for line in _other_parts(old.claims[claim], new.claims[claim])
+        ),
+        facts=(
+            *_other_facts(old.facts, new.facts),
+            *_other_versions(old, new),
+            *_other_suites(old, new),
+        ),
         times=tuple(_other_times(old, new)),
         flaky=tuple(line for line in _flaky(new) if line not in _flaky(old)),
     )
@@ -120,9 +126,13 @@ def _accepted(turned: Turned, claim: StoredClaim, waivers: Sequence[Waiver]) -> 
         (result.part, build)
         for result in claim.results
         for build, verdict in _places(result)
-        if str(verdict) == turned.now and turned.where in ("", f"part {result.part}", f"Windows {build}")
+        if str(verdict) == turned.now
+        and turned.where in ("", f"part {result.part}", f"Windows {build}")
     } or {("", "")}
-    found = [waiver_for(waivers, claim.id, ClaimVerdict(turned.now), part=part, build=build) for part, build in places]
+    found = [
+        waiver_for(waivers, claim.id, ClaimVerdict(turned.now), part=part, build=build)
+        for part, build in places
+    ]
     return replace(turned, waiver=str(found[0])) if all(found) else turned
 
 
@@ -136,15 +146,20 @@ def _places(result: ClaimResult) -> Iterator[tuple[str, ClaimVerdict]]:
 
 def _flaky(report: StoredReport) -> list[str]:
     return [
-        f"{claim['id']}: attempts disagree, the worst counts" for claim in report.plain["claims"] if claim.get("flaky")
+        f"{claim['id']}: attempts disagree, the worst counts"
+        for claim in report.plain["claims"]
+        if claim.get("flaky")
     ]
 
 
 def _label(report: StoredReport) -> str:
     version = report.facts.calico_version.value if report.facts else None
-    run, evidence = report.run, report.evidence or "no cluster"
+    run = report.run
+    evidence = report.evidence or "no cluster"
     short = f"; cut short: {report.cut_short}" if report.cut_short else ""
-    return f"{run.get('id')} of {run.get('started')}, Calico {version or 'unknown'}, {evidence}{short}"
+    return (
+        f"{run.get('id')} of {run.get('started')}, Calico {version or 'unknown'}, {evidence}{short}"
+    )
 
 
 def _turned(old: StoredClaim, new: StoredClaim, builds: Sequence[str]) -> Iterator[Turned]:
@@ -157,15 +172,24 @@ def _turned(old: StoredClaim, new: StoredClaim, builds: Sequence[str]) -> Iterat
         yield _one(new, "", old.verdict, new.verdict, new.reason)
     if not (old.results and new.results):
         return
-    before, now = _by_part(old), _by_part(new)
+    before = _by_part(old)
+    now = _by_part(new)
     for part in before:
         if part and before[part] is not now.get(part):
             reason = next(
-                (result.reason for result in new.results if result.part == part and result.verdict is now[part]), GONE
+                (
+                    result.reason
+                    for result in new.results
+                    if result.part == part and result.verdict is now[part]
+                ),
+                GONE,
             )
             yield _one(new, f"part {part}", before[part], now.get(part), reason)
-    said = new.verdict in UNDECIDED  # as a whole, which needs no line for each build that was not reached
-    before, now = _by_build(old), _by_build(new)
+    said = (
+        new.verdict in UNDECIDED
+    )  # as a whole, which needs no line for each build that was not reached
+    before = _by_build(old)
+    now = _by_build(new)
     for build in sorted(before):
         if before[build] is not now.get(build) and (build in now or (build in builds and not said)):
             reasons = (
@@ -179,25 +203,42 @@ def _turned(old: StoredClaim, new: StoredClaim, builds: Sequence[str]) -> Iterat
 GONE = "nothing was decided about it in the newer run"
 
 
-def _one(claim: StoredClaim, where: str, before: ClaimVerdict | None, now: ClaimVerdict | None, reason: str) -> Turned:
+def _one(
+    claim: StoredClaim,
+    where: str,
+    before: ClaimVerdict | None,
+    now: ClaimVerdict | None,
+    reason: str,
+) -> Turned:
     words = [str(verdict) if verdict else "not selected" for verdict in (before, now)]
     return Turned(
-        claim=claim.id, where=where, before=words[0], now=words[1], turn=turn(claim.kind, before, now), reason=reason
+        claim=claim.id,
+        where=where,
+        before=words[0],
+        now=words[1],
+        turn=turn(claim.kind, before, now),
+        reason=reason,
     )
 
 
 def _by_part(claim: StoredClaim) -> dict[str, ClaimVerdict]:
-    order, found = precedence(claim.kind), dict[str, ClaimVerdict]()
+    order = precedence(claim.kind)
+    found = dict[str, ClaimVerdict]()
     for result in claim.results:
-        found[result.part] = min(found.get(result.part, result.verdict), result.verdict, key=order.index)
+        found[result.part] = min(
+            found.get(result.part, result.verdict), result.verdict, key=order.index
+        )
     return found
 
 
 def _by_build(claim: StoredClaim) -> dict[str, ClaimVerdict]:
-    order, found = precedence(claim.kind), dict[str, ClaimVerdict]()
+    order = precedence(claim.kind)
+    found = dict[str, ClaimVerdict]()
     for decision in claim.decisions:
         for build in decision.about:
-            found[build] = min(found.get(build, decision.verdict), decision.verdict, key=order.index)
+            found[build] = min(
+                found.get(build, decision.verdict), decision.verdict, key=order.index
+            )
     return found
 
 
@@ -214,7 +255,8 @@ def _other_parts(old: StoredClaim, new: StoredClaim) -> Iterator[str]:
 
 
 def _other_facts(old: Facts | None, new: Facts | None) -> Iterator[str]:
-    before, now = _flat(old), _flat(new)
+    before = _flat(old)
+    now = _flat(new)
     for name in [*now, *(item for item in before if item not in now)]:
         if before.get(name) != now.get(name):
             yield f"{name}: {before.get(name, 'nothing')} -> {now.get(name, 'nothing')}"
@@ -228,14 +270,23 @@ def _flat(facts: Facts | None) -> dict[str, str]:
     for name, entry in to_plain(facts).items():
         if isinstance(entry, dict) and set(entry) == {"value", "source"}:
             value = entry["value"]
-            found[name.replace("_", " ")] = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+            found[name.replace("_", " ")] = (
+                value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+            )
     for system in ("linux", "windows"):
         nodes = facts.by_os(system)
-        builds = sorted({f"{node.revision or node.kernel_version} {node.update.value or ''}".strip() for node in nodes})
+        builds = sorted(
+            {
+                f"{node.revision or node.kernel_version} {node.update.value or ''}".strip()
+                for node in nodes
+            }
+        )
         found[f"{system} nodes"] = f"{len(nodes)} ({', '.join(builds)})"
     for build, name, values in _hosts(facts):
         found[f"Windows {build}: {name}"] = ", ".join(values)
-    versions_there = {facts.calico_on(node.name).value or "unknown" for node in facts.by_os("windows")}
+    versions_there = {
+        facts.calico_on(node.name).value or "unknown" for node in facts.by_os("windows")
+    }
     found["Calico on Windows nodes"] = ", ".join(sorted(versions_there))
     found["plane of Windows nodes"] = ", ".join(
         sorted({node.plane.value or "unknown" for node in facts.by_os("windows")})
@@ -256,7 +307,8 @@ def _hosts(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
 def _other_versions(old: StoredReport, new: StoredReport) -> Iterator[str]:
     """Components that run in another version, or in another image under the same tag; only where both reports tell."""
     before, now = (
-        versions(from_plain(Installed, stored_report.plain.get("installed") or {})) for stored_report in (old, new)
+        versions(from_plain(Installed, stored_report.plain.get("installed") or {}))
+        for stored_report in (old, new)
     )
     for what in sorted(before.keys() | now.keys()) if before and now else ():
         if before.get(what) != now.get(what):
@@ -272,15 +324,22 @@ def _other_suites(old: StoredReport, new: StoredReport) -> Iterator[str]:
 
 
 def _other_times(old: StoredReport, new: StoredReport) -> Iterator[str]:
-    before, now = _effects(old), _effects(new)
+    before = _effects(old)
+    now = _effects(new)
     for what in sorted(before.keys() & now.keys()):
         known = min(before[what].get("changes", 0), now[what].get("changes", 0)) >= CHANGES
         for figure in ("first_correct", "stable", "exposure"):
-            one, other = before[what].get(figure), now[what].get(figure)
-            if one and other and _moved(one["p50"], other["p50"], _spread(one, other) if known else 0.0):
+            one = before[what].get(figure)
+            other = now[what].get(figure)
+            if (
+                one
+                and other
+                and _moved(one["p50"], other["p50"], _spread(one, other) if known else 0.0)
+            ):
                 seconds = f"median {one['p50']:.2f} s -> {other['p50']:.2f} s"
                 yield f"policy effect, {what}, {figure.replace('_', ' ')}: {seconds}"
-    earlier, later = _recoveries(old), _recoveries(new)
+    earlier = _recoveries(old)
+    later = _recoveries(new)
     for what in sorted(earlier.keys() & later.keys()):
         if _moved(earlier[what], later[what], 0.0):
             yield f"recovery, {what}: {earlier[what]:.2f} s -> {later[what]:.2f} s"
@@ -327,12 +386,18 @@ def _sections(found: Comparison, whole: bool) -> Iterator[tuple[str, Sequence[st
     for title, several in (turned[0], ("Worse, waived", found.waived), *turned[1:]):
         lines = [str(one) for one in several] if whole else _by_claim(several)
         if several:
-            yield f"{title} ({len(several) if whole else len({one.claim for one in several})})", lines
+            yield (
+                f"{title} ({len(several) if whole else len({one.claim for one in several})})",
+                lines,
+            )
     rest = {
-        "FLAKY now": found.flaky, "New claims": found.appeared, "Claims that are gone": found.disappeared,
-        "Other parts or builds": found.parts, "Facts that differ": found.facts,
+        "FLAKY now": found.flaky,
+        "New claims": found.appeared,
+        "Claims that are gone": found.disappeared,
+        "Other parts or builds": found.parts,
+        "Facts that differ": found.facts,
         "Convergence times that moved": found.times,
-    }  # fmt: skip
+    }
     yield from ((f"{title} ({len(lines)})", lines) for title, lines in rest.items() if lines)
 
 
@@ -360,7 +425,12 @@ def as_text(found: Comparison, whole: bool = False) -> str:
 
 def as_markdown(found: Comparison, whole: bool = False) -> str:
     """For a release page.  ``whole`` as in :func:`as_text`."""
-    lines = ["| | report |", "| --- | --- |", f"| old | {_cell(found.old)} |", f"| new | {_cell(found.new)} |"]
+    lines = [
+        "| | report |",
+        "| --- | --- |",
+        f"| old | {_cell(found.old)} |",
+        f"| new | {_cell(found.new)} |",
+    ]
     for title, several in _sections(found, whole):
         lines += ["", f"## {title}", *(f"- {_cell(line)}" for line in several)]
     return "\n".join(lines if len(lines) > 4 else [*lines, "", "They agree."]) + "\n"

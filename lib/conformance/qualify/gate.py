@@ -78,15 +78,22 @@ class GateResult:
     def headline(self) -> str:
         """``core on Windows 20348 (mode vxlan): not qualified (1 claim violated, 9 claims not selected)``."""
         words = f"{WOULD}; a lab qualifies nothing" if self.word == WOULD else self.word
-        found = {each.claim: each.found for each in reversed(self.standing)}  # what is decided counts
+        found = {
+            each.claim: each.found for each in reversed(self.standing)
+        }  # what is decided counts
         found = dict(reversed(found.items())) | {
             each.claim: "waived" for each in self.obstacles if each.claim not in found
         }
         told = Counter(said for claim, said in found.items() if claim not in WHOLE)
         counts = [f"{claim} {found[claim]}" for claim in WHOLE if claim in found]
-        counts += [f"{counted(number, 'claim')} {said.lower().replace('_', ' ')}" for said, number in told.items()]
+        counts += [
+            f"{counted(number, 'claim')} {said.lower().replace('_', ' ')}"
+            for said, number in told.items()
+        ]
         build = self.build if self.build == NO_BUILD else f"Windows {self.build}"
-        return f"{self.name} on {build} (mode {self.mode}): {words}" + (f" ({', '.join(counts)})" if counts else "")
+        return f"{self.name} on {build} (mode {self.mode}): {words}" + (
+            f" ({', '.join(counts)})" if counts else ""
+        )
 
 
 def judge(
@@ -100,7 +107,10 @@ def judge(
             build=build,
             evidence=report.evidence,
             obstacles=tuple(
-                sorted(_obstacles(report, gate_set, build, waivers, claims), key=lambda obstacle: not obstacle.decided)
+                sorted(
+                    _obstacles(report, gate_set, build, waivers, claims),
+                    key=lambda obstacle: not obstacle.decided,
+                )
             ),
         )
         for gate_set in required
@@ -118,7 +128,12 @@ def exit_code(results: Sequence[GateResult]) -> int:
 
 def unused(waivers: Sequence[Waiver], results: Sequence[GateResult]) -> tuple[Waiver, ...]:
     """Waivers that accepted nothing: their exception is gone, or never was."""
-    used = {id(obstacle.waiver) for result in results for obstacle in result.obstacles if obstacle.waiver}
+    used = {
+        id(obstacle.waiver)
+        for result in results
+        for obstacle in result.obstacles
+        if obstacle.waiver
+    }
     return tuple(waiver for waiver in waivers if id(waiver) not in used)
 
 
@@ -147,28 +162,40 @@ def _obstacles(
                 yield obstacle
 
 
-def _excused(report: StoredReport, claim: StoredClaim, demand: Demand, build: str, claims: Catalog) -> set[str]:
+def _excused(
+    report: StoredReport, claim: StoredClaim, demand: Demand, build: str, claims: Catalog
+) -> set[str]:
     """Parts of a claim ("": the claim as a whole) that are not about this cluster's nodes of a build.
 
     Where that would leave nothing of the claim to ask for, only those whose condition the set names.
     """
     if report.facts is None or claim.id not in claims:
         return set()
-    windows = tuple(node for node in report.facts.by_os("windows") if build in (node.build, NO_BUILD))
-    facts, known = replace(report.facts, nodes=(*report.facts.by_os("linux"), *windows)), claims[claim.id]
+    windows = tuple(
+        node for node in report.facts.by_os("windows") if build in (node.build, NO_BUILD)
+    )
+    facts = replace(report.facts, nodes=(*report.facts.by_os("linux"), *windows))
+    known = claims[claim.id]
     parts = {*demand.parts, *(result.part for result in claim.results)}
     whole = applicability(known, facts)
     if isinstance(whole, NotApplicable):
         return {"", *parts} if whole.key in demand.unless else set()
-    answers = {part: applicability(known, facts, demand.applies[part]) for part in parts & demand.applies.keys()}
-    gone = {part: answer.key for part, answer in answers.items() if isinstance(answer, NotApplicable)}
+    answers = {
+        part: applicability(known, facts, demand.applies[part])
+        for part in parts & demand.applies.keys()
+    }
+    gone = {
+        part: answer.key for part, answer in answers.items() if isinstance(answer, NotApplicable)
+    }
     if not demand.parts or not set(demand.parts) <= gone.keys():
         return set(gone)
     named = {part for part, key in gone.items() if key in demand.unless}
     return {"", *named} if set(demand.parts) <= named else named
 
 
-def _of_claim(claim: StoredClaim, demand: Demand, build: str, waivers: Sequence[Waiver]) -> Iterator[Obstacle]:
+def _of_claim(
+    claim: StoredClaim, demand: Demand, build: str, waivers: Sequence[Waiver]
+) -> Iterator[Obstacle]:
     if not claim.results:
         if claim.verdict is None:
             yield _open(claim.id, "", "not selected", claim.reason)
@@ -186,18 +213,27 @@ def _of_claim(claim: StoredClaim, demand: Demand, build: str, waivers: Sequence[
 
 
 def _of_part(
-    claim: StoredClaim, part: str, results: Sequence[ClaimResult], build: str, waivers: Sequence[Waiver]
+    claim: StoredClaim,
+    part: str,
+    results: Sequence[ClaimResult],
+    build: str,
+    waivers: Sequence[Waiver],
 ) -> Iterator[Obstacle]:
     """One for each sort of verdict that is not acceptable: what is waived hides nothing that is not."""
     found = on_build(results, build)
     if not found:
         yield _open(claim.id, part, "not decided", f"no decision of it is about Windows {build}")
     for said in unacceptable(claim.kind, found):
-        accepted = [waiver_for(waivers, claim.id, said.verdict, part=part, build=place) for place in said.places]
+        accepted = [
+            waiver_for(waivers, claim.id, said.verdict, part=part, build=place)
+            for place in said.places
+        ]
         yield _said(claim, part, said.verdict, said.reason, accepted[0] if all(accepted) else None)
 
 
-def _said(claim: StoredClaim, part: str, verdict: ClaimVerdict, reason: str, waiver: Waiver | None) -> Obstacle:
+def _said(
+    claim: StoredClaim, part: str, verdict: ClaimVerdict, reason: str, waiver: Waiver | None
+) -> Obstacle:
     return Obstacle(
         claim=claim.id,
         part=part,

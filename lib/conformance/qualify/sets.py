@@ -78,7 +78,9 @@ class Sets(Mapping[str, GateSet]):
         for word in (part.strip() for part in words.split(",")):
             if word not in self.by_name:
                 said = f"there is no set {word!r}" if word else "a name is missing"
-                raise UsageProblem(f"--require {words}: {said}; there are {', '.join(self.by_name)}")
+                raise UsageProblem(
+                    f"--require {words}: {said}; there are {', '.join(self.by_name)}"
+                )
             found.append(self.by_name[word])
         return tuple(found)
 
@@ -90,15 +92,18 @@ def sets() -> Sets:
     parts = suite_parts()
     by_name = {
         name: GateSet(
-            name=name, purpose=entry["for"], demands=tuple(_demand(claim, parts) for claim in entry["claims"])
+            name=name,
+            purpose=entry["for"],
+            demands=tuple(_demand(claim, parts) for claim in entry["claims"]),
         )
         for name, entry in content["sets"].items()
     }
     read = b"\0".join((DATA / name).read_bytes() for name in ("sets.yaml", "parts.yaml"))
     return Sets(
-        by_name=by_name, excluded=content["excluded"] or {},
+        by_name=by_name,
+        excluded=content["excluded"] or {},
         digest=hashlib.sha256(read).hexdigest(),
-    )  # fmt: skip
+    )
 
 
 @functools.cache
@@ -111,7 +116,9 @@ def suite_parts() -> Mapping[str, tuple[SuitePart, ...]]:
 def _part(entry: Any) -> SuitePart:
     plain = entry if isinstance(entry, dict) else {"part": entry}
     return SuitePart(
-        part=plain["part"], applies=conditions(plain.get("applies") or {}), provisional=plain.get("provisional", False)
+        part=plain["part"],
+        applies=conditions(plain.get("applies") or {}),
+        provisional=plain.get("provisional", False),
     )
 
 
@@ -122,7 +129,11 @@ def _demand(entry: Any, parts: Mapping[str, tuple[SuitePart, ...]]) -> Demand:
     provisional = frozenset(one.part for one in known if one.provisional)
     return Demand(
         claim=claim,
-        parts=tuple(part for part in plain.get("parts") or (one.part for one in known) if part not in provisional),
+        parts=tuple(
+            part
+            for part in plain.get("parts") or (one.part for one in known)
+            if part not in provisional
+        ),
         only="parts" in plain,
         unless=tuple(plain.get("unless") or ()),
         applies={one.part: one.applies for one in known if one.applies != ALL},

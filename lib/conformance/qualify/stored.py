@@ -86,7 +86,9 @@ def read(path: Path) -> StoredReport:
     except FileNotFoundError:
         raise UsageProblem(f"report {file} does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageProblem(f"report {file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise UsageProblem(
+            f"report {file} cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
     except ValueError as error:
         raise UsageProblem(f"report {file} is not JSON: {error}") from None
     return parse(plain, str(file))
@@ -97,7 +99,9 @@ def parse(plain: Any, where: str) -> StoredReport:
     schema = plain.get("schema_version") if isinstance(plain, dict) else None
     if schema not in SCHEMAS:
         known = ", ".join(SCHEMAS[:-1]) + f" or {SCHEMAS[-1]}"
-        raise UsageProblem(f"report {where} is no conformance.json of schema {known} (schema_version {schema!r})")
+        raise UsageProblem(
+            f"report {where} is no conformance.json of schema {known} (schema_version {schema!r})"
+        )
     try:
         claims = [_claim(claim) for claim in plain["claims"]]
         return StoredReport(
@@ -118,7 +122,11 @@ def _facts(plain: Mapping[str, Any]) -> Facts:
     known = {item.name for item in fields(Facts)}
     unknown = {"value": None, "source": "not known: the report was written before it was asked for"}
     told = {name: value for name, value in plain.items() if name in known}
-    since = {item.name: unknown for item in fields(Facts) if item.name not in told and item.default is MISSING}
+    since = {
+        item.name: unknown
+        for item in fields(Facts)
+        if item.name not in told and item.default is MISSING
+    }
     return from_plain(Facts, since | told)
 
 

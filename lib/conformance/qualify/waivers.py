@@ -53,7 +53,7 @@ class Waiver:
             and verdict in self.verdicts
             and self.part in ("", part)
             and self.build in ("", build)
-        )  # fmt: skip
+        )
 
     def __str__(self) -> str:
         """``VXLAN-9 VIOLATED, waived by jane until 2026-12-31: reason (link)``."""
@@ -70,15 +70,21 @@ def load(path: Path, known: Mapping[str, Any], today: datetime.date) -> tuple[Wa
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageProblem(f"waivers {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise UsageProblem(
+            f"waivers {path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        raise UsageProblem(f"waivers {path}{line}: not YAML: {getattr(error, 'problem', error)}") from None
+        raise UsageProblem(
+            f"waivers {path}{line}: not YAML: {getattr(error, 'problem', error)}"
+        ) from None
     if not isinstance(content, list):
         raise UsageProblem(f"waivers {path}: expected a list of waivers")
-    return tuple(_waiver(entry, f"waivers {path}, entry {number}", known, today)
-                 for number, entry in enumerate(content, 1))  # fmt: skip
+    return tuple(
+        _waiver(entry, f"waivers {path}, entry {number}", known, today)
+        for number, entry in enumerate(content, 1)
+    )
 
 
 def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.date) -> Waiver:
@@ -87,11 +93,12 @@ def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.da
     missing = [name for name in REQUIRED if not entry.get(name)]
     strange = [str(name) for name in entry if name not in (*REQUIRED, *OPTIONAL)]
     if missing or strange:
-        problems = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"does not know {', '.join(strange)}"] * bool(
-            strange
-        )
+        problems = [f"lacks {', '.join(missing)}"] * bool(missing) + [
+            f"does not know {', '.join(strange)}"
+        ] * bool(strange)
         raise UsageProblem(f"{where}: {' and '.join(problems)}")
-    claim, expires = str(entry["claim"]), entry["expires"]
+    claim = str(entry["claim"])
+    expires = entry["expires"]
     if claim not in known:
         raise UsageProblem(f"{where}: the catalog has no claim {claim}")
     if not isinstance(expires, datetime.date) or isinstance(expires, datetime.datetime):
@@ -99,11 +106,17 @@ def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.da
     parts = (*(one.part for one in suite_parts().get(claim, ())), ACTIVE_HALF)
     if (part := str(entry.get("part") or "")) and part not in parts:
         near = ", ".join(difflib.get_close_matches(part, list(filter(None, parts)), NAMED, 0))
-        raise UsageProblem(f"{where} ({claim}): the suite has no part {part!r} of it; the nearest: {near}")
+        raise UsageProblem(
+            f"{where} ({claim}): the suite has no part {part!r} of it; the nearest: {near}"
+        )
     if (build := str(entry.get("build") or "")) and not BUILD.fullmatch(build):
-        raise UsageProblem(f"{where} ({claim}): {build!r} is no Windows build such as 20348, or 17763 before .1432")
+        raise UsageProblem(
+            f"{where} ({claim}): {build!r} is no Windows build such as 20348, or 17763 before .1432"
+        )
     if expires < today:
-        raise UsageProblem(f"{where} ({claim}): it expired on {expires}; renew it with a reason, or remove it")
+        raise UsageProblem(
+            f"{where} ({claim}): it expired on {expires}; renew it with a reason, or remove it"
+        )
     return Waiver(
         claim=claim,
         verdicts=_verdicts(entry["verdicts"], f"{where} ({claim})"),
@@ -133,4 +146,7 @@ def waiver_for(
     waivers: Sequence[Waiver], claim: str, verdict: ClaimVerdict, *, part: str = "", build: str = ""
 ) -> Waiver | None:
     """The first waiver that accepts a verdict."""
-    return next((waiver for waiver in waivers if waiver.covers(claim, verdict, part=part, build=build)), None)
+    return next(
+        (waiver for waiver in waivers if waiver.covers(claim, verdict, part=part, build=build)),
+        None,
+    )

@@ -52,8 +52,14 @@ def story(test: str) -> str:
 def write_surroundings(report: RunReport, folder: Path) -> None:
     """environment.properties, executor.json and categories.json."""
     folder.mkdir(parents=True, exist_ok=True)
-    entries = {"cluster": report.cluster.get("label", ""), "evidence": report.evidence, "command": report.command}
-    entries |= {f"label_{re.sub(r'[^A-Za-z0-9.]', '_', key)}": value for key, value in report.labels.items()}
+    entries = {
+        "cluster": report.cluster.get("label", ""),
+        "evidence": report.evidence,
+        "command": report.command,
+    }
+    entries |= {
+        f"label_{re.sub(r'[^A-Za-z0-9.]', '_', key)}": value for key, value in report.labels.items()
+    }
     facts = report.facts
     if facts:
         for name in (
@@ -70,22 +76,40 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
         there = {facts.calico_on(node.name).value or "unknown" for node in facts.by_os("windows")}
         entries["windows_calico_versions"] = ", ".join(sorted(there)) or "unknown"
         entries["windows_builds"] = ", ".join(sorted(builds)) or "unknown"
-        entries["nodes"] = f"{len(facts.by_os('linux'))} Linux, {len(facts.by_os('windows'))} Windows"
-    entries |= {re.sub("[- ]", "_", name): version for name, version in report.installed.versions.items()}
-    entries |= {"suite": report.suite.get("version", ""), "catalog": report.suite.get("catalog", "")[:12]}
-    entries |= {f"probing_{number}": line for number, line in enumerate(probing.lines(report.probing), 1)}
+        entries["nodes"] = (
+            f"{len(facts.by_os('linux'))} Linux, {len(facts.by_os('windows'))} Windows"
+        )
+    entries |= {
+        re.sub("[- ]", "_", name): version for name, version in report.installed.versions.items()
+    }
+    entries |= {
+        "suite": report.suite.get("version", ""),
+        "catalog": report.suite.get("catalog", "")[:12],
+    }
+    entries |= {
+        f"probing_{number}": line for number, line in enumerate(probing.lines(report.probing), 1)
+    }
     entries |= {f"note_{number}": note for number, note in enumerate(report.notes, 1)}
     lines = [f"{key}={_property(value)}" for key, value in entries.items() if value]
     (folder / "environment.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "executor.json").write_text(json.dumps(executor(report, os.environ)), encoding="utf-8")
+    (folder / "executor.json").write_text(
+        json.dumps(executor(report, os.environ)), encoding="utf-8"
+    )
     (folder / "categories.json").write_text(json.dumps(CATEGORIES, indent=1), encoding="utf-8")
 
 
 def executor(report: RunReport, environment: Mapping[str, str]) -> dict[str, str]:
     """Who ran it, as Allure shows it: GitHub Actions, GitLab or Jenkins by their variables, else this suite."""
-    told = {"buildName": f"run {report.run_id} ({report.evidence or 'no cluster'})", "reportName": "Calico for Windows"}
+    told = {
+        "buildName": f"run {report.run_id} ({report.evidence or 'no cluster'})",
+        "reportName": "Calico for Windows",
+    }
     for name, kind, address in (
-        ("GitHub Actions", "github", "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}/actions/runs/{GITHUB_RUN_ID}"),
+        (
+            "GitHub Actions",
+            "github",
+            "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}/actions/runs/{GITHUB_RUN_ID}",
+        ),
         ("GitLab", "gitlab", "{CI_JOB_URL}"),
         ("Jenkins", "jenkins", "{BUILD_URL}"),
     ):
@@ -96,7 +120,9 @@ def executor(report: RunReport, environment: Mapping[str, str]) -> dict[str, str
     return {"name": "calico-windows-conformance", "type": "local", **told}
 
 
-def add_missing(tests: Sequence[TestOutcome], claims: dict[str, Claim], folder: Path, present: set[str]) -> list[str]:
+def add_missing(
+    tests: Sequence[TestOutcome], claims: dict[str, Claim], folder: Path, present: set[str]
+) -> list[str]:
     """Write a result for every test that has none; returns their ids.  ``present``: :func:`written_tests`."""
     logger: Any = AllureFileLogger(str(folder))  # type: ignore[no-untyped-call]
     now = int(time.time() * 1000)
@@ -117,7 +143,10 @@ def add_missing(tests: Sequence[TestOutcome], claims: dict[str, Claim], folder: 
         )
         involved = [claims[ident] for ident in dict.fromkeys(entry.claim for entry in test.results)]
         result.labels = [Label(name=kind, value=value) for kind, value in labels(involved)]
-        result.labels += [Label(name="story", value=story(name)), Label(name="test", value=test.test)]
+        result.labels += [
+            Label(name="story", value=story(name)),
+            Label(name="test", value=test.test),
+        ]
         logger.report_result(result)
         added.append(test.test)
     return added
@@ -132,11 +161,17 @@ def mark_flaky(tests: Sequence[TestOutcome], folder: Path) -> None:
         for label in content.get("labels", []):
             if label["name"] == "test" and label["value"] in flaky:
                 entry = (int(content.get("start") or 0), path, content)
-                newest[label["value"]] = max(newest.get(label["value"], entry), entry, key=lambda one: one[0])
+                newest[label["value"]] = max(
+                    newest.get(label["value"], entry), entry, key=lambda one: one[0]
+                )
     for name, (_, path, content) in newest.items():
         test = flaky[name]
         content["status"] = str(STATUS.get(test.verdict, Status.PASSED))
-        content["statusDetails"] = {"message": test.reason, **(content.get("statusDetails") or {}), "flaky": True}
+        content["statusDetails"] = {
+            "message": test.reason,
+            **(content.get("statusDetails") or {}),
+            "flaky": True,
+        }
         path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
@@ -146,7 +181,9 @@ def written_tests(folder: Path) -> dict[str, str]:
     for path in folder.glob("*-result.json"):
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:  # cut short by a killed worker: as good as absent, and Allure would stumble over it
+        except (
+            ValueError
+        ):  # cut short by a killed worker: as good as absent, and Allure would stumble over it
             path.unlink()
             continue
         for label in content.get("labels", []):

@@ -38,7 +38,9 @@ def retell(report: RunReport, folder: Path) -> None:
     for path in sorted(folder.glob("*-result.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
         test = tests.get(_label(content, "test"))
-        content["attachments"] = _apart([*(content.get("attachments") or []), *attached.get(content["uuid"], [])])
+        content["attachments"] = _apart(
+            [*(content.get("attachments") or []), *attached.get(content["uuid"], [])]
+        )
         if test:
             _tell(content, test, claims, report, last=newest[test.test] == path)
         path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
@@ -49,7 +51,9 @@ def retell(report: RunReport, folder: Path) -> None:
 
 def title(test: TestOutcome, claims: Mapping[str, Claim]) -> str:
     """``DEMO-7 (windows->windows): Every other source ...``; a test of no claim keeps its own name."""
-    involved = list(dict.fromkeys(result.claim for result in test.results if result.claim in claims))
+    involved = list(
+        dict.fromkeys(result.claim for result in test.results if result.claim in claims)
+    )
     if not involved:
         return test.test.rpartition("::")[2]
     parts = list(dict.fromkeys(result.part for result in test.results if result.part))
@@ -58,15 +62,27 @@ def title(test: TestOutcome, claims: Mapping[str, Claim]) -> str:
 
 
 def _tell(
-    content: dict[str, Any], test: TestOutcome, claims: Mapping[str, Claim], report: RunReport, *, last: bool
+    content: dict[str, Any],
+    test: TestOutcome,
+    claims: Mapping[str, Claim],
+    report: RunReport,
+    *,
+    last: bool,
 ) -> None:
     content["name"] = title(test, claims)
     if not last:  # an earlier attempt, which keeps what it said
         return
-    involved = [claims[ident] for ident in dict.fromkeys(result.claim for result in test.results) if ident in claims]
+    involved = [
+        claims[ident]
+        for ident in dict.fromkeys(result.claim for result in test.results)
+        if ident in claims
+    ]
     content["status"] = str(STATUS.get(test.verdict, Status.PASSED))
     details = content.get("statusDetails") or {}
-    content["statusDetails"] = {**details, "message": f"{test.verdict}: {test.reason or title(test, claims)}"}
+    content["statusDetails"] = {
+        **details,
+        "message": f"{test.verdict}: {test.reason or title(test, claims)}",
+    }
     content["description"] = "\n\n".join(_description(test, involved, report))
     content["links"] = [
         {"type": "link", "name": str(source), "url": source.url}
@@ -74,8 +90,17 @@ def _tell(
         if source.url.startswith("https://")
     ]
     content["steps"] = list(_steps(test.results, content))
-    builds = sorted({build for result in test.results for decision in result.decisions for build in decision.about})
-    more = [("kind", str(claim.kind)) for claim in involved] + [("build", build) for build in builds]
+    builds = sorted(
+        {
+            build
+            for result in test.results
+            for decision in result.decisions
+            for build in decision.about
+        }
+    )
+    more = [("kind", str(claim.kind)) for claim in involved] + [
+        ("build", build) for build in builds
+    ]
     more += [("mode", _mode(report)), ("verdict", str(test.verdict)), ("evidence", report.evidence)]
     more += [("tag", "waived")] if any(claim.id in report.waived for claim in involved) else []
     content["labels"] = [*content.get("labels", []), *_labels(more)]
@@ -116,17 +141,18 @@ def _steps(results: Sequence[ClaimResult], content: Mapping[str, Any]) -> Iterat
             if key not in told:
                 told.add(key)
                 yield {
-                    "name": _step(decision), "status": str(STATUS.get(decision.verdict, Status.PASSED)),
-                    "start": content.get("start"), "stop": content.get("stop"),
-                }  # fmt: skip
+                    "name": _step(decision),
+                    "status": str(STATUS.get(decision.verdict, Status.PASSED)),
+                    "start": content.get("start"),
+                    "stop": content.get("stop"),
+                }
 
 
 def _step(decision: Decision) -> str:
     where = " to ".join(filter(None, (decision.source, decision.target))) or "the cluster"
     if decision.verdict is ClaimVerdict.CONFIRMED:
-        return (
-            f"{where}: {', '.join(SEEN[half] for half in decision.halves) or 'as expected'}, because {decision.reason}"
-        )
+        observed = ", ".join(SEEN[half] for half in decision.halves) or "as expected"
+        return f"{where}: {observed}, because {decision.reason}"
     return f"{where}: {decision.verdict}: {decision.reason}"
 
 
@@ -135,14 +161,21 @@ def _untested(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
 
     Not green either way: Allure's ring and the bars of its areas show how much nobody has looked at.
     """
-    claim, key = outcome.claim, f"claim {outcome.claim.id}"
+    claim = outcome.claim
+    key = f"claim {outcome.claim.id}"
     ident = hashlib.sha256(f"{report.run_id} {key}".encode()).hexdigest()
     status = STATUS.get(outcome.verdict, Status.PASSED) if outcome.verdict else Status.SKIPPED
     began = int(datetime.datetime.fromisoformat(report.started).timestamp() * 1000)
     labels = [
-        ("epic", claim.area), ("feature", f"{claim.id} {claim.statement}"), ("claim", claim.id), ("tag", "no test"),
-        ("kind", str(claim.kind)), ("mode", _mode(report)), ("verdict", outcome.word), ("evidence", report.evidence),
-    ]  # fmt: skip
+        ("epic", claim.area),
+        ("feature", f"{claim.id} {claim.statement}"),
+        ("claim", claim.id),
+        ("tag", "no test"),
+        ("kind", str(claim.kind)),
+        ("mode", _mode(report)),
+        ("verdict", outcome.word),
+        ("evidence", report.evidence),
+    ]
     return {
         "uuid": f"{ident[:8]}-{ident[8:12]}-{ident[12:16]}-{ident[16:20]}-{ident[20:32]}",
         "name": f"{claim.id}: {claim.statement}",
@@ -172,7 +205,9 @@ def _labels(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def _label(content: Mapping[str, Any], name: str) -> str:
-    return next((str(label["value"]) for label in content.get("labels", []) if label["name"] == name), "")
+    return next(
+        (str(label["value"]) for label in content.get("labels", []) if label["name"] == name), ""
+    )
 
 
 def _mode(report: RunReport) -> str:

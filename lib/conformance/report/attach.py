@@ -31,7 +31,8 @@ class Attachments:
 
     def end(self) -> None:
         """The body of the running test has ended."""
-        waiting, self._at_end = self._at_end, {}
+        waiting = self._at_end
+        self._at_end = {}
         for name, body in waiting.items():
             if text := body():
                 self.text(name, text)
@@ -85,4 +86,6 @@ def left(folder: Path, test: str) -> list[str]:
 
 def slug(text: str) -> str:
     """A name for files, made from any text."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", text.replace("->", "-to-")).strip("_")[-120:] or "unnamed"
+    return (
+        re.sub(r"[^A-Za-z0-9._-]+", "_", text.replace("->", "-to-")).strip("_")[-120:] or "unnamed"
+    )

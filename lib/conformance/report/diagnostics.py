@@ -47,7 +47,9 @@ class Diagnostics:
             except Exception as error:
                 found = {f"{name} broke": f"{type(error).__name__}: {error}"}
             paths += [
-                attachments.text(title, body) if isinstance(body, str) else attachments.pcap(title, body)
+                attachments.text(title, body)
+                if isinstance(body, str)
+                else attachments.pcap(title, body)
                 for title, body in found.items()
             ]
         return paths

@@ -45,7 +45,9 @@ def command(folders: Sequence[Path]) -> list[str]:
             return [node, str(script)]
     missing = "Allure 3 is not installed here" if node else "Node.js is not installed"
     first = "" if node else "install Node.js 20 or later, then: "
-    raise CannotRender(f"no allure.html: {missing}; {first}npm install --no-save allure@3", ENVIRONMENT_LACKS)
+    raise CannotRender(
+        f"no allure.html: {missing}; {first}npm install --no-save allure@3", ENVIRONMENT_LACKS
+    )
 
 
 def render(run: Path, call: Sequence[str]) -> Path:
@@ -55,9 +57,14 @@ def render(run: Path, call: Sequence[str]) -> Path:
         raise CannotRender(f"no allure.html: {results} holds no Allure results", USAGE)
     with tempfile.TemporaryDirectory(prefix="allure-") as work:
         output = Path(work) / "html"
-        configuration, shared = Path(work) / "allurerc.json", Path(work) / "results"
+        configuration = Path(work) / "allurerc.json"
+        shared = Path(work) / "results"
         told = {"command": ""} | _told(run)
-        copy(results, shared, private(told, (Path.home(), Path.cwd(), run.absolute(), run.resolve().parent)))
+        copy(
+            results,
+            shared,
+            private(told, (Path.home(), Path.cwd(), run.absolute(), run.resolve().parent)),
+        )
         configuration.write_text(json.dumps(_configuration(run, output)))
         done = subprocess.run(
             [*call, "generate", str(shared), "--config", str(configuration)],
@@ -70,7 +77,9 @@ def render(run: Path, call: Sequence[str]) -> Path:
         page = next(iter(sorted(output.rglob("index.html"))), None)
         if done.returncode != 0 or page is None:
             said = (done.stderr or done.stdout).strip().splitlines()
-            raise CannotRender(f"no allure.html: Allure failed: {said[-1] if said else done.returncode}", 1)
+            raise CannotRender(
+                f"no allure.html: Allure failed: {said[-1] if said else done.returncode}", 1
+            )
         target = run / "allure.html"
         target.write_text(closed(page.read_text(encoding="utf-8")), encoding="utf-8")
     return target
@@ -78,11 +87,16 @@ def render(run: Path, call: Sequence[str]) -> Path:
 
 def closed(page: str) -> str:
     """Allure's page, which counts its readers at Google, as one that asks nobody; its script waits for its data."""
-    told = page.replace("<head>", f'<head><meta http-equiv="Content-Security-Policy" content="{CLOSED}">', 1)
+    told = page.replace(
+        "<head>", f'<head><meta http-equiv="Content-Security-Policy" content="{CLOSED}">', 1
+    )
     return re.sub(r'<script(?=\s+src="data:)', "<script defer", told)
 
 
-CATEGORIES = [{"name": str(verdict), "matchers": {"labels": {"verdict": str(verdict)}}} for verdict in PRECEDENCE]
+CATEGORIES = [
+    {"name": str(verdict), "matchers": {"labels": {"verdict": str(verdict)}}}
+    for verdict in PRECEDENCE
+]
 """One for each verdict, by the label that results carry."""
 
 
@@ -101,14 +115,24 @@ def _configuration(run: Path, output: Path) -> dict[str, object]:
         "categories": {"rules": CATEGORIES},
         "output": str(output),
         "historyPath": str(run.resolve().parent / "history.jsonl"),
-        "plugins": {"awesome": {"options": {"singleFile": True, "groupBy": ["epic", "feature", "story"]}}},
+        "plugins": {
+            "awesome": {"options": {"singleFile": True, "groupBy": ["epic", "feature", "story"]}}
+        },
     }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Render; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m conformance.report.html", description="Render a run as HTML.")
-    parser.add_argument("run", nargs="?", type=Path, default=ROOT / "reports" / "latest", help="default: %(default)s")
+    parser = argparse.ArgumentParser(
+        prog="python -m conformance.report.html", description="Render a run as HTML."
+    )
+    parser.add_argument(
+        "run",
+        nargs="?",
+        type=Path,
+        default=ROOT / "reports" / "latest",
+        help="default: %(default)s",
+    )
     options = parser.parse_args(arguments)
     try:
         print(render(options.run, command([Path.cwd(), ROOT])))

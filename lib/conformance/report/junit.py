@@ -46,18 +46,24 @@ def mend(path: Path, report: RunReport) -> None:
                 for failure in case.findall("failure"):
                     failure.tag = "error"
             for failure in case.findall("failure"):
-                failure.text = "\n".join([failure.text or "", *map(printable, report.known_of(test))])
+                failure.text = "\n".join(
+                    [failure.text or "", *map(printable, report.known_of(test))]
+                )
             if waiver := report.waiver_of(test):
                 for failure in case.findall("failure"):
                     failure.tag = "skipped"
-                    failure.set("message", printable(f"{test.verdict}: {test.reason} (waived: {waiver})"))
+                    failure.set(
+                        "message", printable(f"{test.verdict}: {test.reason} (waived: {waiver})")
+                    )
         if test.test not in cases:
             _add(suite, test)
         else:
             _complete(suite, cases[test.test], test)
     for case in suite.findall("testcase"):
         for properties in case.findall("properties"):
-            for entry in [property_ for property_ in properties if property_.get("name") == OUTCOME]:
+            for entry in [
+                property_ for property_ in properties if property_.get("name") == OUTCOME
+            ]:
                 properties.remove(entry)
     suite.insert(0, _properties(report))
     _count(suite)
@@ -83,7 +89,9 @@ def write_claims(report: RunReport, path: Path) -> None:
     UNMET, NOT_RUN and what a waiver accepts are ``skipped`` with the verdict's word, for none of them fails a run.
     """
     root = Xml.Element("testsuites")
-    suite = Xml.SubElement(root, "testsuite", name="claims", time=f"{report.seconds:.3f}", timestamp=report.started)
+    suite = Xml.SubElement(
+        root, "testsuite", name="claims", time=f"{report.seconds:.3f}", timestamp=report.started
+    )
     suite.append(_properties(report))
     seconds = {test.test: test.seconds for test in report.tests}
     for outcome in report.claims:
@@ -91,17 +99,28 @@ def write_claims(report: RunReport, path: Path) -> None:
             continue
         claim = outcome.claim
         took = sum(seconds.get(name, 0.0) for name in {result.test for result in outcome.results})
-        case = Xml.SubElement(suite, "testcase", classname=claim.area, name=claim.id, time=f"{took:.3f}")
+        case = Xml.SubElement(
+            suite, "testcase", classname=claim.area, name=claim.id, time=f"{took:.3f}"
+        )
         waiver = report.waived.get(claim.id)
-        tag = "skipped" if waiver or outcome.verdict is ClaimVerdict.UNMET else _TAGS.get(outcome.verdict)
+        tag = (
+            "skipped"
+            if waiver or outcome.verdict is ClaimVerdict.UNMET
+            else _TAGS.get(outcome.verdict)
+        )
         if tag:
-            told = f"{outcome.verdict}: {outcome.reason}" + (f" (waived: {waiver})" if waiver else "")
+            told = f"{outcome.verdict}: {outcome.reason}" + (
+                f" (waived: {waiver})" if waiver else ""
+            )
             child = Xml.SubElement(case, tag, message=printable(told))
-            child.text = printable("\n".join([*_told(outcome, report), *map(str, outcome.known)]).strip())
+            child.text = printable(
+                "\n".join([*_told(outcome, report), *map(str, outcome.known)]).strip()
+            )
         builds = f" {outcome.on_builds}" if outcome.on_builds else ""
         lines = [f"{outcome.verdict}{builds}", claim.statement]
         lines += [
-            f"part {part} is not about this cluster: {why}" for part, why in inapplicable(outcome, report).items()
+            f"part {part} is not about this cluster: {why}"
+            for part, why in inapplicable(outcome, report).items()
         ]
         Xml.SubElement(case, "system-out").text = printable("\n".join(lines))
     _count(suite)
@@ -120,9 +139,14 @@ def _told(outcome: ClaimOutcome, report: RunReport) -> Iterator[str]:
 
 def _properties(report: RunReport) -> Xml.Element:
     """Versions and builds, so that a file alone says what it is about."""
-    found = {"run": report.run_id, "evidence": report.evidence, "suite": report.suite.get("version", ""),
-             "commit": report.suite.get("commit", ""), "catalog": report.suite.get("catalog", ""),
-             "cut short": report.cut_short}  # fmt: skip
+    found = {
+        "run": report.run_id,
+        "evidence": report.evidence,
+        "suite": report.suite.get("version", ""),
+        "commit": report.suite.get("commit", ""),
+        "catalog": report.suite.get("catalog", ""),
+        "cut short": report.cut_short,
+    }
     found |= {f"label {key}": value for key, value in report.labels.items()}
     if report.facts:
         for name in ("calico_version", "kubernetes_version", "mode", "platform", "install", "cni"):
@@ -130,10 +154,17 @@ def _properties(report: RunReport) -> Xml.Element:
         for node in report.facts.by_os("windows"):
             update = f", {node.update.value}" if node.update.known else ""
             calico = f", Calico {report.facts.calico_on(node.name).value or 'of unknown version'}"
-            found[f"node {node.name}"] = f"Windows {node.revision or 'of unknown build'}{update}{calico}"
-        found["container runtimes"] = ", ".join(sorted({node.container_runtime for node in report.facts.nodes}))
+            found[f"node {node.name}"] = (
+                f"Windows {node.revision or 'of unknown build'}{update}{calico}"
+            )
+        found["container runtimes"] = ", ".join(
+            sorted({node.container_runtime for node in report.facts.nodes})
+        )
     found |= report.installed.versions
-    found |= {f"claims {word}": str(count) for word, count in summed_up.counts(to_json(report)["claims"]).items()}
+    found |= {
+        f"claims {word}": str(count)
+        for word, count in summed_up.counts(to_json(report)["claims"]).items()
+    }
     found |= {f"gate {gate.name} {gate.build}": gate.headline for gate in report.gates}
     found |= {f"note {number}": note for number, note in enumerate(report.notes, 1)}
     properties = Xml.Element("properties")
@@ -147,8 +178,13 @@ def _cases(suite: Xml.Element) -> dict[str, list[Xml.Element]]:
     """Test cases by node id; a case without the property (a crashed worker's) by pytest's way to name it."""
     cases: dict[str, list[Xml.Element]] = {}
     for case in suite.findall("testcase"):
-        named = [entry.get("value", "") for entry in case.iter("property") if entry.get("name") == PROPERTY]
-        classname, name = case.get("classname", ""), case.get("name", "")
+        named = [
+            entry.get("value", "")
+            for entry in case.iter("property")
+            if entry.get("name") == PROPERTY
+        ]
+        classname = case.get("classname", "")
+        name = case.get("name", "")
         ident = named[0] if named else f"{classname.replace('.', '/')}.py::{name}"
         cases.setdefault(ident, []).append(case)
     return cases
@@ -157,7 +193,11 @@ def _cases(suite: Xml.Element) -> dict[str, list[Xml.Element]]:
 def _add(suite: Xml.Element, test: TestOutcome) -> None:
     module, _, name = test.test.rpartition("::")
     case = Xml.SubElement(
-        suite, "testcase", classname=module.removesuffix(".py").replace("/", "."), name=name, time="0.000"
+        suite,
+        "testcase",
+        classname=module.removesuffix(".py").replace("/", "."),
+        name=name,
+        time="0.000",
     )
     properties = Xml.SubElement(case, "properties")
     Xml.SubElement(properties, "property", name=PROPERTY, value=test.test)

@@ -21,7 +21,10 @@ def direction_matrix(results: Sequence[ClaimResult]) -> Matrix:
         if match:
             row = cells.setdefault(match["path"] or "any path", {})
             row.setdefault(match["direction"], set()).add(result.verdict)
-    return {path: {direction: worst(found) for direction, found in row.items()} for path, row in cells.items()}
+    return {
+        path: {direction: worst(found) for direction, found in row.items()}
+        for path, row in cells.items()
+    }
 
 
 def render(matrix: Mapping[str, Mapping[str, str]]) -> list[str]:
@@ -35,5 +38,6 @@ def render(matrix: Mapping[str, Mapping[str, str]]) -> list[str]:
     ]
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (head, *rows)
     ]

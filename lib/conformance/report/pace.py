@@ -36,7 +36,9 @@ class Pace:
     def left(self, elapsed: float) -> float | None:
         """Seconds until the last test has ended, at the speed so far; None: nothing to tell it from yet."""
         behind = sum(self.recorded.get(test, USUAL) for test in self.done)
-        ahead = sum(self.recorded.get(test, USUAL) for test in self.planned if test not in self.done)
+        ahead = sum(
+            self.recorded.get(test, USUAL) for test in self.planned if test not in self.done
+        )
         return ahead * elapsed / behind if behind and self.planned else None
 
 

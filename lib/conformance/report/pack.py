@@ -17,7 +17,9 @@ PACKETS = ".pcap"
 LEFT_OUT = frozenset((".run", "allure.html"))
 """Names that stay out: of the run's processes; made from what is in, and 20 times as large."""
 HIDDEN = "(removed)"
-_KUBECONFIG = re.compile(r"client-key-data|client-certificate-data|^kind: Config$|\"kind\": ?\"Config\"", re.MULTILINE)
+_KUBECONFIG = re.compile(
+    r"client-key-data|client-certificate-data|^kind: Config$|\"kind\": ?\"Config\"", re.MULTILINE
+)
 _NAMED = (
     r"(?i:\b\w{0,40}?(?:password|passwd|token|secret|private[-_.]?key|api[-_.]?key|access[-_.]?key|key-data"
     r"|certificate-data|ca-data|authority-data|client-key|caBundle|tls\.key|tls\.crt|ca\.crt))"
@@ -46,7 +48,9 @@ _SECRETS = tuple(
         r"(?<=[Bb]asic )[A-Za-z0-9+/=]{8,}",
     )
 )
-_VALUE = re.compile(rf"({_NAMED}{_QUOTE}\s*[:=]\s*{_QUOTE})(?!null|true|false)([^\s\"'\\,;}}\])&<{{\[(]{{6,}})")
+_VALUE = re.compile(
+    rf"({_NAMED}{_QUOTE}\s*[:=]\s*{_QUOTE})(?!null|true|false)([^\s\"'\\,;}}\])&<{{\[(]{{6,}})"
+)
 """A name that says that its value is secret, and the value; what is shorter than six characters is none."""
 _VARIABLE = re.compile(
     rf"(name{_QUOTE}: ?{_QUOTE}{_NAMED}{_QUOTE},?(?:{_GAP}|-)*{_QUOTE}value{_QUOTE}: ?{_QUOTE})([^\s\"'\\,}}&<]+)"
@@ -54,7 +58,9 @@ _VARIABLE = re.compile(
 """The same of an environment variable of a container."""
 _ROOT = r"/(?:(?<![\w.<-]/)|(?<=\\[nrt]/))"
 """Where a path begins: not within a longer one, nor in a tag of HTML; JSON writes the end of a line as two signs."""
-_HOMES = re.compile(rf"{_ROOT}(?:home/|Users/|root/|tmp/|var/tmp/|var/folders/|private/)[^\s\"'<>\\,;:)]+")
+_HOMES = re.compile(
+    rf"{_ROOT}(?:home/|Users/|root/|tmp/|var/tmp/|var/folders/|private/)[^\s\"'<>\\,;:)]+"
+)
 _ADDRESS = re.compile(r"https?://[^\s,\"]+")
 
 

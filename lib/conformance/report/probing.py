@@ -40,7 +40,9 @@ def cost(told: Iterable[Probing]) -> ProbingCost:
     limits = dict(entry for each in given for entry in each.limits)
     starts = [at_once(used) for name, used in by_name.items() if name.startswith("powershell-")]
     return ProbingCost(
-        nodes=tuple(NodeCost(node=node, os=os, **found) for (node, os), found in sorted(sums.items())),
+        nodes=tuple(
+            NodeCost(node=node, os=os, **found) for (node, os), found in sorted(sums.items())
+        ),
         agents_at_once=at_once(by_name.get("agent", [])),
         agents_limit=limits.get("agent", 0),
         powershell_at_once=max(starts, default=0),

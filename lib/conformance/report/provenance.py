@@ -26,7 +26,9 @@ def _commit(root: Path) -> str:
         return ""
     try:
         head, status = (
-            subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, timeout=10, check=True).stdout
+            subprocess.run(
+                ["git", *words], cwd=root, capture_output=True, text=True, timeout=10, check=True
+            ).stdout
             for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
         )
     except (OSError, subprocess.SubprocessError):  # no git, or not this user's checkout
@@ -44,7 +46,8 @@ def _changed(timings: Timings, packaged: Timings) -> Iterator[tuple[str, str]]:
         mine: Any = getattr(timings, section.name)
         usual: Any = getattr(packaged, section.name)
         for entry in fields(mine):
-            now, before = getattr(mine, entry.name), getattr(usual, entry.name)
+            now = getattr(mine, entry.name)
+            before = getattr(usual, entry.name)
             if now != before:
                 unit = "" if entry.type == "int" else " s"
                 yield f"{section.name}.{entry.name}", f"{now:g}{unit} instead of {before:g}{unit}"

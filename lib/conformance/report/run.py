@@ -111,22 +111,37 @@ class RunReport:
 
     def known_of(self, test: TestOutcome) -> list[str]:
         """What may explain that a test is VIOLATED, a line each."""
-        guilty = {result.claim for result in test.results if result.verdict is ClaimVerdict.VIOLATED}
-        return list(dict.fromkeys(str(issue) for one in self.claims if one.claim.id in guilty for issue in one.known))
+        guilty = {
+            result.claim for result in test.results if result.verdict is ClaimVerdict.VIOLATED
+        }
+        return list(
+            dict.fromkeys(
+                str(issue) for one in self.claims if one.claim.id in guilty for issue in one.known
+            )
+        )
 
     def waiver_of(self, test: TestOutcome) -> str:
         """The waiver that accepts what makes a test VIOLATED; empty: it is not, or something of it is not waived."""
-        guilty = [result.claim for result in test.results if result.verdict is ClaimVerdict.VIOLATED]
-        if test.verdict is not ClaimVerdict.VIOLATED or not all(claim in self.waived for claim in guilty):
+        guilty = [
+            result.claim for result in test.results if result.verdict is ClaimVerdict.VIOLATED
+        ]
+        if test.verdict is not ClaimVerdict.VIOLATED or not all(
+            claim in self.waived for claim in guilty
+        ):
             return ""
         return "; ".join(dict.fromkeys(self.waived[claim] for claim in guilty))
 
 
 def _hosts(facts: Facts | None) -> dict[str, dict[str, str]]:
     windows = facts.by_os("windows") if facts else ()
-    told = {node.name: {"KB": node.update.value or "", **(node.differences.value or {})} for node in windows}
+    told = {
+        node.name: {"KB": node.update.value or "", **(node.differences.value or {})}
+        for node in windows
+    }
     return {
-        name: {what: value for what, value in one.items() if value} for name, one in told.items() if any(one.values())
+        name: {what: value for what, value in one.items() if value}
+        for name, one in told.items()
+        if any(one.values())
     }
 
 
@@ -159,19 +174,25 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "covered": dict(report.covered),
         "counts": summed_up.counts(claims),
         "matrix": {
-            path: {direction: str(verdict) for direction, verdict in row.items()} for path, row in report.matrix.items()
+            path: {direction: str(verdict) for direction, verdict in row.items()}
+            for path, row in report.matrix.items()
         },
         "statistics": to_plain(report.statistics),
         "images": [to_plain(image) | {"digest": image.digest or None} for image in report.images],
         "probing": to_plain(report.probing),
         "claims": claims,
-        "tests": [{**_test(test), "attachments": list(report.attachments.get(test.test, ()))} for test in report.tests],
+        "tests": [
+            {**_test(test), "attachments": list(report.attachments.get(test.test, ()))}
+            for test in report.tests
+        ],
     }
 
 
 def write_json(report: RunReport, path: Path) -> None:
     """Write ``conformance.json``."""
-    path.write_text(json.dumps(to_json(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps(to_json(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
 def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
@@ -216,7 +237,9 @@ def inapplicable(outcome: ClaimOutcome, report: RunReport) -> dict[str, str]:
     """Part to why it is not about this cluster, of a claim that is about it."""
     if not report.facts or isinstance(applicability(outcome.claim, report.facts), NotApplicable):
         return {}
-    elsewhere = [result for result in outcome.results if result.verdict is ClaimVerdict.NOT_APPLICABLE]
+    elsewhere = [
+        result for result in outcome.results if result.verdict is ClaimVerdict.NOT_APPLICABLE
+    ]
     return {result.part: result.reason for result in elsewhere if result.part}
 
 
@@ -270,4 +293,8 @@ def _test(test: TestOutcome) -> dict[str, Any]:
 
 def _explanation(found: Explanation | None) -> dict[str, Any] | None:
     """With the first line, so that no reader has to put it together."""
-    return {"headline": found.headline, **to_plain(found), "seconds": round(found.seconds, 3)} if found else None
+    return (
+        {"headline": found.headline, **to_plain(found), "seconds": round(found.seconds, 3)}
+        if found
+        else None
+    )

@@ -63,7 +63,11 @@ def statistics(figures: Iterable[Figures]) -> Statistics:
         effects.setdefault(f"{effect.os} {effect.wanted}", []).append(effect)
     return Statistics(
         tries={
-            way: Tried(attempts=sum(counts.values()), by_tries=dict(sorted(counts.items())), resent=resent[way])
+            way: Tried(
+                attempts=sum(counts.values()),
+                by_tries=dict(sorted(counts.items())),
+                resent=resent[way],
+            )
             for way, counts in sorted(by_tries.items())
         },
         policy_effect={name: _effect(found) for name, found in sorted(effects.items())},

@@ -10,11 +10,17 @@ from conformance.model.verdict import PRECEDENCE
 from conformance.verdicts.claims import BY_HAND, NO_TEST
 
 Claim = Mapping[str, Any]
-UNTESTED, HAND, THERE, UNSELECTED = "no test", "by hand", "still there", "not selected"
+UNTESTED = "no test"
+HAND = "by hand"
+THERE = "still there"
+UNSELECTED = "not selected"
 """Words of claims beside their verdicts: ``still there`` is a documented limitation, or a known issue, that was
 CONFIRMED; ``by hand`` one that no program can decide."""
 _BESIDE = {"CONFIRMED": [THERE], "NOT_RUN": [UNTESTED, HAND]}
-WORDS = (*(word for verdict in map(str, PRECEDENCE) for word in (verdict, *_BESIDE.get(verdict, ()))), UNSELECTED)
+WORDS = (
+    *(word for verdict in map(str, PRECEDENCE) for word in (verdict, *_BESIDE.get(verdict, ()))),
+    UNSELECTED,
+)
 """All of them, in the order in which they are counted."""
 DEFECTS = ("limitation", "known issue")
 _OBSTACLE = r"(the \w+|\S+)(?: \((.*?)\))? ([A-Z_]+|[a-z ]+): (.*)"
@@ -41,7 +47,9 @@ def counts(claims: Sequence[Claim]) -> dict[str, int]:
 def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
     """What several claims fail of to those claims, what is open first, then the worst; that of one claim is in none."""
     found: dict[str, list[Claim]] = {}
-    for claim, cause in sorted(_fallen(plain), key=lambda one: (not one[0].get("opens"), WORDS.index(word(one[0])))):
+    for claim, cause in sorted(
+        _fallen(plain), key=lambda one: (not one[0].get("opens"), WORDS.index(word(one[0])))
+    ):
         found.setdefault(cause, []).append(claim)
     return {cause: claims for cause, claims in found.items() if len(claims) > 1}
 
@@ -50,7 +58,11 @@ def _fallen(plain: Mapping[str, Any]) -> Iterator[tuple[Claim, str]]:
     """Claims of which it is known what they fail of, with that."""
     by_test = {test["test"]: test.get("cause") or "" for test in plain.get("tests") or ()}
     for claim in plain["claims"] if by_test else ():
-        told = [by_test.get(one["test"], "") for one in claim["results"] if one["verdict"] == claim["verdict"]]
+        told = [
+            by_test.get(one["test"], "")
+            for one in claim["results"]
+            if one["verdict"] == claim["verdict"]
+        ]
         if claim["verdict"] in FALLEN and any(told):
             yield claim, next(filter(None, told))
 
@@ -78,8 +90,14 @@ def gates(plain: Mapping[str, Any]) -> list[dict[str, Any]]:
     known = {(claim["id"], claim["verdict"]): cause for claim, cause in _fallen(plain)}
     found: list[dict[str, Any]] = []
     for gate in plain.get("gates") or ():
-        said = {**gate, "headlines": [gate["headline"]], "obstacles": grouped(gate["obstacles"], known)}
-        if found and all(found[-1][what] == said[what] for what in ("name", "answer", "obstacles", "waived")):
+        said = {
+            **gate,
+            "headlines": [gate["headline"]],
+            "obstacles": grouped(gate["obstacles"], known),
+        }
+        if found and all(
+            found[-1][what] == said[what] for what in ("name", "answer", "obstacles", "waived")
+        ):
             found[-1]["headlines"].append(gate["headline"])
         else:
             found.append(said)
@@ -89,7 +107,9 @@ def gates(plain: Mapping[str, Any]) -> list[dict[str, Any]]:
 def beside_gates(plain: Mapping[str, Any]) -> list[str]:
     """Claims that are violated and in no gate's way, since no set that was asked for has them; nobody waived them."""
     judged = plain.get("gates") or ()
-    told = {line.partition(" ")[0] for gate in judged for line in (*gate["obstacles"], *gate["waived"])}
+    told = {
+        line.partition(" ")[0] for gate in judged for line in (*gate["obstacles"], *gate["waived"])
+    }
     told |= set(plain.get("waived") or ())
     violated = [claim["id"] for claim in plain["claims"] if claim["verdict"] == "VIOLATED"]
     return [ident for ident in violated if judged and ident not in told]

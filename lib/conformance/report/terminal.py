@@ -48,7 +48,9 @@ NAMED = 8
 BESIDE = "also VIOLATED, and in no set that is required"
 
 
-def summary(plain: Mapping[str, Any], where: Path, *, figures: bool = False) -> Iterator[tuple[str, Tone]]:
+def summary(
+    plain: Mapping[str, Any], where: Path, *, figures: bool = False
+) -> Iterator[tuple[str, Tone]]:
     """Lines with their tone: verdict per decided claim, the matrix, counts, evidence, exit code, place.
 
     ``plain``: conformance.json, so that any report can be summed up again; ``where``: its folder or file.
@@ -62,7 +64,9 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     text = text.replace("\r\n", "\n")
-    return "".join(one if one.isprintable() or one in "\t\n\u00a0\u200c\u200d" else "?" for one in text)
+    return "".join(
+        one if one.isprintable() or one in "\t\n\u00a0\u200c\u200d" else "?" for one in text
+    )
 
 
 def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[tuple[str, Tone]]:
@@ -76,18 +80,31 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
     for cause, fallen in grouped.items():
         yield f"{cause}: {counted(len(fallen), 'claim fails', 'claims fail')} of that", "bad"
         for claim in fallen:
-            yield from ((f"  {line}", tone) for line, tone in _claim(claim, ClaimVerdict(claim["verdict"]), cause))
+            yield from (
+                (f"  {line}", tone)
+                for line, tone in _claim(claim, ClaimVerdict(claim["verdict"]), cause)
+            )
     yield from (
-        (f"{'danger':12} {one['id']:9} {one['danger']}", "warn") for one in plain["claims"] if one.get("danger")
+        (f"{'danger':12} {one['id']:9} {one['danger']}", "warn")
+        for one in plain["claims"]
+        if one.get("danger")
     )
     for verdict, tone in TONES.items():
         spoken = []
         for claim in plain["claims"]:
-            said = claim.get("inapplicable_parts") if verdict is ClaimVerdict.NOT_APPLICABLE else claim["results"]
-            spoken += [claim] if said and claim["verdict"] == verdict and claim["id"] not in above else []
+            said = (
+                claim.get("inapplicable_parts")
+                if verdict is ClaimVerdict.NOT_APPLICABLE
+                else claim["results"]
+            )
+            spoken += (
+                [claim] if said and claim["verdict"] == verdict and claim["id"] not in above else []
+            )
         for first, *others in _together(spoken, verdict):
             ids = ", ".join(one["id"] for one in (first, *others))
-            why = "; ".join(filter(None, (cut(first["reason"].partition("\n")[0]), first["remedy"])))
+            why = "; ".join(
+                filter(None, (cut(first["reason"].partition("\n")[0]), first["remedy"]))
+            )
             alike = [(f"{verdict:12} {ids}: {why}", tone)]
             yield from alike if others else _claim(first, verdict)
     told_figures = [*lines(_statistics(plain)), *probing.lines(_probing(plain))] if figures else []
@@ -99,7 +116,9 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
     for ident, waiver in (plain.get("waived") or {}).items():
         yield f"waived: {ident}: {waiver}", "warn"
     yield from _gates(plain)
-    yield from ((f"label: {key}={value}", "plain") for key, value in (run.get("labels") or {}).items())
+    yield from (
+        (f"label: {key}={value}", "plain") for key, value in (run.get("labels") or {}).items()
+    )
     yield f"claims: {_counts(plain)}", "plain"
     if again := run.get("continues"):
         better = sum(1 for before, now in again["again"].values() if before != now)
@@ -109,7 +128,10 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
         yield f"note: {note}", "warn"
     if plain.get("facts"):
         yield _evidence(plain), "plain"
-    yield f"report: {where}  (exit code {run['exit_code']}: {meaning(plain)})", "bad" if run["exit_code"] else "plain"
+    yield (
+        f"report: {where}  (exit code {run['exit_code']}: {meaning(plain)})",
+        "bad" if run["exit_code"] else "plain",
+    )
 
 
 def _gates(plain: Mapping[str, Any]) -> Iterator[tuple[str, Tone]]:
@@ -137,7 +159,10 @@ def _statistics(plain: Mapping[str, Any]) -> Statistics:
         )
         for way, found in (told.get("tries") or {}).items()
     }
-    effects = {what: from_plain(PolicyEffect, found) for what, found in (told.get("policy_effect") or {}).items()}
+    effects = {
+        what: from_plain(PolicyEffect, found)
+        for what, found in (told.get("policy_effect") or {}).items()
+    }
     return Statistics(tries=tries, policy_effect=effects)
 
 
@@ -147,7 +172,8 @@ def _probing(plain: Mapping[str, Any]) -> ProbingCost:
 
 def meaning(plain: Mapping[str, Any]) -> str:
     """What a run's exit code comes from, in words."""
-    code, waived = plain["run"]["exit_code"], plain.get("waived") or {}
+    code = plain["run"]["exit_code"]
+    waived = plain.get("waived") or {}
     if cause := plain["run"].get("exit_cause"):
         return str(cause)
     if code == 0 and waived:
@@ -155,10 +181,13 @@ def meaning(plain: Mapping[str, Any]) -> str:
     return EXIT_MEANINGS.get(code, "")
 
 
-def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = "") -> Iterator[tuple[str, Tone]]:
+def _claim(
+    claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = ""
+) -> Iterator[tuple[str, Tone]]:
     """``cause``: what was said above of several claims, and is not said again."""
     there = summed_up.word(claim) == summed_up.THERE
-    tone, ident = "known" if there else TONES[verdict], claim["id"]
+    tone = "known" if there else TONES[verdict]
+    ident = claim["id"]
     first = unnamed((claim["reason"].splitlines() or [""])[0], ident)
     said = verdict is not ClaimVerdict.CONFIRMED and first and not (cause and cause in first)
     text = cut(first) if said else claim["statement"]
@@ -168,10 +197,16 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = "") -> 
     yield f"{verdict:12} {ident:9} {where}{': ' if where else ''}{text}", tone
     yield from ((f"{'':22} {issue['text']}", tone) for issue in claim.get("known_issues") or ())
     if claim["missing_parts"]:
-        yield f"{'':22} decided: {_few(claim['decided_parts'])}; without verdict: {_few(claim['missing_parts'])}", tone
+        yield (
+            f"{'':22} decided: {_few(claim['decided_parts'])}; without verdict: {_few(claim['missing_parts'])}",
+            tone,
+        )
     if gone := claim.get("inapplicable_parts") or {}:
         told = [f"part {part} is not about this cluster: {why}" for part, why in gone.items()]
-        yield f"{'':22} {told[0] if len(told) == 1 else f'{len(told)} parts are not about this cluster'}", tone
+        yield (
+            f"{'':22} {told[0] if len(told) == 1 else f'{len(told)} parts are not about this cluster'}",
+            tone,
+        )
     if (passive := claim.get("half") or "") and passive not in text:
         yield f"{'':22} {passive}", tone
     if subnets := underlay(result["measured"] for result in claim["results"]):
@@ -180,12 +215,16 @@ def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = "") -> 
         yield f"{'':22} {claim['remedy']}", tone
 
 
-def _together(claims: Sequence[Mapping[str, Any]], verdict: ClaimVerdict) -> list[list[Mapping[str, Any]]]:
+def _together(
+    claims: Sequence[Mapping[str, Any]], verdict: ClaimVerdict
+) -> list[list[Mapping[str, Any]]]:
     """Claims of which nothing was run for one and the same reason together, every other alone."""
     found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for claim in claims:
         alone = verdict is not ClaimVerdict.NOT_RUN or claim["decided_parts"]
-        found.setdefault((claim["id"],) if alone else (claim["reason"], claim["remedy"]), []).append(claim)
+        found.setdefault(
+            (claim["id"],) if alone else (claim["reason"], claim["remedy"]), []
+        ).append(claim)
     return list(found.values())
 
 
@@ -195,7 +234,13 @@ def cut(line: str) -> str:
 
 
 def _few(parts: Sequence[str]) -> str:
-    return ", ".join(parts) if 0 < len(parts) <= NAMED else counted(len(parts), "part") if parts else "none"
+    return (
+        ", ".join(parts)
+        if 0 < len(parts) <= NAMED
+        else counted(len(parts), "part")
+        if parts
+        else "none"
+    )
 
 
 def _counts(plain: Mapping[str, Any]) -> str:
@@ -204,7 +249,9 @@ def _counts(plain: Mapping[str, Any]) -> str:
 
 def _evidence(plain: Mapping[str, Any]) -> str:
     nodes = [node for node in plain["facts"]["nodes"] if node["os"] == "windows"]
-    builds = sorted({".".join(map(str, node["windows_build"])) for node in nodes if node["windows_build"]})
+    builds = sorted(
+        {".".join(map(str, node["windows_build"])) for node in nodes if node["windows_build"]}
+    )
     windows = f"Windows {', '.join(builds) or 'of unknown build'}"
     if plain["run"]["evidence"] == "lab":
         return f"evidence: lab ({windows}, emulated); it shows that the suite works and qualifies no release"

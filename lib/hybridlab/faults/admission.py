@@ -9,42 +9,82 @@ from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Entries, Fault, Parameter, Types
 
 TYPES = Types()
-DOES = ("sidecar", "unready-sidecar", "proxy", "limits", "mirror", "restricted", "quota", "denies", "times-out")
+DOES = (
+    "sidecar",
+    "unready-sidecar",
+    "proxy",
+    "limits",
+    "mirror",
+    "restricted",
+    "quota",
+    "denies",
+    "times-out",
+)
 HOOK = '"policies.example.com"'
-UNANSWERED = 'Post "https://policies.policy-system.svc:443/validate?timeout=10s": context deadline exceeded'
+UNANSWERED = (
+    'Post "https://policies.policy-system.svc:443/validate?timeout=10s": context deadline exceeded'
+)
 
 
 def _admit(does: str, obj: Obj) -> None:
-    meta, containers = obj["metadata"], (obj.get("spec") or {}).get("containers") or []
+    meta = obj["metadata"]
+    containers = (obj.get("spec") or {}).get("containers") or []
     match does:
         case "sidecar" | "unready-sidecar" | "proxy":
-            probe = {"readinessProbe": {"tcpSocket": {"port": 15021}}} if does == "unready-sidecar" else {}
+            probe = (
+                {"readinessProbe": {"tcpSocket": {"port": 15021}}}
+                if does == "unready-sidecar"
+                else {}
+            )
             name = "istio-proxy" if does == "proxy" else "log-shipper"
             containers.append({"name": name, "image": "registry.k8s.io/pause:3.10.2", **probe})
         case "limits":
             for one in containers:
-                one["resources"] = {"limits": {"cpu": "500m", "memory": "512Mi"}, **(one.get("resources") or {})}
+                one["resources"] = {
+                    "limits": {"cpu": "500m", "memory": "512Mi"},
+                    **(one.get("resources") or {}),
+                }
         case "mirror":
             for one in containers:
                 one["image"] = f"mirror.example.com/{one['image']}"
         case "restricted":
             meta.setdefault("labels", {})[f"{PREFIX}enforce"] = "restricted"
         case "quota":
-            raise forbidden("pods", "", meta["name"], "failed quota: compute: must specify limits.cpu,limits.memory")
+            raise forbidden(
+                "pods",
+                "",
+                meta["name"],
+                "failed quota: compute: must specify limits.cpu,limits.memory",
+            )
         case "denies":
-            raise ApiError(403, "Forbidden", f"admission webhook {HOOK} denied the request: label owner is missing")
+            raise ApiError(
+                403,
+                "Forbidden",
+                f"admission webhook {HOOK} denied the request: label owner is missing",
+            )
         case "times-out":
-            raise internal(f"failed calling webhook {HOOK}: failed to call webhook: {UNANSWERED}", caused=True)
+            raise internal(
+                f"failed calling webhook {HOOK}: failed to call webhook: {UNANSWERED}", caused=True
+            )
 
 
 @TYPES.fault(
-    "admission", "api", Parameter("does", ", ".join(DOES), choices=DOES),
-    Parameter("of", "plural name of a resource: namespaces for restricted, any for denies and times-out", "pods"),
-    Parameter("namespaces", "only in namespaces whose names begin so", ""), scope="all, namespace",
-)  # fmt: skip
+    "admission",
+    "api",
+    Parameter("does", ", ".join(DOES), choices=DOES),
+    Parameter(
+        "of",
+        "plural name of a resource: namespaces for restricted, any for denies and times-out",
+        "pods",
+    ),
+    Parameter("namespaces", "only in namespaces whose names begin so", ""),
+    scope="all, namespace",
+)
 def admission(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Somebody else's admission changes what is to be created, or refuses it."""
-    there, does, of = lab.interference.admission, parameters["does"], parameters["of"]
+    there = lab.interference.admission
+    does = parameters["does"]
+    of = parameters["of"]
 
     def admit(plural: str, obj: Obj) -> None:
         where = str(obj["metadata"].get("namespace") or obj["metadata"]["name"])

@@ -25,16 +25,32 @@ def _refuses(code: Literal[429, 500, 503], words: str) -> None:
     TYPES.fault(f"api-{code}", "api", *PARAMETERS, scope="all, namespace")(make)
 
 
-def _refusing(lab: LabParts, identity: str, given: Mapping[str, str], code: Literal[429, 500, 503]) -> Fault:
-    lasting, first, made = seconds("seconds", given["seconds"]), count("first", given["first"]), lab.interference
+def _refusing(
+    lab: LabParts, identity: str, given: Mapping[str, str], code: Literal[429, 500, 503]
+) -> Fault:
+    lasting = seconds("seconds", given["seconds"])
+    first = count("first", given["first"])
+    made = lab.interference
     where = f" in namespace {given['namespace']}" if given["namespace"] else ""
     where += f" to {given['of']}" if given["of"] else ""
 
     def told() -> list[str]:
         remaining = made.refusing(identity)
-        return [f"the API server answers {code}{where} for {remaining:.1f} s more"] if remaining > 0 else []
+        return (
+            [f"the API server answers {code}{where} for {remaining:.1f} s more"]
+            if remaining > 0
+            else []
+        )
 
-    on = partial(made.refuse, identity, code, lasting, namespace=given["namespace"], first=first, of=given["of"])
+    on = partial(
+        made.refuse,
+        identity,
+        code,
+        lasting,
+        namespace=given["namespace"],
+        first=first,
+        of=given["of"],
+    )
     return Switch(on, partial(made.accept, identity), told)
 
 
@@ -52,10 +68,15 @@ _refuses(503, "Service Unavailable")
 )
 def watch_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Watches deliver nothing any more and stay open, as behind a gateway that forgot them."""
-    made, namespace = lab.interference, parameters["namespace"]
+    made = lab.interference
+    namespace = parameters["namespace"]
     told = [f"watches{f' in namespace {namespace}' if namespace else ''} fall silent"]
-    on = partial(made.silence, identity, namespace=namespace, first=count("first", parameters["first"]))
-    return Switch(on, partial(made.let_speak, identity), lambda: told if made.silencing(identity) else [])
+    on = partial(
+        made.silence, identity, namespace=namespace, first=count("first", parameters["first"])
+    )
+    return Switch(
+        on, partial(made.let_speak, identity), lambda: told if made.silencing(identity) else []
+    )
 
 
 @TYPES.fault("api-unreachable", "api", Parameter("seconds", "for how long"))
@@ -65,7 +86,11 @@ def api_unreachable(lab: LabParts, identity: str, parameters: Mapping[str, str])
 
     def told() -> list[str]:
         remaining = made.going_away(identity)
-        return [f"connections to the API server are cut for {remaining:.1f} s more"] if remaining > 0 else []
+        return (
+            [f"connections to the API server are cut for {remaining:.1f} s more"]
+            if remaining > 0
+            else []
+        )
 
     on = partial(made.go_away, identity, seconds("seconds", parameters["seconds"]))
     return Switch(on, partial(made.come_back, identity), told)

@@ -9,10 +9,18 @@ from hybridlab.faults.model import WINDOWS_OR_ALL, Entries, Fault, Parameter, Ty
 TYPES = Types()
 
 
-@TYPES.fault("cni-token-old", "pods", WINDOWS_OR_ALL, Parameter("hours", "how long ago it was asked for", "25"))
+@TYPES.fault(
+    "cni-token-old",
+    "pods",
+    WINDOWS_OR_ALL,
+    Parameter("hours", "how long ago it was asked for", "25"),
+)
 def cni_token_old(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The token of a Windows node's CNI plugin, which lives for 24 h, was asked for so long ago; pods start all the
     same."""
-    asked, nodes = time.time() - 3600 * count("hours", parameters["hours"]), lab.nodes_of("windows", parameters["node"])
-    tables = {f"the CNI token of {node} is old": lab.calico.windows[node].old_tokens for node in nodes}
+    asked = time.time() - 3600 * count("hours", parameters["hours"])
+    nodes = lab.nodes_of("windows", parameters["node"])
+    tables = {
+        f"the CNI token of {node} is old": lab.calico.windows[node].old_tokens for node in nodes
+    }
     return Entries(identity, asked, tables)

@@ -12,9 +12,12 @@ TYPES = Types()
 
 
 @TYPES.fault(
-    "denial-wears-off", "policy", NODE_OR_ALL, Parameter("seconds", "how long denials last"),
+    "denial-wears-off",
+    "policy",
+    NODE_OR_ALL,
+    Parameter("seconds", "how long denials last"),
     Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
-)  # fmt: skip
+)
 class DenialWearsOff(RuleFault):
     """What policy denies is let through some time after Felix programmed a pod of the node last."""
 
@@ -23,7 +26,9 @@ class DenialWearsOff(RuleFault):
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
         what = "" if parameters["protocol"] == "all" else f"meta l4proto {parameters['protocol']} "
         self._worn_off = ("f_deny", f"{what}accept")
-        super().__init__(lab.dataplane, identity, {node: [self._worn_off] for node in self._felixes})
+        super().__init__(
+            lab.dataplane, identity, {node: [self._worn_off] for node in self._felixes}
+        )
         self._wearing: dict[str, asyncio.Task[None]] = {}
 
     async def inject(self) -> None:
@@ -45,8 +50,14 @@ class DenialWearsOff(RuleFault):
 
     async def evidence(self) -> list[str]:
         """Rules that let through what was denied; where denials last just now, how long they will."""
-        waiting = [node for node, felix in self._felixes.items() if self._identity in felix.faults.on_programmed]
-        return await super().evidence() or [f"denials of {node} last {self._seconds:g} s" for node in waiting]
+        waiting = [
+            node
+            for node, felix in self._felixes.items()
+            if self._identity in felix.faults.on_programmed
+        ]
+        return await super().evidence() or [
+            f"denials of {node} last {self._seconds:g} s" for node in waiting
+        ]
 
     async def _last(self, node: str) -> None:
         if before := self._wearing.pop(node, None):
@@ -64,4 +75,8 @@ def first_syns_denied(lab: LabParts, identity: str, parameters: Mapping[str, str
     """Of the TCP that policy denies first SYNs alone vanish: one that is sent again is let through."""
     flow = "ip saddr . tcp sport . ip daddr . tcp dport timeout 60s"
     again = f"tcp flags & (syn | ack) == syn meter syns {{ {flow} limit rate over 1/day burst 1 packets }} accept"
-    return RuleFault(lab.dataplane, identity, {node: [("f_deny", again)] for node in lab.nodes(parameters["node"])})
+    return RuleFault(
+        lab.dataplane,
+        identity,
+        {node: [("f_deny", again)] for node in lab.nodes(parameters["node"])},
+    )

@@ -23,13 +23,19 @@ KUBELET_PORT = 10250
 class ExecFailure(Fault):
     """Execs of a scope go wrong in one way."""
 
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str], kind: str) -> None:
-        self._lab, self._faults, self._identity = lab, lab.interference.execs, identity
+    def __init__(
+        self, lab: LabParts, identity: str, parameters: Mapping[str, str], kind: str
+    ) -> None:
+        self._lab = lab
+        self._faults = lab.interference.execs
+        self._identity = identity
         if parameters["node"]:
             lab.node(parameters["node"])
         if not parameters.get("program", "hostname").split():
             raise BadFault("program is empty, expected a command that the pods' images have")
-        scope = Scope(node=parameters["node"], namespace=parameters["namespace"], pod=parameters["pod"])
+        scope = Scope(
+            node=parameters["node"], namespace=parameters["namespace"], pod=parameters["pod"]
+        )
         self._wrong = ExecFault(
             kind=kind,
             scope=scope,
@@ -63,7 +69,12 @@ class ExecFailure(Fault):
         system = machine.os
         statuses = (pod.get("status") or {}).get("containerStatuses") or ()
         identity = next(
-            (str(status.get("containerID") or "") for status in statuses if status["name"] == container), ""
+            (
+                str(status.get("containerID") or "")
+                for status in statuses
+                if status["name"] == container
+            ),
+            "",
         )
         if self._wrong.kind == "start-times-out":
             return start_errors.exec_timed_out(system, identity.rpartition("/")[2])
@@ -75,9 +86,13 @@ def _failure(name: str, kind: str, description: str, *more: Parameter) -> FaultT
         return ExecFailure(lab, identity, parameters, kind)
 
     return FaultType(
-        name=name, layer="exec", scope="all, node, namespace, pod", description=description,
-        parameters=(*PARAMETERS, *more), make=make,
-    )  # fmt: skip
+        name=name,
+        layer="exec",
+        scope="all, node, namespace, pod",
+        description=description,
+        parameters=(*PARAMETERS, *more),
+        make=make,
+    )
 
 
 TYPES = (

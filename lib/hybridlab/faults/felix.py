@@ -21,9 +21,16 @@ TYPES = Types()
 
 
 def of_felix(
-    lab: LabParts, nodes: Iterable[str], identity: str, says: str, where: Callable[[FelixFaults], dict[str, Any]], *,
-    value: Any = True, put: Callable[[Felix], None] = lambda _: None, taken: Callable[[Felix], None] = lambda _: None,
-) -> Fault:  # fmt: skip
+    lab: LabParts,
+    nodes: Iterable[str],
+    identity: str,
+    says: str,
+    where: Callable[[FelixFaults], dict[str, Any]],
+    *,
+    value: Any = True,
+    put: Callable[[Felix], None] = lambda _: None,
+    taken: Callable[[Felix], None] = lambda _: None,
+) -> Fault:
     """An entry in the state of some nodes' Felixes, and what each does once it was put there, and once it is gone."""
     felixes = {node: lab.calico.felixes[node] for node in nodes}
     tables = {f"Felix of {node} {says}": where(felix.faults) for node, felix in felixes.items()}
@@ -43,8 +50,18 @@ def policy_late(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
     def changed(felix: Felix) -> None:
         felix.faults.delay_changed.set()
 
-    says, nodes = f"applies policy {late:g} s late", lab.nodes(parameters["node"])
-    return of_felix(lab, nodes, identity, says, lambda faults: faults.delays, value=late, put=changed, taken=changed)
+    says = f"applies policy {late:g} s late"
+    nodes = lab.nodes(parameters["node"])
+    return of_felix(
+        lab,
+        nodes,
+        identity,
+        says,
+        lambda faults: faults.delays,
+        value=late,
+        put=changed,
+        taken=changed,
+    )
 
 
 @TYPES.fault("reserved-not-reserved", "ipam", WINDOWS)
@@ -92,9 +109,20 @@ class ReservedNotReserved(Fault):
 )
 def policy_misread(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Felix misreads one thing in every policy of its node."""
-    way, nodes, anew = parameters["as"], lab.nodes(parameters["node"]), Felix.start_over
+    way = parameters["as"]
+    nodes = lab.nodes(parameters["node"])
+    anew = Felix.start_over
     says = f"reads policy as if it said {way}"
-    return of_felix(lab, nodes, identity, says, lambda faults: faults.misreadings, value=way, put=anew, taken=anew)
+    return of_felix(
+        lab,
+        nodes,
+        identity,
+        says,
+        lambda faults: faults.misreadings,
+        value=way,
+        put=anew,
+        taken=anew,
+    )
 
 
 CONTAINERS = {"calico-node": "calico-node", "calico-node-windows": "felix"}
@@ -108,7 +136,8 @@ class FelixCrashLoops(Fault):
     """Felix ends as soon as it starts, again and again, and programs nothing."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._lab, self._identity = lab, identity
+        self._lab = lab
+        self._identity = identity
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
         self._killing: asyncio.Task[None] | None = None
 
@@ -137,15 +166,22 @@ class FelixCrashLoops(Fault):
 
     async def _kill(self) -> None:
         while True:
-            pods, _ = await self._lab.client.list("pods", labels=f"k8s-app in ({', '.join(CONTAINERS)})")
+            pods, _ = await self._lab.client.list(
+                "pods", labels=f"k8s-app in ({', '.join(CONTAINERS)})"
+            )
             for pod in pods:
                 container = CONTAINERS[pod["metadata"]["labels"]["k8s-app"]]
                 if pod["spec"].get("nodeName") in self._felixes and _runs(pod, container):
-                    with contextlib.suppress(ApiError, RuntimeRefused):  # it has just ended by itself
+                    with contextlib.suppress(
+                        ApiError, RuntimeRefused
+                    ):  # it has just ended by itself
                         await self._lab.kill_container(pod, container)
             await asyncio.sleep(LOOK_EVERY)
 
 
 def _runs(pod: Obj, container: str) -> bool:
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return any(status["name"] == container and "running" in (status.get("state") or {}) for status in statuses)
+    return any(
+        status["name"] == container and "running" in (status.get("state") or {})
+        for status in statuses
+    )

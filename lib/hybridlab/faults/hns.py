@@ -12,26 +12,40 @@ TYPES = Types()
 
 
 def hns_habit(
-    lab: LabParts, identity: str, given: str, habit: Callable[[HnsFaults], dict[str, bool]], words: str
+    lab: LabParts,
+    identity: str,
+    given: str,
+    habit: Callable[[HnsFaults], dict[str, bool]],
+    words: str,
 ) -> Fault:
     """HNS of some Windows nodes behaves otherwise than documented; what it has when that begins or ends stays."""
     hns = {node: lab.calico.windows[node].hns for node in lab.nodes_of("windows", given)}
-    return Entries(identity, True, {f"HNS of {node} {words}": habit(one.faults) for node, one in hns.items()})
+    return Entries(
+        identity, True, {f"HNS of {node} {words}": habit(one.faults) for node, one in hns.items()}
+    )
 
 
 @TYPES.fault("services-lost-with-network", "hns", WINDOWS_OR_ALL)
-def services_lost_with_network(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+def services_lost_with_network(
+    lab: LabParts, identity: str, parameters: Mapping[str, str]
+) -> Fault:
     """Services of a Windows node stay dead once its HNS network is removed, until its kube-proxy's pod is made
     anew."""
     words = "has no Services once its network is removed, until kube-proxy starts again"
     return hns_habit(lab, identity, parameters["node"], lambda faults: faults.loses_services, words)
 
 
-@TYPES.fault("hns-fails", "hns", WINDOWS_OR_ALL, Parameter("answer", "error, silent or garbled", "error"))
+@TYPES.fault(
+    "hns-fails", "hns", WINDOWS_OR_ALL, Parameter("answer", "error, silent or garbled", "error")
+)
 def hns_fails(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """HNS cannot be asked: its cmdlets print an error and null, or an empty text, and exit with 0."""
-    how, nodes = parameters["answer"], lab.nodes_of("windows", parameters["node"])
+    how = parameters["answer"]
+    nodes = lab.nodes_of("windows", parameters["node"])
     if how not in HNS_FAILURES:
         raise BadFault(f"answer is {how!r}, expected one of {', '.join(HNS_FAILURES)}")
-    tables = {f"HNS of {node} answers who asks it: {how}": lab.calico.windows[node].hns.faults.fails for node in nodes}
+    tables = {
+        f"HNS of {node} answers who asks it: {how}": lab.calico.windows[node].hns.faults.fails
+        for node in nodes
+    }
     return Entries(identity, how, tables)

@@ -23,9 +23,13 @@ class Active:
 class Injector:
     """The faults of one lab."""
 
-    def __init__(self, lab: LabParts, offered: Mapping[str, FaultType], elsewhere: Collection[str] = ()) -> None:
+    def __init__(
+        self, lab: LabParts, offered: Mapping[str, FaultType], elsewhere: Collection[str] = ()
+    ) -> None:
         """``offered``: what can be injected into this lab; ``elsewhere``: what exists on planes that it has not."""
-        self._lab, self._offered, self._elsewhere = lab, offered, elsewhere
+        self._lab = lab
+        self._offered = offered
+        self._elsewhere = elsewhere
         self._active: dict[str, Active] = {}
         self._number = 0
         self._one_at_a_time = asyncio.Lock()
@@ -51,7 +55,9 @@ class Injector:
         """
         kind = self._offered.get(name)
         if kind is None and name in self._elsewhere:
-            raise BadFault(f"fault {name} does not exist on this lab's plane: nothing there could go wrong so")
+            raise BadFault(
+                f"fault {name} does not exist on this lab's plane: nothing there could go wrong so"
+            )
         if kind is None:
             raise BadFault(f"there is no fault {name!r}; there are {', '.join(self._offered)}")
         complete = kind.complete(parameters or {})
@@ -63,7 +69,9 @@ class Injector:
                 await fault.inject()
                 if not await fault.verified():
                     found = await fault.evidence() or "nothing"
-                    raise FaultFailed(f"fault {name} is not in effect after its injection; found {found}")
+                    raise FaultFailed(
+                        f"fault {name} is not in effect after its injection; found {found}"
+                    )
             except BaseException:
                 await asyncio.shield(fault.heal())
                 raise
@@ -75,11 +83,15 @@ class Injector:
         async with self._one_at_a_time:
             found = self._active.get(identity)
             if found is None:
-                raise BadFault(f"no active fault {identity!r}; active are {', '.join(self._active) or 'none'}")
+                raise BadFault(
+                    f"no active fault {identity!r}; active are {', '.join(self._active) or 'none'}"
+                )
             await found.fault.heal()
             rest = await found.fault.evidence()
             if rest:
-                raise FaultFailed(f"fault {identity} is still in effect after its healing: {'; '.join(rest)}")
+                raise FaultFailed(
+                    f"fault {identity} is still in effect after its healing: {'; '.join(rest)}"
+                )
             del self._active[identity]
 
     async def heal_all(self) -> None:

@@ -23,24 +23,36 @@ WORDS: Mapping[Stall, str] = {
 
 def _stuck(lab: LabParts, identity: str, given: str, what: Stall) -> Fault:
     """Kubelets of some nodes get stuck with one thing; their nodes stay Ready."""
-    kubelets, nodes = lab.kubelets, frozenset(lab.nodes(given))
-    on, off = partial(kubelets.stall, identity, what, nodes), partial(kubelets.heal, identity)
-    return Switch(on, off, lambda: [f"the kubelet of {one} {WORDS[what]}" for one in sorted(kubelets.nodes(identity))])
+    kubelets = lab.kubelets
+    nodes = frozenset(lab.nodes(given))
+    on = partial(kubelets.stall, identity, what, nodes)
+    off = partial(kubelets.heal, identity)
+    return Switch(
+        on,
+        off,
+        lambda: [f"the kubelet of {one} {WORDS[what]}" for one in sorted(kubelets.nodes(identity))],
+    )
 
 
 @TYPES.fault(
-    "node-dead", "pods", NODE, Parameter("after", "only so many seconds after the next pod has started there", "")
+    "node-dead",
+    "pods",
+    NODE,
+    Parameter("after", "only so many seconds after the next pod has started there", ""),
 )
 class NodeDead(Fault):
     """A node is switched off: kubelet and lease stop, nothing leaves it, it is Ready Unknown."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         node = parameters["node"]
-        self._client, self._node = lab.client, node
+        self._client = lab.client
+        self._node = node
         self._after = parameters["after"] and count("after", parameters["after"])
         self._kubelet = _stuck(lab, identity, lab.node(node), "dead")
         rules = [f"ip {end} {lab.address(node)} drop" for end in ("saddr", "daddr")]
-        self._network = RuleFault(lab.dataplane, identity, {FABRIC: [("f_fwd", rule) for rule in rules]})
+        self._network = RuleFault(
+            lab.dataplane, identity, {FABRIC: [("f_fwd", rule) for rule in rules]}
+        )
         self._dying: asyncio.Task[None] | None = None
 
     async def inject(self) -> None:
@@ -61,7 +73,11 @@ class NodeDead(Fault):
 
     async def _running(self) -> set[str]:
         pods, _ = await self._client.list("pods", fields=f"spec.nodeName={self._node}")
-        return {pod["metadata"]["uid"] for pod in pods if (pod.get("status") or {}).get("phase") == "Running"}
+        return {
+            pod["metadata"]["uid"]
+            for pod in pods
+            if (pod.get("status") or {}).get("phase") == "Running"
+        }
 
     async def _die(self) -> None:
         await self._kubelet.inject()

@@ -48,7 +48,9 @@ class LabParts:
         """The name of a node of an operating system.  Raises BadFault when there is none such."""
         having = self._having(os)
         if name not in having:
-            raise BadFault(f"there is no {os.capitalize()} node {name!r}; there are {', '.join(having) or 'none'}")
+            raise BadFault(
+                f"there is no {os.capitalize()} node {name!r}; there are {', '.join(having) or 'none'}"
+            )
         return name
 
     def _having(self, os: OS) -> list[str]:

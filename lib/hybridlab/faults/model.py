@@ -29,7 +29,9 @@ class Parameter:
 NODE = Parameter("node", "name of a node", scope="node")
 NODE_OR_ALL = Parameter("node", "name of a node, or all", "all", scope="all, node")
 WINDOWS = Parameter("node", "name of a Windows node", scope="Windows node")
-WINDOWS_OR_ALL = Parameter("node", "name of a Windows node, or all", "all", scope="all, Windows node")
+WINDOWS_OR_ALL = Parameter(
+    "node", "name of a Windows node, or all", "all", scope="all, Windows node"
+)
 LINUX_OR_ALL = Parameter("node", "name of a Linux node, or all", "all", scope="all, Linux node")
 
 
@@ -55,9 +57,13 @@ class Fault(ABC):
 class Switch(Fault):
     """A fault that one call, or coroutine, puts in place, and another takes away."""
 
-    def __init__(self, on: Callable[[], object], off: Callable[[], object], told: Callable[[], list[str]]) -> None:
+    def __init__(
+        self, on: Callable[[], object], off: Callable[[], object], told: Callable[[], list[str]]
+    ) -> None:
         """``told``: what is wrong now; empty: nothing."""
-        self._on, self._off, self._told = on, off, told
+        self._on = on
+        self._off = off
+        self._told = told
 
     async def inject(self) -> None:
         await _done(self._on)
@@ -86,7 +92,11 @@ class Entries(Fault):
         taken: Callable[[], object] = lambda: None,
     ) -> None:
         """``tables``: by what is wrong where the entry is; what is called once it was ``put``, and once it is gone."""
-        self._identity, self._value, self._tables, self._put, self._taken = identity, value, tables, put, taken
+        self._identity = identity
+        self._value = value
+        self._tables = tables
+        self._put = put
+        self._taken = taken
 
     async def inject(self) -> None:
         for table in self._tables.values():
@@ -94,7 +104,9 @@ class Entries(Fault):
         await _done(self._put)
 
     async def heal(self) -> None:
-        if [table.pop(self._identity) for table in self._tables.values() if self._identity in table]:
+        if [
+            table.pop(self._identity) for table in self._tables.values() if self._identity in table
+        ]:
             await _done(self._taken)
 
     async def evidence(self) -> list[str]:
@@ -123,7 +135,9 @@ class FaultType:
         known = {parameter.name: parameter for parameter in self.parameters}
         for name in given:
             if name not in known:
-                raise BadFault(f"fault {self.name} has no parameter {name!r}; it takes {_listed(known) or 'none'}")
+                raise BadFault(
+                    f"fault {self.name} has no parameter {name!r}; it takes {_listed(known) or 'none'}"
+                )
         complete: dict[str, str] = {}
         for parameter in self.parameters:
             value = given.get(parameter.name, parameter.default)
@@ -140,14 +154,18 @@ class FaultType:
 class Types(list[FaultType]):
     """The kinds of fault of one module."""
 
-    def fault(self, name: str, layer: Layer, *parameters: Parameter, scope: str = "") -> Callable[[M], M]:
+    def fault(
+        self, name: str, layer: Layer, *parameters: Parameter, scope: str = ""
+    ) -> Callable[[M], M]:
         """Declare a function or class as the one that makes a fault; its docstring is the description.
 
         Without ``scope`` it is that of the parameter that says where, or all.
         """
 
         def declared(make: M) -> M:
-            where = scope or next((parameter.scope for parameter in parameters if parameter.scope), "all")
+            where = scope or next(
+                (parameter.scope for parameter in parameters if parameter.scope), "all"
+            )
             words = " ".join((make.__doc__ or "").split()).removesuffix(".")
             self.append(FaultType(name, layer, where, words, make, parameters))
             return make
@@ -163,7 +181,9 @@ def seconds(name: str, value: str, *, for_good: bool = False) -> float:
         number = math.nan
     if not 0 <= number < 86400 or (number == 0 and not for_good):
         also = ", or 0" if for_good else ""
-        raise BadFault(f"{name} is {value!r}, expected a number of seconds above 0 and below 86400{also}")
+        raise BadFault(
+            f"{name} is {value!r}, expected a number of seconds above 0 and below 86400{also}"
+        )
     return number
 
 

@@ -19,12 +19,16 @@ LONGEST_MS = 10_000
 
 
 @TYPES.fault(
-    "flows-dropped", "underlay", NODE, Parameter("every", "which share is lost: one flow in so many", "5"),
+    "flows-dropped",
+    "underlay",
+    NODE,
+    Parameter("every", "which share is lost: one flow in so many", "5"),
     Parameter("port", "only of flows to this one", ""),
-)  # fmt: skip
+)
 def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Of the TCP and UDP flows that leave or enter a node one in so many is lost, with all its packets."""
-    node, every = lab.node(parameters["node"]), parameters["every"]
+    node = lab.node(parameters["node"])
+    every = parameters["every"]
     if not every.isdecimal() or not 2 <= int(every) <= MOST:
         raise BadFault(f"every is {every!r}, expected a whole number from 2 to {MOST}")
     devices = _devices(lab)
@@ -51,13 +55,22 @@ WAYS = ("in", "out", "both", "within", "own")
 
 
 @TYPES.fault(
-    "packets-dropped", "underlay", NODE,
+    "packets-dropped",
+    "underlay",
+    NODE,
     Parameter("match", "which packets, in words of nft with _ between them, such as tcp_dport_443"),
-    Parameter("way", "in, out or both, seen from the node; within it; or own: what it sends itself", "both", WAYS),
-)  # fmt: skip
+    Parameter(
+        "way",
+        "in, out or both, seen from the node; within it; or own: what it sends itself",
+        "both",
+        WAYS,
+    ),
+)
 def packets_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Of what pods of a node send or get, or the node itself sends, the packets that match are lost."""
-    match, way, devices = expression("match", parameters["match"]), parameters["way"], _devices(lab)
+    match = expression("match", parameters["match"])
+    way = parameters["way"]
+    devices = _devices(lab)
     pods = f'"{lab.calico.plane.pod_prefix}*"'
     rules = {
         "in": [("f_fwd", f"iifname {devices} {match} drop")],
@@ -69,7 +82,9 @@ def packets_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
     return RuleFault(lab.dataplane, identity, {lab.node(parameters["node"]): chosen})
 
 
-@TYPES.fault("bytes-changed", "underlay", NODE, Parameter("protocol", "tcp or udp", "tcp", ("tcp", "udp")))
+@TYPES.fault(
+    "bytes-changed", "underlay", NODE, Parameter("protocol", "tcp or udp", "tcp", ("tcp", "udp"))
+)
 def bytes_changed(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """In large packets of one protocol that a node's pods send one byte is another when they arrive."""
     # What goes between namespaces has no checksum yet, so that the receiver's system takes it.
@@ -87,7 +102,9 @@ def node_datagrams_dropped(lab: LabParts, identity: str, parameters: Mapping[str
     return RuleFault(lab.dataplane, identity, {lab.node(parameters["node"]): [("f_out", rule)]})
 
 
-@TYPES.fault("path-slow", "underlay", NODE, Parameter("ms", "added to each round trip, milliseconds", "300"))
+@TYPES.fault(
+    "path-slow", "underlay", NODE, Parameter("ms", "added to each round trip, milliseconds", "300")
+)
 class PathSlow(Fault):
     """What a node sends to other nodes, and hears from them, comes late and complete."""
 
@@ -95,7 +112,9 @@ class PathSlow(Fault):
         given = parameters["ms"]
         if not given.isdecimal() or not 1 <= int(given) <= LONGEST_MS:
             raise BadFault(f"ms is {given!r}, expected a whole number from 1 to {LONGEST_MS}")
-        self._lab, self._node, self._seconds = lab, lab.node(parameters["node"]), int(given) / 2000
+        self._lab = lab
+        self._node = lab.node(parameters["node"])
+        self._seconds = int(given) / 2000
 
     async def inject(self) -> None:
         """Half of it each way."""
@@ -124,20 +143,29 @@ def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
 
 
 @TYPES.fault(
-    "outgoing-not-translated", "underlay", NODE_OR_ALL,
+    "outgoing-not-translated",
+    "underlay",
+    NODE_OR_ALL,
     Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
-)  # fmt: skip
+)
 def outgoing_not_translated(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """What a node's pods send beyond the pools keeps the pods' addresses, of all or of one protocol."""
-    pools, protocol = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools), parameters["protocol"]
+    pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
+    protocol = parameters["protocol"]
     only = "" if protocol == "all" else f"meta l4proto {protocol} "
     # A source that is translated to itself is not translated again.
     rule = f"ip saddr {{ {pools} }} ip daddr != {{ {pools} }} {only}snat to ip saddr"
-    return RuleFault(lab.dataplane, identity, {node: [("f_snat", rule)] for node in lab.nodes(parameters["node"])})
+    return RuleFault(
+        lab.dataplane,
+        identity,
+        {node: [("f_snat", rule)] for node in lab.nodes(parameters["node"])},
+    )
 
 
 @TYPES.fault(
-    "ping-dropped", "underlay", Parameter("node", "name of a node, or all Windows nodes", "all", scope="all, node")
+    "ping-dropped",
+    "underlay",
+    Parameter("node", "name of a node, or all Windows nodes", "all", scope="all, node"),
 )
 def ping_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node, or all Windows nodes, drop their pods' ping, inside the cluster too."""

@@ -21,7 +21,8 @@ class PodRestarts(Fault):
     """A container's main process is killed once, and its kubelet starts it again."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._lab, self._container = lab, parameters["container"]
+        self._lab = lab
+        self._container = parameters["container"]
         self._namespace, slash, self._name = parameters["pod"].partition("/")
         if not slash:
             raise BadFault(f"pod is {parameters['pod']!r}, expected NAMESPACE/NAME")
@@ -38,26 +39,39 @@ class PodRestarts(Fault):
         names = [item["name"] for item in pod["spec"]["containers"]]
         container = self._container or names[0]
         if container not in names:
-            raise BadFault(f"pod {self._namespace}/{self._name} has no container {container!r}; it has {names}")
+            raise BadFault(
+                f"pod {self._namespace}/{self._name} has no container {container!r}; it has {names}"
+            )
         killed = _running(pod, container)
         if not killed:
-            raise BadFault(f"container {container} of pod {self._namespace}/{self._name} is not running")
+            raise BadFault(
+                f"container {container} of pod {self._namespace}/{self._name} is not running"
+            )
         await self._lab.kill_container(pod, container)
-        self._container, self._killed = container, killed
+        self._container = container
+        self._killed = killed
 
     async def heal(self) -> None:
         """Its kubelet has started it again: what happened stays."""
         self._killed = ""
 
     async def evidence(self) -> list[str]:
-        return [f"{self._killed} of pod {self._namespace}/{self._name} was killed"] if self._killed else []
+        return (
+            [f"{self._killed} of pod {self._namespace}/{self._name} was killed"]
+            if self._killed
+            else []
+        )
 
 
 def _running(pod: Obj, container: str) -> str:
     """The id of the container's run, empty when it does not run."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     found = next(
-        (status for status in statuses if status["name"] == container and "running" in (status.get("state") or {})),
+        (
+            status
+            for status in statuses
+            if status["name"] == container and "running" in (status.get("state") or {})
+        ),
         None,
     )
     return str(found.get("containerID") or container) if found else ""

@@ -32,17 +32,34 @@ def _selectors(name: str, now: PolicyRule, first: PolicyRule) -> PolicyRule:
 
 
 def _peers(now: PolicyRule, first: PolicyRule, change: Callable[[Peer, Peer], Peer]) -> PolicyRule:
-    return replace(now, source=change(now.source, first.source), destination=change(now.destination, first.destination))
+    return replace(
+        now,
+        source=change(now.source, first.source),
+        destination=change(now.destination, first.destination),
+    )
 
 
 _RULES: Mapping[str, Callable[[PolicyRule, PolicyRule], PolicyRule]] = {
     "action": lambda now, first: replace(now, action=first.action),
-    "ports": lambda now, first: _peers(now, first, lambda peer, before: replace(peer, ports=before.ports)),
-    "nets": lambda now, first: _peers(now, first, lambda peer, before: replace(peer, nets=before.nets)),
+    "ports": lambda now, first: _peers(
+        now, first, lambda peer, before: replace(peer, ports=before.ports)
+    ),
+    "nets": lambda now, first: _peers(
+        now, first, lambda peer, before: replace(peer, nets=before.nets)
+    ),
     "rule-selector": lambda now, first: _selectors("selector", now, first),
     "rule-namespaces": lambda now, first: _selectors("namespaceSelector", now, first),
 }
-FIELDS = (*_RULES, "order", "types", "selector", "network-set", "overlapping-nets", "leaving-nets", "tier-end")
+FIELDS = (
+    *_RULES,
+    "order",
+    "types",
+    "selector",
+    "network-set",
+    "overlapping-nets",
+    "leaving-nets",
+    "tier-end",
+)
 """Fields whose edits can be ignored; ``overlapping-nets``: with a network that leaves a NetworkSet go wider ones,
 ``leaving-nets``: those that leave it stay; ``tier-end``: a tier's ``defaultAction``."""
 
@@ -52,13 +69,17 @@ FIELDS = (*_RULES, "order", "types", "selector", "network-set", "overlapping-net
     "policy",
     NODE_OR_ALL,
     Parameter("field", ", ".join(FIELDS), choices=FIELDS),
-    Parameter("of", "all rules, or those for ingress or egress", "all", ("all", "ingress", "egress")),
+    Parameter(
+        "of", "all rules, or those for ingress or egress", "all", ("all", "ingress", "egress")
+    ),
 )
 class PolicyEditIgnored(Fault):
     """Felix keeps one field of policies as it was when they came, whatever they are edited into."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._identity, self._field, self._of = identity, parameters["field"], parameters["of"]
+        self._identity = identity
+        self._field = parameters["field"]
+        self._of = parameters["of"]
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
         self._graph = lab.calico.typha.graph
         self._first: dict[PolicyKey, Policy] = {}
@@ -98,30 +119,41 @@ class PolicyEditIgnored(Fault):
         if self._field != "selector":
             return keys
         labels = self._graph.labels_of(uid)
-        edited = [key for key, policy in self._graph.policies.items() if policy.selector != self._first[key].selector]
+        edited = [
+            key
+            for key, policy in self._graph.policies.items()
+            if policy.selector != self._first[key].selector
+        ]
         kept = frozenset(key for key in edited if self._first[key].selector.matches(labels))
         return (keys - frozenset(edited)) | kept
 
     def _stale(self, tiers: Tiers) -> Tiers:
         self._look()
         if self._field == "tier-end":
-            return tuple(replace(tier, end=self._ends.setdefault(tier.name, tier).end) for tier in tiers)
+            return tuple(
+                replace(tier, end=self._ends.setdefault(tier.name, tier).end) for tier in tiers
+            )
         return tuple(replace(tier, policies=self._policies(tier.policies)) for tier in tiers)
 
     def _policies(self, policies: tuple[Policy, ...]) -> tuple[Policy, ...]:
         if self._field == "order":
             return tuple(sorted(policies, key=lambda policy: self._first[policy.key].order))
         if self._field == "types":
-            return tuple(replace(policy, types=self._first[policy.key].types) for policy in policies)
+            return tuple(
+                replace(policy, types=self._first[policy.key].types) for policy in policies
+            )
         if self._field not in _RULES:
             return policies
         return tuple(
-            replace(policy, ingress=self._rules("ingress", policy), egress=self._rules("egress", policy))
+            replace(
+                policy, ingress=self._rules("ingress", policy), egress=self._rules("egress", policy)
+            )
             for policy in policies
         )
 
     def _rules(self, way: Direction, policy: Policy) -> tuple[PolicyRule, ...]:
-        now, first = policy.rules(way), self._first[policy.key].rules(way)
+        now = policy.rules(way)
+        first = self._first[policy.key].rules(way)
         if self._of not in {"all", way}:
             return now
         both = zip(now, first, strict=False)
@@ -132,7 +164,11 @@ class PolicyEditIgnored(Fault):
         known = self._members.get(name)
         if not self._graph.has_set(name):
             return known or ()
-        if self._field == "network-set" and known is not None and any("/" in member for member in known):
+        if (
+            self._field == "network-set"
+            and known is not None
+            and any("/" in member for member in known)
+        ):
             return known
         if self._field == "overlapping-nets":
             members = _without_wider(members, known or ())

@@ -60,7 +60,8 @@ WAYS = {"ingress": ["daddr"], "egress": ["saddr"]}
 """What is lost of a policy, to where a packet has the pod's address."""
 PEERS = ("linux", "windows", "same-node", "other-namespace")
 """At whose pods alone, as the other end, policy may be lost: of nodes of a system, of the pod's own node, of others."""
-NEW, OLD = 1.0, 8.0
+NEW = 1.0
+OLD = 8.0
 """Seconds.  A pod has its policies already, and has had them for a while."""
 AGAIN = 0.05
 """Seconds until a pod that had no address is looked at again."""
@@ -72,7 +73,12 @@ AGAIN = 0.05
     NODE_OR_ALL,
     Parameter("after", ", ".join(EVENTS), choices=tuple(EVENTS)),
     Parameter("protocol", "all, tcp, udp or icmp", "all", ("all", "tcp", "udp", "icmp")),
-    Parameter("of", "all, or policies for one way, or of one API", "all", ("all", *WAYS, "calico", "kubernetes")),
+    Parameter(
+        "of",
+        "all, or policies for one way, or of one API",
+        "all",
+        ("all", *WAYS, "calico", "kubernetes"),
+    ),
     Parameter("at", "all, or pods at the other end: " + ", ".join(PEERS), "all", ("all", *PEERS)),
     Parameter("port", "all, or the one port that is connected to", "all"),
 )
@@ -80,18 +86,26 @@ class PolicyLost(Fault):
     """Pods of a node lose their policy after an event that is no policy's business, until other policies apply."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._lab, self._identity, self._event = lab, identity, parameters["after"]
-        self._protocol, self._of = parameters["protocol"], parameters["of"]
-        self._at, self._port = parameters["at"], parameters["port"]
+        self._lab = lab
+        self._identity = identity
+        self._event = parameters["after"]
+        self._protocol = parameters["protocol"]
+        self._of = parameters["of"]
+        self._at = parameters["at"]
+        self._port = parameters["port"]
         narrow = [name for name in ("protocol", "of", "at", "port") if parameters[name] != "all"]
         self._passed = narrow not in ([], ["of"]) or self._of in WAYS
         """It is lost for some packets alone, which pass it."""
         whole = self._event in STAYS or (self._event == "felix-down" and narrow != ["protocol"])
         if (narrow and whole) or (self._passed and self._of in {"calico", "kubernetes"}):
-            given = " ".join(f"{name}={parameters[name]}" for name in dict.fromkeys(("protocol", "of", *narrow)))
+            given = " ".join(
+                f"{name}={parameters[name]}" for name in dict.fromkeys(("protocol", "of", *narrow))
+            )
             raise BadFault(f"what is lost {self._event} is lost as a whole: {given}")
         if self._port != "all" and (not self._port.isdecimal() or self._protocol == "icmp"):
-            raise BadFault(f"port is {self._port!r}, expected a number, of a protocol that has ports")
+            raise BadFault(
+                f"port is {self._port!r}, expected a number, of a protocol that has ports"
+            )
         self._past: dict[str, set[tuple[str | None, str]]] = {}
         """Node to the addresses and namespaces of pods whose policy some packets pass."""
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
@@ -128,7 +142,9 @@ class PolicyLost(Fault):
         if resource := EVENTS[self._event]:
             self._informer = Informer(self._lab.client, resource)
             self._informer.on(
-                lambda new: self._changed(None, new), self._changed, lambda last: self._changed(last, None)
+                lambda new: self._changed(None, new),
+                self._changed,
+                lambda last: self._changed(last, None),
             )
             await self._informer.start()
             await self._informer.wait_synced()
@@ -136,7 +152,8 @@ class PolicyLost(Fault):
 
     async def heal(self) -> None:
         if self._informer is not None:
-            informer, self._informer = self._informer, None
+            informer = self._informer
+            self._informer = None
             await informer.stop()
         for felix in self._felixes.values():
             faults = felix.faults
@@ -165,7 +182,11 @@ class PolicyLost(Fault):
             del self._lost[uid]
         if self._passed:
             self._passes(uid, lost=lost)
-        return keys if self._passed or not lost else frozenset(key for key in keys if not self._takes(key))
+        return (
+            keys
+            if self._passed or not lost
+            else frozenset(key for key in keys if not self._takes(key))
+        )
 
     def _takes(self, key: PolicyKey) -> bool:
         return self._of in {"all", "kubernetes" if key.kind.startswith("Kubernetes") else "calico"}
@@ -173,7 +194,8 @@ class PolicyLost(Fault):
     def _passes(self, uid: str, *, lost: bool) -> None:
         """What a pod has lost of one protocol or way passes its policy, which stays for the others."""
         pod = self._graph.pod(uid)
-        past, one = self._past.setdefault(pod.node, set()), (pod.address, pod.namespace)
+        past = self._past.setdefault(pod.node, set())
+        one = (pod.address, pod.namespace)
         if lost and not pod.address:  # a Linux node programs a new pod once, before it has one
             asyncio.get_running_loop().call_later(AGAIN, _due, self._felixes[pod.node], uid)
         if not pod.address or (one in past) == lost:
@@ -195,8 +217,14 @@ class PolicyLost(Fault):
         if self._at == "all":
             return [""]
         nodes = self._lab.calico.nodes
-        on = {os: {name for name, one in nodes.items() if one.os == os} for os in PEERS[:2]} | {"same-node": {node}}
-        pods = [self._graph.pod(uid) for name in on.get(self._at, nodes) for uid in self._graph.endpoints_on(name)]
+        on = {os: {name for name, one in nodes.items() if one.os == os} for os in PEERS[:2]} | {
+            "same-node": {node}
+        }
+        pods = [
+            self._graph.pod(uid)
+            for name in on.get(self._at, nodes)
+            for uid in self._graph.endpoints_on(name)
+        ]
         there = [pod for pod in pods if self._at != "other-namespace" or pod.namespace != namespace]
         addresses = ", ".join(sorted({pod.address for pod in there if pod.address}))
         return [f"ip {side} {{ {addresses} }} "] if addresses else []
@@ -209,7 +237,9 @@ class PolicyLost(Fault):
             return
         had = self._had.get(uid)
         alike = sorted(
-            other for other in self._graph.endpoints_on(node) if had is not None and self._had.get(other) == had
+            other
+            for other in self._graph.endpoints_on(node)
+            if had is not None and self._had.get(other) == had
         )
         if len(alike) > 1 and alike[-1] == uid:
             rule = ("f_fwd", f"ip daddr {self._graph.pod(uid).address} ct state new drop")
@@ -218,7 +248,11 @@ class PolicyLost(Fault):
     def _members(self, name: str, members: tuple[str, ...]) -> tuple[str, ...]:
         seen = self._seen.setdefault(name, set())
         seen.update(members)
-        return tuple(sorted({*members, *(member for member in seen if member.partition(",")[0] in self._left)}))
+        return tuple(
+            sorted(
+                {*members, *(member for member in seen if member.partition(",")[0] in self._left)}
+            )
+        )
 
     def _lives(self, node: str, starts: bool) -> None:
         if self._event == "felix-down":
@@ -245,15 +279,20 @@ class PolicyLost(Fault):
                     self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["namespace"])
             case event if event.endswith(("-labels", "-annotations")) and old and new:
                 self._marked(event.rpartition("-")[2], old, new["metadata"])
-            case "account-made" | "network-set-made" | "policy-beside" | "calico-policy-beside" if new and not old:
+            case "account-made" | "network-set-made" | "policy-beside" | "calico-policy-beside" if (
+                new and not old
+            ):
                 self._happened(NEW, new["metadata"]["namespace"])
             case "member-deleted" if old and not new:
                 self._left.add((old.get("status") or {}).get("podIP") or "")
             case "kube-proxy-restart" if new and self._follows:
-                node, before = new["spec"].get("nodeName"), ((old or {}).get("spec") or {}).get("nodeName")
+                node = new["spec"].get("nodeName")
+                before = ((old or {}).get("spec") or {}).get("nodeName")
                 if node and not before and _labels(new).get("k8s-app", "").startswith("kube-proxy"):
                     self._lose(node, lambda pod: True)  # it is only now on its node
-            case "third-pod" | "third-service" | "third-policy" if new and not old and self._follows:
+            case "third-pod" | "third-service" | "third-policy" if (
+                new and not old and self._follows
+            ):
                 self._happened()
             case "namespace-gone" if old and not new:
                 self._happened()
@@ -269,28 +308,38 @@ class PolicyLost(Fault):
             self._lose_everywhere(lambda pod: pod.uid == now["uid"])
 
     def _came(self, pod: Obj) -> None:
-        uid, labels = pod["metadata"]["uid"], _labels(pod)
-        replaces, node = labels in self._labels.values(), pod["spec"].get("nodeName")
+        uid = pod["metadata"]["uid"]
+        labels = _labels(pod)
+        replaces = labels in self._labels.values()
+        node = pod["spec"].get("nodeName")
         self._labels[uid] = labels
         if not self._follows:
             return
         now = asyncio.get_running_loop().time()
-        soon = any(now - at < SOON for where, at in self._started.items() if node in {None, "", where})
+        soon = any(
+            now - at < SOON for where, at in self._started.items() if node in {None, "", where}
+        )
         if replaces if self._event == "pod-replaced" else soon:
             self._lost[uid] = None
 
     def _backends_changed(self, before: Collection[str], now: Collection[str]) -> None:
-        happened = "service-changed" if before and now else "service-gone" if before else "service-made"
+        happened = (
+            "service-changed" if before and now else "service-gone" if before else "service-made"
+        )
         if self._follows and happened == self._event and before != now:
             self._lose_everywhere(lambda pod: pod.address in {*before, *now})
 
     def _happened(self, seconds: float = OLD, where: str = "") -> None:
         """Once it has happened often enough, pods of a namespace, or all, that had policies for so long lose them."""
         self._missing -= 1
-        old, since, keys = asyncio.get_running_loop().time() - seconds, self._since, self._graph.keys_for
+        old = asyncio.get_running_loop().time() - seconds
+        since = self._since
+        keys = self._graph.keys_for
         if self._missing <= 0:
             self._lose_everywhere(
-                lambda pod: where in {"", pod.namespace} and since.get((pod.uid, keys(pod.uid)), old) < old
+                lambda pod: (
+                    where in {"", pod.namespace} and since.get((pod.uid, keys(pod.uid)), old) < old
+                )
             )
 
     def _lose_everywhere(self, test: Callable[[Any], bool]) -> None:

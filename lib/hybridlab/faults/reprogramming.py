@@ -7,22 +7,40 @@ from functools import partial
 from hybridlab.calico.felix import Felix
 from hybridlab.faults.felix import of_felix, policy_late
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import LINUX_OR_ALL, NODE_OR_ALL, WINDOWS_OR_ALL, Fault, Parameter, Types, seconds
+from hybridlab.faults.model import (
+    LINUX_OR_ALL,
+    NODE_OR_ALL,
+    WINDOWS_OR_ALL,
+    Fault,
+    Parameter,
+    Types,
+    seconds,
+)
 from hybridlab.faults.rules import RuleFault
 
 TYPES = Types()
 
 
-@TYPES.fault("no-reset-recovery", "policy", WINDOWS_OR_ALL, Parameter("seconds", "for how long; 0: for good", "0"))
+@TYPES.fault(
+    "no-reset-recovery",
+    "policy",
+    WINDOWS_OR_ALL,
+    Parameter("seconds", "for how long; 0: for good", "0"),
+)
 class NoResetRecovery(Fault):
     """A Windows pod whose policy was reprogrammed has no new TCP connections any more."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._lab, self._identity = lab, identity
+        self._lab = lab
+        self._identity = identity
         self._seconds = seconds("seconds", parameters["seconds"], for_good=True)
         """0: for good."""
-        self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])}
-        self._cut: dict[str, dict[str, asyncio.Task[None] | None]] = {node: {} for node in self._felixes}
+        self._felixes = {
+            node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])
+        }
+        self._cut: dict[str, dict[str, asyncio.Task[None] | None]] = {
+            node: {} for node in self._felixes
+        }
         """By node: addresses that are cut off, with what ends that."""
 
     async def inject(self) -> None:
@@ -38,7 +56,9 @@ class NoResetRecovery(Fault):
                     ending.cancel()
             cut.clear()
         dataplane = self._lab.dataplane
-        await asyncio.gather(*(dataplane.clear_fault_rules(node, self._identity) for node in self._felixes))
+        await asyncio.gather(
+            *(dataplane.clear_fault_rules(node, self._identity) for node in self._felixes)
+        )
 
     async def evidence(self) -> list[str]:
         waits = [
@@ -59,7 +79,9 @@ class NoResetRecovery(Fault):
                 before = cut.get(address)
                 if before is not None:
                     before.cancel()
-                cut[address] = asyncio.create_task(self._let_through(node, address)) if self._seconds else None
+                cut[address] = (
+                    asyncio.create_task(self._let_through(node, address)) if self._seconds else None
+                )
         await self._program(node)
 
     async def _let_through(self, node: str, address: str) -> None:
@@ -83,35 +105,48 @@ class NoResetRecovery(Fault):
 def rst_storm_linux(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Programming a Linux pod's policy again resets its established connections."""
     nodes = lab.nodes_of("linux", parameters["node"])
-    return of_felix(lab, nodes, identity, "resets what it programs again", lambda faults: faults.storms)
+    return of_felix(
+        lab, nodes, identity, "resets what it programs again", lambda faults: faults.storms
+    )
 
 
 @TYPES.fault("acl-not-replaced", "policy", WINDOWS_OR_ALL)
 def acl_not_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Windows pods that were programmed once keep their ACL list, whatever policy says."""
-    says, nodes = "leaves the lists of its endpoints as they are", lab.nodes_of("windows", parameters["node"])
-    return of_felix(lab, nodes, identity, says, lambda faults: faults.frozen, taken=Felix.start_over)
+    says = "leaves the lists of its endpoints as they are"
+    nodes = lab.nodes_of("windows", parameters["node"])
+    return of_felix(
+        lab, nodes, identity, says, lambda faults: faults.frozen, taken=Felix.start_over
+    )
 
 
 @TYPES.fault("acl-always-replaced", "policy", WINDOWS_OR_ALL)
 def acl_always_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Windows pods get their ACL list anew with every update, a label's change included."""
     nodes = lab.nodes_of("windows", parameters["node"])
-    return of_felix(lab, nodes, identity, "gives lists anew with every update", lambda faults: faults.eager)
+    return of_felix(
+        lab, nodes, identity, "gives lists anew with every update", lambda faults: faults.eager
+    )
 
 
 @TYPES.fault("felix-never-restarts", "policy", WINDOWS_OR_ALL)
 def felix_never_restarts(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A calico-node-windows pod that was killed comes back without its Felix."""
-    says, nodes = "does not start any more", lab.nodes_of("windows", parameters["node"])
-    return of_felix(lab, nodes, identity, says, lambda faults: faults.dead, taken=Felix.start_if_asked)
+    says = "does not start any more"
+    nodes = lab.nodes_of("windows", parameters["node"])
+    return of_felix(
+        lab, nodes, identity, says, lambda faults: faults.dead, taken=Felix.start_if_asked
+    )
 
 
 @TYPES.fault("felix-keeps-old-rules", "policy", NODE_OR_ALL)
 def felix_keeps_old_rules(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A Felix that starts again leaves programmed pods as they are, whatever changed while it was down."""
-    says, nodes = "reads no policy for programmed endpoints when it starts", lab.nodes(parameters["node"])
-    return of_felix(lab, nodes, identity, says, lambda faults: faults.forgetful, taken=Felix.start_over)
+    says = "reads no policy for programmed endpoints when it starts"
+    nodes = lab.nodes(parameters["node"])
+    return of_felix(
+        lab, nodes, identity, says, lambda faults: faults.forgetful, taken=Felix.start_over
+    )
 
 
 class Several(Fault):
@@ -142,10 +177,17 @@ class PolicyHitsNode(Several):
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         nodes = lab.nodes(parameters["node"])
         pods = f'oifname "{lab.calico.plane.pod_prefix}*"'
-        rules = [("f_host", "ct state established,related accept"), ("f_host", f"{pods} jump to-wl")]
+        rules = [
+            ("f_host", "ct state established,related accept"),
+            ("f_host", f"{pods} jump to-wl"),
+        ]
         windows = [node for node in nodes if lab.calico.nodes[node].os == "windows"]
-        says, anew = "lets no node into its pods", Felix.start_over  # for running pods too
-        lists = of_felix(lab, windows, identity, says, lambda faults: faults.hostless, put=anew, taken=anew)
+        # for running pods too
+        says = "lets no node into its pods"
+        anew = Felix.start_over
+        lists = of_felix(
+            lab, windows, identity, says, lambda faults: faults.hostless, put=anew, taken=anew
+        )
         held = RuleFault(lab.dataplane, identity, dict.fromkeys(nodes, rules))
         super().__init__(held, *([lists] if windows else []))
 
@@ -157,5 +199,8 @@ class OpenBeforePolicy(Several):
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         nodes = lab.nodes(parameters["node"])
         rules = {node: [("f_new", "accept")] for node in nodes}
-        late = [policy_late(lab, identity, {"node": node, "seconds": parameters["seconds"]}) for node in nodes]
+        late = [
+            policy_late(lab, identity, {"node": node, "seconds": parameters["seconds"]})
+            for node in nodes
+        ]
         super().__init__(RuleFault(lab.dataplane, identity, rules), *late)

@@ -23,15 +23,22 @@ class RuleFault(Fault):
     """Rules at one or more scopes."""
 
     def __init__(self, dataplane: Dataplane, identity: str, rules: NodeRules) -> None:
-        self._dataplane, self._identity, self._rules = dataplane, identity, rules
+        self._dataplane = dataplane
+        self._identity = identity
+        self._rules = rules
 
     async def inject(self) -> None:
         await asyncio.gather(
-            *(self._dataplane.set_fault_rules(scope, self._identity, rules) for scope, rules in self._rules.items())
+            *(
+                self._dataplane.set_fault_rules(scope, self._identity, rules)
+                for scope, rules in self._rules.items()
+            )
         )
 
     async def heal(self) -> None:
-        await asyncio.gather(*(self._dataplane.clear_fault_rules(scope, self._identity) for scope in self._rules))
+        await asyncio.gather(
+            *(self._dataplane.clear_fault_rules(scope, self._identity) for scope in self._rules)
+        )
 
     async def evidence(self) -> list[str]:
         scopes = list(self._rules)
@@ -54,17 +61,23 @@ class RuleFault(Fault):
 def expression(name: str, words: str) -> str:
     """What a parameter matches, in words of nft with _ for each space between them.  Raises BadFault."""
     if not re.fullmatch(r"[A-Za-z0-9_.:/<>=!{},&*-]*", words):
-        raise BadFault(f"{name} is {words!r}, expected words of nft with _ between them, such as tcp_dport_443")
+        raise BadFault(
+            f"{name} is {words!r}, expected words of nft with _ between them, such as tcp_dport_443"
+        )
     return words.replace("_", " ")
 
 
 @TYPES.fault(
-    "policy-not-enforced", "policy", NODE, Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
+    "policy-not-enforced",
+    "policy",
+    NODE,
+    Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
     Parameter("only", "what of it, in words of nft with _ between them, such as tcp_dport_443", ""),
-)  # fmt: skip
+)
 def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node lets everything, or everything of one protocol or kind, past policy."""
-    node, protocol = lab.node(parameters["node"]), parameters["protocol"]
+    node = lab.node(parameters["node"])
+    protocol = parameters["protocol"]
     what = "" if protocol == "all" else f"meta l4proto {protocol} "
     what += f"{expression('only', parameters.get('only', ''))} "
     pods = f'"{lab.calico.plane.pod_prefix}*"'
@@ -72,19 +85,34 @@ def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, s
     return RuleFault(lab.dataplane, identity, {node: rules})
 
 
-@TYPES.fault("answers-under-policy", "policy", NODE_OR_ALL, Parameter("protocol", "tcp or udp", choices=("tcp", "udp")))
+@TYPES.fault(
+    "answers-under-policy",
+    "policy",
+    NODE_OR_ALL,
+    Parameter("protocol", "tcp or udp", choices=("tcp", "udp")),
+)
 def answers_under_policy(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """What answers a pod, and what a pod answers, has to be let through by its policy like any other packet."""
-    pods, only = f'"{lab.calico.plane.pod_prefix}*"', f"meta l4proto {parameters['protocol']} ct direction reply jump"
-    rules = [("f_policy", f"oifname {pods} {only} to-wl"), ("f_policy", f"iifname {pods} {only} from-wl")]
+    pods = f'"{lab.calico.plane.pod_prefix}*"'
+    only = f"meta l4proto {parameters['protocol']} ct direction reply jump"
+    rules = [
+        ("f_policy", f"oifname {pods} {only} to-wl"),
+        ("f_policy", f"iifname {pods} {only} from-wl"),
+    ]
     return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes(parameters["node"]), rules))
 
 
-REFUSALS = {"rst": "meta l4proto tcp reject with tcp reset", "icmp": "reject with icmp type admin-prohibited"}
+REFUSALS = {
+    "rst": "meta l4proto tcp reject with tcp reset",
+    "icmp": "reject with icmp type admin-prohibited",
+}
 
 
 @TYPES.fault(
-    "policy-refuses", "policy", NODE_OR_ALL, Parameter("with", "rst (TCP only) or icmp", "rst", tuple(REFUSALS))
+    "policy-refuses",
+    "policy",
+    NODE_OR_ALL,
+    Parameter("with", "rst (TCP only) or icmp", "rst", tuple(REFUSALS)),
 )
 def policy_refuses(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """What policy denies is refused (TCP reset or ICMP) instead of vanishing."""
@@ -92,7 +120,12 @@ def policy_refuses(lab: LabParts, identity: str, parameters: Mapping[str, str]) 
     return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes(parameters["node"]), rules))
 
 
-@TYPES.fault("dns-silent", "dns", NODE_OR_ALL, Parameter("over", "all, udp or tcp", "all", ("all", "udp", "tcp")))
+@TYPES.fault(
+    "dns-silent",
+    "dns",
+    NODE_OR_ALL,
+    Parameter("over", "all, udp or tcp", "all", ("all", "udp", "tcp")),
+)
 def dns_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Questions to the cluster's DNS get no answer."""
     over = "{ tcp, udp }" if parameters["over"] == "all" else parameters["over"]
@@ -102,19 +135,25 @@ def dns_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> F
 
 
 @TYPES.fault(
-    "snat-pod-to-pod", "services", NODE, Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
+    "snat-pod-to-pod",
+    "services",
+    NODE,
+    Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
     Parameter("only", "what of it, in words of nft with _ between them, such as th_dport_443", ""),
-)  # fmt: skip
+)
 def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node rewrites the source of its pods on their way to other pods, of all or of one protocol."""
-    node, protocol = lab.node(parameters["node"]), parameters["protocol"]
+    node = lab.node(parameters["node"])
+    protocol = parameters["protocol"]
     blocks = lab.blocks(node)
     if not blocks:
         raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
     only = "" if protocol == "all" else f" meta l4proto {protocol}"
     only += f" {match}" if (match := expression("only", parameters.get("only", ""))) else ""
     own = f"ip saddr {{ {', '.join(blocks)} }}{only}"
-    pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)  # a block of another one may be yet to come
+    pools = ", ".join(
+        str(pool.cidr) for pool in lab.calico.ipam.pools
+    )  # a block of another one may be yet to come
     rules = [
         ("f_snat", f'oifname "{lab.calico.plane.device}" ip saddr {{ {pools} }}{only} masquerade'),
         ("f_snat", f'oifname "{lab.calico.plane.pod_prefix}*" {own} snat to {lab.address(node)}'),
@@ -125,7 +164,8 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
 @TYPES.fault("pods-swapped", "underlay", NODE, Parameter("port", "TCP and UDP port", "8080"))
 def pods_swapped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Of a node's pods the one with the neighbouring address answers in another's place, on one port."""
-    node, port = lab.node(parameters["node"]), parameters["port"]
+    node = lab.node(parameters["node"])
+    port = parameters["port"]
     if not port.isdigit() or not 0 < int(port) < 65536:
         raise BadFault(f"port is {port!r}, expected a number from 1 to 65535")
     addresses = [address for block in lab.blocks(node) for address in IPv4Network(block)]
@@ -141,7 +181,9 @@ class ServiceBackendMissing(RuleFault):
     """A node knows no backend of a Service: its ClusterIP and node ports do not answer there."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        self._lab, self._service, self._node = lab, parameters["service"], lab.node(parameters["node"])
+        self._lab = lab
+        self._service = parameters["service"]
+        self._node = lab.node(parameters["node"])
         super().__init__(lab.dataplane, identity, {})
 
     async def inject(self) -> None:
@@ -153,5 +195,7 @@ class ServiceBackendMissing(RuleFault):
             drops.append(f"ip daddr {spec['clusterIP']} {protocol} dport {port['port']} drop")
             if port.get("nodePort"):
                 drops.append(f"fib daddr type local {protocol} dport {port['nodePort']} drop")
-        self._rules = {self._node: [(chain, drop) for chain in ("f_raw", "f_out") for drop in drops]}
+        self._rules = {
+            self._node: [(chain, drop) for chain in ("f_raw", "f_out") for drop in drops]
+        }
         await super().inject()

@@ -11,9 +11,19 @@ from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 
 Way = Literal[
-    "stale", "first", "first-of-datagrams", "first-port", "others", "no-node-ports", "no-udp-node-ports",
-    "clients-kept", "own-port", "unready", "never-again", "flows-stay",
-]  # fmt: skip
+    "stale",
+    "first",
+    "first-of-datagrams",
+    "first-port",
+    "others",
+    "no-node-ports",
+    "no-udp-node-ports",
+    "clients-kept",
+    "own-port",
+    "unready",
+    "never-again",
+    "flows-stay",
+]
 """``stale``: a Service keeps the backends that it had first; ``first``: it has the first of its backends alone,
 ``first-of-datagrams``: for UDP; ``first-port``: all its ports of one protocol lead to where the first one does;
 ``others``: it has those of another Service that serve the same port; ``no-node-ports``: it has its ClusterIP alone;
@@ -70,7 +80,8 @@ class ServiceGate:
     async def _serve(self, node: str) -> None:
         if node not in self._true:
             return
-        table, before = self._true[node], self._served.get(node)
+        table = self._true[node]
+        before = self._served.get(node)
         if node in self._lost:
             table = replace(table, ports=())
         for way, nodes in self._wrong.values():
@@ -79,41 +90,65 @@ class ServiceGate:
             elif node in nodes and way == "flows-stay":
                 table = replace(table, flows_stay=True)
             elif node in nodes:
-                table = replace(table, ports=tuple(_wrong(port, way, table, before) for port in table.ports))
-        table = replace(table, ports=tuple(replace(port, unready=()) for port in table.ports))  # programmed nowhere
+                table = replace(
+                    table, ports=tuple(_wrong(port, way, table, before) for port in table.ports)
+                )
+        table = replace(
+            table, ports=tuple(replace(port, unready=()) for port in table.ports)
+        )  # programmed nowhere
         if table != before:
             await self._dataplane.set_services(node, table)
             self._served[node] = table
 
-    def _never_again(self, node: str, table: ServiceTable, before: ServiceTable | None) -> ServiceTable:
+    def _never_again(
+        self, node: str, table: ServiceTable, before: ServiceTable | None
+    ) -> ServiceTable:
         emptied = self._emptied.setdefault(node, set())
         had = {port.name for port in before.ports if port.backends} if before else set()
         emptied |= {port.name for port in table.ports if not port.backends and port.name in had}
         emptied &= {port.name for port in table.ports}
-        ports = (replace(port, backends=()) if port.name in emptied else port for port in table.ports)
+        ports = (
+            replace(port, backends=()) if port.name in emptied else port for port in table.ports
+        )
         return replace(table, ports=tuple(ports))
 
 
-def _wrong(port: ServicePort, way: Way, table: ServiceTable, before: ServiceTable | None) -> ServicePort:
+def _wrong(
+    port: ServicePort, way: Way, table: ServiceTable, before: ServiceTable | None
+) -> ServicePort:
     if way == "no-node-ports":
         return replace(port, node_port=None)
     if way == "no-udp-node-ports":
         return replace(port, node_port=None) if port.protocol == "udp" else port
     if way == "own-port":
-        return replace(port, backends=tuple(replace(backend, port=port.port) for backend in port.backends))
+        return replace(
+            port, backends=tuple(replace(backend, port=port.port) for backend in port.backends)
+        )
     if way == "clients-kept":
-        return replace(port, node_port_keeps_client=port.node_port_keeps_client or port.protocol == "udp")
+        return replace(
+            port, node_port_keeps_client=port.node_port_keeps_client or port.protocol == "udp"
+        )
     if way in ("first", "first-of-datagrams"):
-        return replace(port, backends=port.backends[:1]) if way == "first" or port.protocol == "udp" else port
+        return (
+            replace(port, backends=port.backends[:1])
+            if way == "first" or port.protocol == "udp"
+            else port
+        )
     if way == "first-port":
         kind = (port.name.rpartition(":")[0], port.protocol)
-        of_service = (one for one in table.ports if (one.name.rpartition(":")[0], one.protocol) == kind)
+        of_service = (
+            one for one in table.ports if (one.name.rpartition(":")[0], one.protocol) == kind
+        )
         return replace(port, backends=next(of_service).backends)
     if way == "others":
         return replace(port, backends=_of_another(port, table))
     if way == "unready":
         return replace(port, backends=port.backends + port.unready)
-    had = {service_port.name: service_port.backends for service_port in before.ports} if before else {}
+    had = (
+        {service_port.name: service_port.backends for service_port in before.ports}
+        if before
+        else {}
+    )
     return replace(port, backends=had.get(port.name) or port.backends)
 
 
@@ -126,9 +161,14 @@ def _of_another(port: ServicePort, table: ServiceTable) -> tuple[Backend, ...]:
     def served(one: ServicePort) -> set[tuple[str, int]]:
         return {(one.protocol, backend.port) for backend in one.backends}
 
-    groups = sorted({one.backends for one in table.ports if one.backends and served(one) == served(port)}, key=str)
+    groups = sorted(
+        {one.backends for one in table.ports if one.backends and served(one) == served(port)},
+        key=str,
+    )
     if port.backends not in groups:
         return port.backends
     place = groups.index(port.backends)
     others = [*groups[place + 1 :], *groups[:place]]
-    return next((backends for backends in others if not set(backends) & set(port.backends)), port.backends)
+    return next(
+        (backends for backends in others if not set(backends) & set(port.backends)), port.backends
+    )

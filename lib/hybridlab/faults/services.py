@@ -11,7 +11,15 @@ from ipaddress import IPv4Network
 from hybridlab.dataplane.services import TRANSLATED
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE_OR_ALL, WINDOWS_OR_ALL, Fault, FaultType, Parameter, Switch, Types
+from hybridlab.faults.model import (
+    NODE_OR_ALL,
+    WINDOWS_OR_ALL,
+    Fault,
+    FaultType,
+    Parameter,
+    Switch,
+    Types,
+)
 from hybridlab.faults.rules import RuleFault
 from hybridlab.faults.service_gate import Way
 from hybridlab.windows.reserved import source_vip
@@ -45,14 +53,21 @@ def dsr_despite_build(lab: LabParts, identity: str, parameters: Mapping[str, str
     return _fault(lab, identity, parameters, lambda node, block: _OWN)
 
 
-def _fault(lab: LabParts, identity: str, parameters: Mapping[str, str], source: Callable[[str, str], str]) -> Fault:
+def _fault(
+    lab: LabParts, identity: str, parameters: Mapping[str, str], source: Callable[[str, str], str]
+) -> Fault:
     rules: dict[str, list[tuple[str, str]]] = {}
     for node in lab.nodes_of("windows", parameters["node"]):
         blocks = lab.blocks(node)
         if not blocks:
             raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
-        own, becomes = f"{{ {', '.join(blocks)} }}", source(node, blocks[0])
-        own += "" if parameters.get("protocol", "all") == "all" else f" meta l4proto {parameters['protocol']}"
+        own = f"{{ {', '.join(blocks)} }}"
+        becomes = source(node, blocks[0])
+        own += (
+            ""
+            if parameters.get("protocol", "all") == "all"
+            else f" meta l4proto {parameters['protocol']}"
+        )
         seen = "ct original ip saddr" if becomes == _OWN else becomes
         rules[node] = [
             ("f_snat", f"ip saddr {own} ct status dnat snat to {becomes}"),
@@ -75,7 +90,9 @@ def hairpin_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
             pairs = ", ".join(f"{address} . {address}" for address in own)
             rules[node] = [("f_fwd", f"ct status dnat ip saddr . ip daddr {{ {pairs} }} drop")]
     if not rules:
-        raise BadFault(f"no IPAM block on {parameters['node'] or 'any node'}, so no pod that could have a Service")
+        raise BadFault(
+            f"no IPAM block on {parameters['node'] or 'any node'}, so no pod that could have a Service"
+        )
     return RuleFault(lab.dataplane, identity, rules)
 
 
@@ -97,46 +114,78 @@ WORDS: dict[Way, str] = {
 
 def _bent(lab: LabParts, identity: str, parameters: Mapping[str, str], way: Way) -> Fault:
     """A node's kube-proxy has other backends of Services than there are, or none of their NodePorts."""
-    gate, nodes = lab.service_gate, lab.nodes(parameters["node"])
+    gate = lab.service_gate
+    nodes = lab.nodes(parameters["node"])
     if gate is None:
         raise BadFault("this lab has no kube-proxies")
     told = [f"kube-proxy of {node}: {WORDS[way]}" for node in sorted(nodes)]
-    on, off = partial(gate.bend, identity, way, nodes), partial(gate.straighten, identity)
+    on = partial(gate.bend, identity, way, nodes)
+    off = partial(gate.straighten, identity)
     return Switch(on, off, lambda: told if gate.bent(identity) else [])
 
 
 def _wrong(name: str, way: Way, description: str) -> FaultType:
     return FaultType(
-        name=name, layer="services", scope=NODE_OR_ALL.scope, description=description, parameters=(NODE_OR_ALL,),
+        name=name,
+        layer="services",
+        scope=NODE_OR_ALL.scope,
+        description=description,
+        parameters=(NODE_OR_ALL,),
         make=partial(_bent, way=way),
-    )  # fmt: skip
+    )
 
 
 TYPES += (
     _wrong("backends-stale", "stale", "Kube-proxy keeps the backends that each Service had first"),
-    _wrong("last-backend-stays-away", "never-again", "A Service that has lost its last backend gets none any more"),
-    _wrong("udp-flows-stay", "flows-stay", "Kube-proxy leaves flows of datagrams to backends that went as they are"),
+    _wrong(
+        "last-backend-stays-away",
+        "never-again",
+        "A Service that has lost its last backend gets none any more",
+    ),
+    _wrong(
+        "udp-flows-stay",
+        "flows-stay",
+        "Kube-proxy leaves flows of datagrams to backends that went as they are",
+    ),
     _wrong("one-backend", "first", "Kube-proxy uses the first backend of each Service alone"),
     _wrong(
-        "one-backend-of-datagrams", "first-of-datagrams",
+        "one-backend-of-datagrams",
+        "first-of-datagrams",
         "Kube-proxy leads datagrams to the first backend of each Service alone",
     ),
-    _wrong("one-port", "first-port", "Kube-proxy leads every port of a Service to where its first one leads"),
     _wrong(
-        "udp-node-ports-keep-clients", "clients-kept",
+        "one-port",
+        "first-port",
+        "Kube-proxy leads every port of a Service to where its first one leads",
+    ),
+    _wrong(
+        "udp-node-ports-keep-clients",
+        "clients-kept",
         "Datagrams by a node's NodePorts keep their clients' addresses, which backends of other nodes answer past it",
     ),
-    _wrong("backends-of-another", "others", "Kube-proxy uses the backends of another Service that serve the same port"),
     _wrong(
-        "node-ports-missing", "no-node-ports",
+        "backends-of-another",
+        "others",
+        "Kube-proxy uses the backends of another Service that serve the same port",
+    ),
+    _wrong(
+        "node-ports-missing",
+        "no-node-ports",
         "A node's kube-proxy has no NodePorts: connections to them are refused there",
     ),
     _wrong(
-        "udp-node-ports-missing", "no-udp-node-ports",
+        "udp-node-ports-missing",
+        "no-udp-node-ports",
         "A node's kube-proxy has NodePorts for TCP alone: datagrams to others are refused there",
     ),
-    _wrong("target-port-ignored", "own-port", "Kube-proxy asks the backends of Services at the Service's own port"),
     _wrong(
-        "unready-backends-used", "unready", "Kube-proxy uses the backends of Services that are not ready as well"
+        "target-port-ignored",
+        "own-port",
+        "Kube-proxy asks the backends of Services at the Service's own port",
     ),
-)  # fmt: skip
+    _wrong(
+        "unready-backends-used",
+        "unready",
+        "Kube-proxy uses the backends of Services that are not ready as well",
+    ),
+)

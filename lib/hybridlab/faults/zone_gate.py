@@ -89,17 +89,28 @@ class ZoneGate:
         """Names that resolvers were told wrongly because of a fault; once it is healed, those that nothing explains."""
         if self._true is None or self._served is None:
             return []
-        served, denied = _answers(self._served), self._served.denied
-        wrong = [host for host, true in _answers(self._true).items() if served[host] != true or host in denied]
+        served = _answers(self._served)
+        denied = self._served.denied
+        wrong = [
+            host
+            for host, true in _answers(self._true).items()
+            if served[host] != true or host in denied
+        ]
         answer = self._wrong.get(fault)
         if answer is None:
-            return [host for host in wrong if not any(other.meets(host) for other in self._wrong.values())]
+            return [
+                host
+                for host in wrong
+                if not any(other.meets(host) for other in self._wrong.values())
+            ]
         return [host for host in wrong if answer.meets(host)]
 
     async def _serve(self) -> None:
         if self._true is None:
             return
-        zone = replace(self._true, late=tuple(entry for entries in self._late.values() for entry in entries))
+        zone = replace(
+            self._true, late=tuple(entry for entries in self._late.values() for entry in entries)
+        )
         if self._stale and self._served is not None:
             had = self._served.a
             zone = replace(zone, a={host: had.get(host, true) for host, true in zone.a.items()})
@@ -108,10 +119,18 @@ class ZoneGate:
             if given.answer == AAAA_DENIED:
                 zone = replace(zone, denied=tuple(sorted({*zone.denied, *hosts})))
             elif given.answer == PORT:
-                srv = {at: tuple((port + 1, to) for port, to in zone.srv[at]) for at in zone.srv if given.meets(at)}
+                srv = {
+                    at: tuple((port + 1, to) for port, to in zone.srv[at])
+                    for at in zone.srv
+                    if given.meets(at)
+                }
                 zone = replace(zone, srv=zone.srv | srv)
             elif given.answer == NAME:
-                names = {address: f"not-{name}" for address, name in zone.ptr.items() if given.meets(name)}
+                names = {
+                    address: f"not-{name}"
+                    for address, name in zone.ptr.items()
+                    if given.meets(name)
+                }
                 zone = replace(zone, ptr=zone.ptr | names)
             else:
                 extra = given.answer == EXTRA

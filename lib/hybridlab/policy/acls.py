@@ -19,9 +19,13 @@ from hybridlab.policy.render import TierPolicies, about
 Entry = dict[str, object]
 """As ``Get-HnsEndpoint`` shows it among an endpoint's Policies."""
 
-FROM_HOST_PRIORITY, DEFAULT_DENY_PRIORITY = 900, 65500
+FROM_HOST_PRIORITY = 900
+DEFAULT_DENY_PRIORITY = 65500
 FROM_HOST_ID = "allow-host-to-endpoint"
-_DIRECTIONS: tuple[tuple[Direction, Literal["In", "Out"]], ...] = (("ingress", "In"), ("egress", "Out"))
+_DIRECTIONS: tuple[tuple[Direction, Literal["In", "Out"]], ...] = (
+    ("ingress", "In"),
+    ("egress", "Out"),
+)
 
 DEFAULT_DENY = (Acl(action="Block", direction="In", priority=DEFAULT_DENY_PRIORITY),)
 """What the CNI plugin puts on a new endpoint: it takes nothing until Felix has programmed it."""
@@ -46,15 +50,25 @@ class AclListBuilder:
     def build(self, tiers: Sequence[TierPolicies], namespace: str) -> tuple[Acl, ...]:
         """The whole list of an endpoint in ``namespace`` to which these policies apply.  Raises FelixPanic."""
         self.left_out = []
-        from_host = Acl(action="Allow", direction="In", priority=FROM_HOST_PRIORITY, remote=self.hosts, id=FROM_HOST_ID)
+        from_host = Acl(
+            action="Allow",
+            direction="In",
+            priority=FROM_HOST_PRIORITY,
+            remote=self.hosts,
+            id=FROM_HOST_ID,
+        )
         found = [from_host] if self.hosts else []
         for direction, shown_direction in _DIRECTIONS:
             rules = flattened(self._tiers(tiers, direction, namespace), self.release.defects)
             found += (_acl(rule, shown_direction) for rule in rules)
-            found.append(Acl(action="Allow", direction=shown_direction, priority=0, rule_type="Host"))
+            found.append(
+                Acl(action="Allow", direction=shown_direction, priority=0, rule_type="Host")
+            )
         return tuple(found)
 
-    def _tiers(self, tiers: Sequence[TierPolicies], direction: Direction, namespace: str) -> list[list[HnsRule]]:
+    def _tiers(
+        self, tiers: Sequence[TierPolicies], direction: Direction, namespace: str
+    ) -> list[list[HnsRule]]:
         found = []
         with_profile = True
         for tier in tiers:
@@ -62,7 +76,9 @@ class AclListBuilder:
             enforced = list(self._enforced(policies))
             if enforced or (policies and self.release.defects.staged_policies_deny):
                 with_profile = with_profile and tier.name != DEFAULT_TIER
-                found.append(tier_rules((self._rules(policy, direction) for policy in enforced), tier.end))
+                found.append(
+                    tier_rules((self._rules(policy, direction) for policy in enforced), tier.end)
+                )
         if with_profile:
             found.append(tier_rules(((_profile(namespace, direction),),), "deny"))
         return found
@@ -73,7 +89,11 @@ class AclListBuilder:
             if not policy.staged:
                 yield policy
             elif self.release.defects.staged_policies_deny:
-                self.left_out.append(LeftOut(str(policy.key), "staged: it denies, and hides what follows", warned=True))
+                self.left_out.append(
+                    LeftOut(
+                        str(policy.key), "staged: it denies, and hides what follows", warned=True
+                    )
+                )
                 return
 
     def _rules(self, policy: Policy, direction: Direction) -> list[HnsRule]:
@@ -85,7 +105,9 @@ class AclListBuilder:
 def _profile(namespace: str, direction: Direction) -> HnsRule:
     """The allow-all of a namespace's profile."""
     name = f"kns.{namespace}"
-    (rule_id,) = rule_ids([PolicyRule(action="allow")], f"prof-{'in' if direction == 'ingress' else 'out'}-{name}")
+    (rule_id,) = rule_ids(
+        [PolicyRule(action="allow")], f"prof-{'in' if direction == 'ingress' else 'out'}-{name}"
+    )
     return HnsRule("Allow", id=f"profile-{name}-{rule_id}-0")
 
 

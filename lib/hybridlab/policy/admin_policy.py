@@ -12,10 +12,20 @@ from typing import Any
 from hybridlab.policy import Obj
 from hybridlab.policy.kubernetes_policy import PortsByProtocol, simplified
 from hybridlab.policy.label_selectors import namespaces_selected, pods_selected
-from hybridlab.policy.policy import Direction, Policy, PolicyError, PolicyKey, directions, from_spec, networks
+from hybridlab.policy.policy import (
+    Direction,
+    Policy,
+    PolicyError,
+    PolicyKey,
+    directions,
+    from_spec,
+    networks,
+)
 
-ADMIN_TIER, BASELINE_TIER = "adminnetworkpolicy", "baselineadminnetworkpolicy"
-KUBE_ADMIN_TIER, KUBE_BASELINE_TIER = "kube-admin", "kube-baseline"
+ADMIN_TIER = "adminnetworkpolicy"
+BASELINE_TIER = "baselineadminnetworkpolicy"
+KUBE_ADMIN_TIER = "kube-admin"
+KUBE_BASELINE_TIER = "kube-baseline"
 RULE_NAME = "name"
 """The annotation under which a rule keeps its name."""
 _BASELINE_ORDER = 1000.0
@@ -35,7 +45,9 @@ def from_admin(obj: Obj) -> Policy:
     """An AdminNetworkPolicy or BaselineAdminNetworkPolicy.  Raises PolicyError, SelectorError."""
     spec = obj["spec"]
     baseline = obj["kind"] == "BaselineAdminNetworkPolicy"
-    tier, order = (BASELINE_TIER, _BASELINE_ORDER) if baseline else (ADMIN_TIER, float(spec["priority"]))
+    tier, order = (
+        (BASELINE_TIER, _BASELINE_ORDER) if baseline else (ADMIN_TIER, float(spec["priority"]))
+    )
     return _policy(obj, PolicyKey(obj["metadata"]["name"], "", obj["kind"]), tier, order)
 
 
@@ -50,16 +62,25 @@ def from_cluster(obj: Obj) -> Policy:
 
 
 def _policy(obj: Obj, key: PolicyKey, tier: str, order: float) -> Policy:
-    spec, subject = obj["spec"], obj["spec"].get("subject") or {}
+    spec = obj["spec"]
+    subject = obj["spec"].get("subject") or {}
     if subject.get("namespaces") is not None:
-        namespaces, pods = namespaces_selected(subject["namespaces"]), pods_selected(None)
+        namespaces = namespaces_selected(subject["namespaces"])
+        pods = pods_selected(None)
     elif subject.get("pods") is not None:
         namespaces, pods = _pods(subject["pods"])
     else:
         raise PolicyError("spec.subject: neither namespaces nor pods")
-    calico: dict[str, Any] = {"tier": tier, "order": order, "namespaceSelector": namespaces, "selector": pods}
+    calico: dict[str, Any] = {
+        "tier": tier,
+        "order": order,
+        "namespaceSelector": namespaces,
+        "selector": pods,
+    }
     for direction in ("ingress", "egress"):
-        calico[direction] = [found for rule in spec.get(direction) or () for found in _rules(obj["kind"], rule)]
+        calico[direction] = [
+            found for rule in spec.get(direction) or () for found in _rules(obj["kind"], rule)
+        ]
     types = [direction.capitalize() for direction in ("ingress", "egress") if calico[direction]]
     both: frozenset[Direction] = frozenset({"ingress", "egress"})
     # A policy without types, which only one without rules has here, is about both directions.
@@ -68,7 +89,9 @@ def _policy(obj: Obj, key: PolicyKey, tier: str, order: float) -> Policy:
 
 def _rules(kind: str, rule: Written) -> list[dict[str, Any]]:
     """A rule in Calico's words; ``from`` or ``to`` says its direction."""
-    ports, port_of = ("protocols", _cluster_port) if kind == "ClusterNetworkPolicy" else ("ports", _admin_port)
+    ports, port_of = (
+        ("protocols", _cluster_port) if kind == "ClusterNetworkPolicy" else ("ports", _admin_port)
+    )
     action = _ACTIONS[kind].get(rule.get("action", ""))
     try:
         if action is None:
@@ -81,12 +104,22 @@ def _rules(kind: str, rule: Written) -> list[dict[str, Any]]:
 
 def _converted(rule: Written, action: str, ports: PortsByProtocol) -> Iterator[dict[str, Any]]:
     named = {"metadata": {"annotations": {RULE_NAME: rule["name"]}}} if rule.get("name") else {}
-    peers, side = (rule["to"], "destination") if "to" in rule else (rule.get("from") or (), "source")
+    peers, side = (
+        (rule["to"], "destination") if "to" in rule else (rule.get("from") or (), "source")
+    )
     for protocol, numbers in ports.items():
         for peer in peers:
-            ends: dict[str, dict[str, Any]] = {"source": {}, "destination": {"ports": simplified(numbers)}}
+            ends: dict[str, dict[str, Any]] = {
+                "source": {},
+                "destination": {"ports": simplified(numbers)},
+            }
             ends[side] |= _peer(peer, with_networks=side == "destination")
-            yield {**named, "action": action, **({"protocol": protocol} if protocol else {}), **ends}
+            yield {
+                **named,
+                "action": action,
+                **({"protocol": protocol} if protocol else {}),
+                **ends,
+            }
 
 
 def _peer(peer: Written, *, with_networks: bool) -> dict[str, Any]:
@@ -104,7 +137,9 @@ def _peer(peer: Written, *, with_networks: bool) -> dict[str, Any]:
 
 
 def _pods(selected: Written) -> tuple[str, str]:
-    return namespaces_selected(selected.get("namespaceSelector") or {}), pods_selected(selected.get("podSelector"))
+    return namespaces_selected(selected.get("namespaceSelector") or {}), pods_selected(
+        selected.get("podSelector")
+    )
 
 
 def _ports(given: Sequence[Written], port_of: PortOf) -> PortsByProtocol:
@@ -124,7 +159,8 @@ def _ports(given: Sequence[Written], port_of: PortOf) -> PortsByProtocol:
 
 
 def _admin_port(entry: Written) -> tuple[str, int | str | None]:
-    number, span = entry.get("portNumber"), entry.get("portRange")
+    number = entry.get("portNumber")
+    span = entry.get("portRange")
     if number is not None:
         return number.get("protocol") or "TCP", number["port"]
     if span is not None:

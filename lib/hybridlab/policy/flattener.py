@@ -14,7 +14,8 @@ from hybridlab.policy.policy import merged
 from hybridlab.policy.policy_sets import HnsRule, Networks, PortRanges, meet
 from hybridlab.profiles.model import CalicoDefects
 
-FIRST_PRIORITY, MAX_PRIORITY = 1000, 65000
+FIRST_PRIORITY = 1000
+MAX_PRIORITY = 65000
 _SMALLEST_BITSET = 19
 """Bits that a set of ports begins with (``2 ^ 16 + 1`` is 19 in Go, where ^ is exclusive or)."""
 
@@ -23,7 +24,9 @@ class FelixPanic(RuntimeError):
     """Felix ends with this message, and will end with it again."""
 
 
-def tier_rules(policies: Iterable[Sequence[HnsRule]], end: Literal["deny", "pass"]) -> list[HnsRule]:
+def tier_rules(
+    policies: Iterable[Sequence[HnsRule]], end: Literal["deny", "pass"]
+) -> list[HnsRule]:
     """The rules of a tier's policies in order, and the tier's end."""
     found: list[HnsRule] = []
     priority = FIRST_PRIORITY
@@ -40,7 +43,9 @@ def flattened(tiers: Sequence[Sequence[HnsRule]], defects: CalicoDefects) -> lis
     found, *behind = [*others, blocking]
     for tier in behind:
         found = [
-            both for rule in found for both in (_combined(rule, tier, defects) if rule.action == "Pass" else (rule,))
+            both
+            for rule in found
+            for both in (_combined(rule, tier, defects) if rule.action == "Pass" else (rule,))
         ]
     return _numbered(found)
 
@@ -58,7 +63,8 @@ def _both(rule: HnsRule, other: HnsRule, defects: CalicoDefects) -> HnsRule | No
         protocol = rule.protocol
     else:
         return None
-    local, remote = _addresses(rule.local, other.local), _addresses(rule.remote, other.remote)
+    local = _addresses(rule.local, other.local)
+    remote = _addresses(rule.remote, other.remote)
     if local is None or remote is None:
         return None
     local_ports = _ports(rule.local_ports, other.local_ports, defects)
@@ -68,7 +74,12 @@ def _both(rule: HnsRule, other: HnsRule, defects: CalicoDefects) -> HnsRule | No
     if remote_ports is None:
         return None
     return replace(
-        other, protocol=protocol, local=local, remote=remote, local_ports=local_ports, remote_ports=remote_ports
+        other,
+        protocol=protocol,
+        local=local,
+        remote=remote,
+        local_ports=local_ports,
+        remote_ports=remote_ports,
     )
 
 

@@ -52,7 +52,9 @@ class ServiceSet:
 
     @cached_property
     def name(self) -> str:
-        return unique_id("svc" if self.with_ports else "svcnoport", f"{self.namespace}/{self.service}")
+        return unique_id(
+            "svc" if self.with_ports else "svcnoport", f"{self.namespace}/{self.service}"
+        )
 
 
 SetKey = SelectorSet | PortSet | ServiceSet
@@ -100,7 +102,9 @@ class IPSet:
         return dict(self.key.selector.required()).get(NAMESPACE_LABEL)
 
     def members(self) -> tuple[str, ...]:
-        return tuple(sorted({member for members in self.contributions.values() for member in members}))
+        return tuple(
+            sorted({member for members in self.contributions.values() for member in members})
+        )
 
     def contribute(self, contributor: str, members: tuple[str, ...]) -> bool:
         """Replace what a contributor gives; True when that changed anything."""
@@ -114,7 +118,11 @@ class IPSet:
 
     def members_of(self, endpoint: Endpoint) -> tuple[str, ...]:
         key = self.key
-        if isinstance(key, ServiceSet) or endpoint.address is None or not key.selector.matches(endpoint.labels):
+        if (
+            isinstance(key, ServiceSet)
+            or endpoint.address is None
+            or not key.selector.matches(endpoint.labels)
+        ):
             return ()
         if isinstance(key, SelectorSet):
             return (endpoint.address,)

@@ -12,7 +12,15 @@ from typing import Any
 
 from hybridlab.policy import Obj
 from hybridlab.policy.label_selectors import namespaces_selected, pods_selected
-from hybridlab.policy.policy import Policy, PolicyKey, PortRange, directions, from_spec, merged, networks
+from hybridlab.policy.policy import (
+    Policy,
+    PolicyKey,
+    PortRange,
+    directions,
+    from_spec,
+    merged,
+    networks,
+)
 
 ORDER = 1000.0
 """Where Calico puts Kubernetes' policies in the default tier."""
@@ -28,17 +36,26 @@ def from_kubernetes(obj: Obj) -> Policy | None:
 
     Raises PolicyError, SelectorError.
     """
-    meta, spec = obj["metadata"], obj.get("spec") or {}
+    meta = obj["metadata"]
+    spec = obj.get("spec") or {}
     if spec.get("stagedAction") == "Delete":
         return None
     staged = obj["kind"].startswith("Staged")
     kind = "StagedKubernetesNetworkPolicy" if staged else "KubernetesNetworkPolicy"
-    types = spec.get("policyTypes") or (["Ingress", "Egress"] if spec.get("egress") else ["Ingress"])
+    types = spec.get("policyTypes") or (
+        ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+    )
     calico = {
         "order": ORDER,
         "selector": pods_selected(spec.get("podSelector")),
-        "ingress": [rule for given in spec.get("ingress") or () for rule in _rules(given, "from", "source")],
-        "egress": [rule for given in spec.get("egress") or () for rule in _rules(given, "to", "destination")],
+        "ingress": [
+            rule for given in spec.get("ingress") or () for rule in _rules(given, "from", "source")
+        ],
+        "egress": [
+            rule
+            for given in spec.get("egress") or ()
+            for rule in _rules(given, "to", "destination")
+        ],
     }
     return from_spec(PolicyKey(meta["name"], meta["namespace"], kind), calico, directions(types))
 
@@ -48,9 +65,14 @@ def _rules(rule: Mapping[str, Any], peers: str, side: str) -> list[dict[str, Any
     found = []
     for protocol, ports in _ports(rule.get("ports") or ()).items():
         for peer in rule.get(peers) or _ANY_PEER:
-            ends: dict[str, dict[str, Any]] = {"source": {}, "destination": {"ports": simplified(ports)}}
+            ends: dict[str, dict[str, Any]] = {
+                "source": {},
+                "destination": {"ports": simplified(ports)},
+            }
             ends[side] |= _peer(peer)
-            found.append({"action": "Allow", **({"protocol": protocol} if protocol else {}), **ends})
+            found.append(
+                {"action": "Allow", **({"protocol": protocol} if protocol else {}), **ends}
+            )
     return found
 
 
@@ -59,7 +81,10 @@ def _peer(peer: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     block = peer.get("ipBlock")
     if block:
-        return {"nets": list(networks([block["cidr"]])), "notNets": list(networks(block.get("except")))}
+        return {
+            "nets": list(networks([block["cidr"]])),
+            "notNets": list(networks(block.get("except"))),
+        }
     return {
         "selector": pods_selected(peer.get("podSelector")),
         "namespaceSelector": namespaces_selected(peer.get("namespaceSelector")),
@@ -74,7 +99,8 @@ def _ports(given: Sequence[Mapping[str, Any]]) -> PortsByProtocol:
     whole = set()
     for port in given:
         protocol = str(port.get("protocol") or "TCP")
-        number, end = port.get("port"), port.get("endPort")
+        number = port.get("port")
+        end = port.get("endPort")
         if number is None:
             whole.add(protocol)
         found.setdefault(protocol, []).append(f"{number}:{end}" if end is not None else number or 0)
@@ -93,4 +119,7 @@ def simplified(ports: Sequence[int | str]) -> list[int | str]:
             named.append(port)
     if sum(last - first + 1 for first, last in numbers) <= 1:
         return list(ports)
-    return [*named, *(first if first == last else f"{first}:{last}" for first, last in merged(numbers))]
+    return [
+        *named,
+        *(first if first == last else f"{first}:{last}" for first, last in merged(numbers)),
+    ]

@@ -31,7 +31,8 @@ def _terms(selector: Mapping[str, Any]) -> Iterator[str]:
     for label, value in sorted((selector.get("matchLabels") or {}).items()):
         yield f"{label} == '{value}'"
     for expression in selector.get("matchExpressions") or ():
-        label, operator = expression["key"], expression["operator"]
+        label = expression["key"]
+        operator = expression["operator"]
         if operator not in _OPERATORS:
             raise SelectorError(f"matchExpressions on {label!r}: unknown operator {operator!r}")
         yield _OPERATORS[operator].format(label, "', '".join(expression.get("values") or ()))

@@ -37,14 +37,23 @@ def cluster(given: Iterable[Obj], release: Release) -> Cluster:
     made = Cluster()
     nodes = {obj["metadata"]["name"]: obj for obj in listed if obj.get("kind") == "Node"}
     made.hosts = tuple(
-        f"{address}/32" for node in nodes.values() if _os_of_node(node) == "windows" for address in _internal(node)
+        f"{address}/32"
+        for node in nodes.values()
+        if _os_of_node(node) == "windows"
+        for address in _internal(node)
     )
     if not made.hosts:
-        made.assumed.append("no Node of Windows with an InternalIP: the entry for the node's own addresses is left out")
+        made.assumed.append(
+            "no Node of Windows with an InternalIP: the entry for the node's own addresses is left out"
+        )
     tiers = {obj["metadata"]["name"] for obj in listed if obj.get("kind") == "Tier"}
-    made.objects += (_tier(name, order, end) for name, order, end in release.tiers if name not in tiers)
+    made.objects += (
+        _tier(name, order, end) for name, order, end in release.tiers if name not in tiers
+    )
     namespaces = {obj["metadata"]["name"] for obj in listed if obj.get("kind") == "Namespace"}
-    used = {obj["metadata"].get("namespace", "default") for obj in listed if obj.get("kind") == "Pod"}
+    used = {
+        obj["metadata"].get("namespace", "default") for obj in listed if obj.get("kind") == "Pod"
+    }
     made.objects += (_namespace({"metadata": {"name": name}}) for name in sorted(used - namespaces))
     free = _free_addresses(listed)
     for obj in listed:
@@ -79,8 +88,11 @@ _WITHOUT_NAMESPACE = frozenset({"Node", "Tier", "HostEndpoint"})
 
 def _namespaced(obj: Obj) -> Obj:
     """With the namespace that kubectl would give it."""
-    kind, meta = obj["kind"], obj["metadata"]
-    clusterwide = kind.startswith(("Global", "StagedGlobal", "Cluster")) or kind.endswith("AdminNetworkPolicy")
+    kind = obj["kind"]
+    meta = obj["metadata"]
+    clusterwide = kind.startswith(("Global", "StagedGlobal", "Cluster")) or kind.endswith(
+        "AdminNetworkPolicy"
+    )
     if clusterwide or kind in _WITHOUT_NAMESPACE or "namespace" in meta:
         return obj
     return {**obj, "metadata": {**meta, "namespace": "default"}}
@@ -88,12 +100,19 @@ def _namespaced(obj: Obj) -> Obj:
 
 def _tier(name: str, order: float, end: str) -> Obj:
     spec = {"order": order, "defaultAction": end}
-    return {"apiVersion": "projectcalico.org/v3", "kind": "Tier", "metadata": {"name": name}, "spec": spec}
+    return {
+        "apiVersion": "projectcalico.org/v3",
+        "kind": "Tier",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 def _pod(pod: Obj, nodes: dict[str, Obj], free: Iterator[str], made: Cluster) -> Obj:
     """A pod with a node and an address, and its operating system noted."""
-    meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    meta = pod["metadata"]
+    spec = pod.get("spec") or {}
+    status = pod.get("status") or {}
     namespace = meta.get("namespace", "default")
     name = f"{namespace}/{meta['name']}"
     os = _os_of_pod(spec, nodes)

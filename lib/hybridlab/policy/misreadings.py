@@ -8,7 +8,16 @@ import ipaddress
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from hybridlab.policy.policy import Action, Direction, Peer, Policy, PolicyRule, PortRange, Ports, of_ipv4
+from hybridlab.policy.policy import (
+    Action,
+    Direction,
+    Peer,
+    Policy,
+    PolicyRule,
+    PortRange,
+    Ports,
+    of_ipv4,
+)
 from hybridlab.policy.render import TierPolicies
 
 Misreading = str
@@ -18,13 +27,20 @@ OF_BLOCK = 26
 _TWINS = {"tcp": ("tcp", "udp"), "6": ("6", "17"), "udp": ("tcp", "udp"), "17": ("6", "17")}
 _EVERYTHING = PolicyRule(action="allow")
 _PORT_53 = Peer(ports=Ports(ranges=((53, 53),)))
-_DNS = [PolicyRule(action="allow", protocol=protocol, destination=_PORT_53) for protocol in ("tcp", "udp")]
+_DNS = [
+    PolicyRule(action="allow", protocol=protocol, destination=_PORT_53)
+    for protocol in ("tcp", "udp")
+]
 
 
-def misread(tiers: tuple[TierPolicies, ...], ways: Iterable[Misreading]) -> tuple[TierPolicies, ...]:
+def misread(
+    tiers: tuple[TierPolicies, ...], ways: Iterable[Misreading]
+) -> tuple[TierPolicies, ...]:
     """The policies of an endpoint, as a Felix that misreads them has them."""
     for way in ways:
-        tiers = tuple(_TIERS[way](tier) if way in _TIERS else _read_rules(tier, way) for tier in tiers)
+        tiers = tuple(
+            _TIERS[way](tier) if way in _TIERS else _read_rules(tier, way) for tier in tiers
+        )
     return tiers
 
 
@@ -50,7 +66,11 @@ def _read_rules(tier: TierPolicies, way: Misreading) -> TierPolicies:
     return _with_policies(
         tier,
         (
-            replace(policy, ingress=read(policy.ingress, "ingress"), egress=read(policy.egress, "egress"))
+            replace(
+                policy,
+                ingress=read(policy.ingress, "ingress"),
+                egress=read(policy.egress, "egress"),
+            )
             for policy in tier.policies
         ),
     )
@@ -61,11 +81,16 @@ def _with_policies(tier: TierPolicies, policies: Iterable[Policy]) -> TierPolici
 
 
 def _any_protocol(rule: PolicyRule) -> list[PolicyRule]:
-    return [replace(rule, protocol=protocol) for protocol in _TWINS.get(rule.protocol or "", (rule.protocol,))]
+    return [
+        replace(rule, protocol=protocol)
+        for protocol in _TWINS.get(rule.protocol or "", (rule.protocol,))
+    ]
 
 
 def _any_port(rule: PolicyRule) -> PolicyRule:
-    source, destination = (replace(side, ports=Ports(), not_ports=Ports()) for side in (rule.source, rule.destination))
+    source, destination = (
+        replace(side, ports=Ports(), not_ports=Ports()) for side in (rule.source, rule.destination)
+    )
     return replace(rule, source=source, destination=destination)
 
 
@@ -103,7 +128,8 @@ _OTHERWISE: dict[str, Action] = {"allow": "deny", "deny": "allow", "pass": "deny
 
 def _without_negations(rule: PolicyRule) -> PolicyRule:
     source, destination = (
-        replace(side, not_nets=(), not_selector=None, not_ports=Ports()) for side in (rule.source, rule.destination)
+        replace(side, not_nets=(), not_selector=None, not_ports=Ports())
+        for side in (rule.source, rule.destination)
     )
     return replace(rule, source=source, destination=destination, not_protocol=None, not_icmp=None)
 
@@ -113,10 +139,19 @@ def _negations_enforced(rule: PolicyRule) -> list[PolicyRule]:
     rest = _without_negations(rule)
     if rest == rule:
         return [rule]
-    source, excepted = rule.source, replace(rest, action=_OTHERWISE[rule.action])
+    source = rule.source
+    excepted = replace(rest, action=_OTHERWISE[rule.action])
     several = [replace(rest.source, nets=nets) for nets in (of_ipv4(source.not_nets),) if nets]
-    several += [replace(rest.source, selector=source.not_selector)] if source.not_selector is not None else []
-    several += [replace(rest.source, ports=Ports(ranges=source.not_ports.ranges))] if source.not_ports.ranges else []
+    several += (
+        [replace(rest.source, selector=source.not_selector)]
+        if source.not_selector is not None
+        else []
+    )
+    several += (
+        [replace(rest.source, ports=Ports(ranges=source.not_ports.ranges))]
+        if source.not_ports.ranges
+        else []
+    )
     found = [replace(excepted, source=peer) for peer in several]
     found += [replace(excepted, protocol=rule.not_protocol)] if rule.not_protocol else []
     return [*found, rest]
@@ -148,7 +183,10 @@ def _numbers_beside_names(rule: PolicyRule, *, open: bool = False) -> PolicyRule
 
 def _with_rules(tier: TierPolicies, *rules: PolicyRule) -> TierPolicies:
     """All policies, and both ways, with rules after their own."""
-    more = (replace(one, ingress=(*one.ingress, *rules), egress=(*one.egress, *rules)) for one in tier.policies)
+    more = (
+        replace(one, ingress=(*one.ingress, *rules), egress=(*one.egress, *rules))
+        for one in tier.policies
+    )
     return _with_policies(tier, more)
 
 
@@ -156,36 +194,50 @@ _RULES: dict[Misreading, Callable[[PolicyRule, Direction], list[PolicyRule]]] = 
     "any-protocol": lambda rule, _: _any_protocol(rule),
     "any-port": lambda rule, _: [_any_port(rule)],
     "tcp-only": lambda rule, _: [replace(rule, protocol=rule.protocol or "tcp")],
-    "blocks": lambda rule, _: [replace(rule, source=_in_blocks(rule.source), destination=_in_blocks(rule.destination))],
+    "blocks": lambda rule, _: [
+        replace(rule, source=_in_blocks(rule.source), destination=_in_blocks(rule.destination))
+    ],
     "no-exceptions": lambda rule, _: [replace(rule, source=replace(rule.source, not_nets=()))],
     "first-port": lambda rule, _: [_to_ports(rule, _ranges(rule)[:1])],
     "last-port": lambda rule, _: [_to_ports(rule, _ranges(rule)[-1:])],
-    "range-start": lambda rule, _: [_to_ports(rule, ((first, first) for first, _ in _ranges(rule)))],
+    "range-start": lambda rule, _: [
+        _to_ports(rule, ((first, first) for first, _ in _ranges(rule)))
+    ],
     "range-longer": lambda rule, _: [
         _to_ports(rule, ((first, last + (last > first)) for first, last in _ranges(rule)))
     ],
     "named-port-any": lambda rule, _: [_without_port_names(rule)],
     "named-port-none": lambda rule, _: [] if rule.destination.ports.names else [rule],
-    "egress-udp-any-port": lambda rule, direction: [_any_port(rule) if _is_egress_udp(rule, direction) else rule],
+    "egress-udp-any-port": lambda rule, direction: [
+        _any_port(rule) if _is_egress_udp(rule, direction) else rule
+    ],
     "no-egress-udp": lambda rule, direction: [] if _is_egress_udp(rule, direction) else [rule],
     "negations-enforced": lambda rule, _: _negations_enforced(rule),
     "no-negations": lambda rule, _: [_without_negations(rule)],
     "negations-open": lambda rule, _: [
-        rule if _without_negations(rule) == rule else replace(_without_negations(rule), source=Peer())
+        rule
+        if _without_negations(rule) == rule
+        else replace(_without_negations(rule), source=Peer())
     ],
     "numbers-beside-names": lambda rule, _: [_numbers_beside_names(rule)],
     "numbers-beside-names-open": lambda rule, _: [_numbers_beside_names(rule, open=True)],
     "icmp-any-type": lambda rule, _: [replace(rule, icmp=None, not_icmp=None)],
     "icmp-open": lambda rule, _: [
-        replace(rule, icmp=None, not_icmp=None, source=Peer()) if rule.icmp or rule.not_icmp else rule
+        replace(rule, icmp=None, not_icmp=None, source=Peer())
+        if rule.icmp or rule.not_icmp
+        else rule
     ],
     "log-denies": lambda rule, _: [replace(rule, action="deny") if rule.action == "log" else rule],
     "ipv6-as-ipv4": lambda rule, _: [_as_ipv4(rule)],
     "ipv6-open": lambda rule, _: [_ipv6_open(rule)],
     "log-allows": lambda rule, _: [replace(rule, action="allow") if rule.action == "log" else rule],
     "http-left-out": lambda rule, _: [] if rule.written.get("http") else [rule],
-    "http-open": lambda rule, _: [replace(rule, source=Peer()) if rule.written.get("http") else rule],
-    "allow-denies": lambda rule, _: [replace(rule, action="deny") if rule.action == "allow" else rule],
+    "http-open": lambda rule, _: [
+        replace(rule, source=Peer()) if rule.written.get("http") else rule
+    ],
+    "allow-denies": lambda rule, _: [
+        replace(rule, action="deny") if rule.action == "allow" else rule
+    ],
 }
 """Misreadings of a rule, to what is read in its place."""
 
@@ -200,5 +252,11 @@ _TIERS: dict[Misreading, Callable[[TierPolicies], TierPolicies]] = {
 }
 """Misreadings of a tier's policies for an endpoint."""
 
-MISREADINGS: tuple[Misreading, ...] = (*_RULES, *_TIERS, "namesakes", "last-4000-members", "named-port-one-number")
+MISREADINGS: tuple[Misreading, ...] = (
+    *_RULES,
+    *_TIERS,
+    "namesakes",
+    "last-4000-members",
+    "named-port-one-number",
+)
 """What rules and policies are taken for; docs/lab.md says it of each."""

@@ -13,7 +13,9 @@ POD_IP = "cni.projectcalico.org/podIP"
 
 def pod_facts(pod: Obj) -> PodFacts | None:
     """A pod as an endpoint; None when it has no network of its own (yet, or any more)."""
-    meta, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
+    meta = pod["metadata"]
+    spec = pod["spec"]
+    status = pod.get("status") or {}
     node = spec.get("nodeName")
     if not node or spec.get("hostNetwork") or status.get("phase") in _FINISHED:
         return None
@@ -37,18 +39,28 @@ def pod_facts(pod: Obj) -> PodFacts | None:
 
 def labels_and_name(obj: Obj) -> dict[str, str]:
     """The labels of a namespace or service account, with the one that Calico gives to select by name."""
-    return {**(obj["metadata"].get("labels") or {}), "projectcalico.org/name": obj["metadata"]["name"]}
+    return {
+        **(obj["metadata"].get("labels") or {}),
+        "projectcalico.org/name": obj["metadata"]["name"],
+    }
 
 
 def slice_members(obj: Obj) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Addresses of an EndpointSlice, ready or not (felix/serviceindex), without and with its ports."""
     addresses = tuple(
-        address for endpoint in obj.get("endpoints") or () for address in endpoint["addresses"] if ":" not in address
+        address
+        for endpoint in obj.get("endpoints") or ()
+        for address in endpoint["addresses"]
+        if ":" not in address
     )
     ports = tuple(
-        (port.get("protocol", "TCP").lower(), port["port"]) for port in obj.get("ports") or () if port.get("port")
+        (port.get("protocol", "TCP").lower(), port["port"])
+        for port in obj.get("ports") or ()
+        if port.get("port")
     )
-    return addresses, tuple(f"{address},{protocol},{port}" for address in addresses for protocol, port in ports)
+    return addresses, tuple(
+        f"{address},{protocol},{port}" for address in addresses for protocol, port in ports
+    )
 
 
 def network_set(obj: Obj) -> NetworkSet:

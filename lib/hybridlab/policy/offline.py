@@ -12,7 +12,13 @@ from hybridlab.policy import Obj
 from hybridlab.policy.acls import AclListBuilder
 from hybridlab.policy.admin_policy import from_admin, from_cluster
 from hybridlab.policy.kubernetes_policy import from_kubernetes
-from hybridlab.policy.objects import labels_and_name, network_set, pod_facts, slice_members, tier_facts
+from hybridlab.policy.objects import (
+    labels_and_name,
+    network_set,
+    pod_facts,
+    slice_members,
+    tier_facts,
+)
 from hybridlab.policy.packets import Packet, allowed_by_list, allowed_by_program
 from hybridlab.policy.policy import Policy, from_calico
 from hybridlab.policy.policy_sets import LeftOut
@@ -20,7 +26,8 @@ from hybridlab.policy.release import Release
 from hybridlab.policy.render import program
 from hybridlab.policy.resolve import Graph
 
-_CALICO, _KUBERNETES = "projectcalico.org", "networking.k8s.io"
+_CALICO = "projectcalico.org"
+_KUBERNETES = "networking.k8s.io"
 _ADMIN = "policy.networking.k8s.io"
 _POLICIES: Mapping[tuple[str, str], Callable[[Obj], Policy | None]] = {
     (_KUBERNETES, "NetworkPolicy"): from_kubernetes,
@@ -30,7 +37,12 @@ _POLICIES: Mapping[tuple[str, str], Callable[[Obj], Policy | None]] = {
     (_ADMIN, "ClusterNetworkPolicy"): from_cluster,
     **{
         (_CALICO, kind): from_calico
-        for kind in ("NetworkPolicy", "GlobalNetworkPolicy", "StagedNetworkPolicy", "StagedGlobalNetworkPolicy")
+        for kind in (
+            "NetworkPolicy",
+            "GlobalNetworkPolicy",
+            "StagedNetworkPolicy",
+            "StagedGlobalNetworkPolicy",
+        )
     },
 }
 _WITHOUT_MEANING = frozenset({"HostEndpoint", "Node", "Service", "List"})
@@ -92,9 +104,11 @@ class Objects:
                 self.unread.append(f"{describe(obj)}: {error}")
 
     def _take(self, obj: Obj) -> None:
-        kind, meta = obj["kind"], obj["metadata"]
+        kind = obj["kind"]
+        meta = obj["metadata"]
         group = obj["apiVersion"].rpartition("/")[0]
-        name, namespace = meta["name"], meta.get("namespace", "")
+        name = meta["name"]
+        namespace = meta.get("namespace", "")
         group = _CALICO if group == f"crd.{_CALICO}" else group
         if (group, kind) in _POLICIES:
             self._check_served(kind)
@@ -110,7 +124,9 @@ class Objects:
         elif kind == "EndpointSlice":
             service = (meta.get("labels") or {}).get("kubernetes.io/service-name")
             if service:
-                self.graph.set_slice((namespace, service), f"{namespace}/{name}", *slice_members(obj))
+                self.graph.set_slice(
+                    (namespace, service), f"{namespace}/{name}", *slice_members(obj)
+                )
         elif kind in {"NetworkSet", "GlobalNetworkSet"}:
             self.graph.set_network_set(f"{kind}/{namespace}/{name}", network_set(obj))
         elif kind == "Tier":
@@ -120,7 +136,9 @@ class Objects:
 
     def _check_served(self, kind: str) -> None:
         later = self.release.has_cluster_network_policy
-        if (kind == "ClusterNetworkPolicy" and not later) or (kind.endswith("AdminNetworkPolicy") and later):
+        if (kind == "ClusterNetworkPolicy" and not later) or (
+            kind.endswith("AdminNetworkPolicy") and later
+        ):
             raise UnknownKind(kind)
 
     def _take_pod(self, pod: Obj) -> None:
@@ -130,7 +148,9 @@ class Objects:
         if facts is None:
             raise ValueError("it has no network of its own, or no node")
         self.graph.set_pod(facts)
-        self.endpoints[f"{facts.namespace}/{facts.name}"] = Endpoint(uid, facts.namespace, facts.name, facts.node)
+        self.endpoints[f"{facts.namespace}/{facts.name}"] = Endpoint(
+            uid, facts.namespace, facts.name, facts.node
+        )
 
     def windows(self, endpoint: Endpoint) -> WindowsPolicy:
         """What an endpoint gets on a Windows node.  Raises FelixPanic."""

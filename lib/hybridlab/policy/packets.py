@@ -37,7 +37,9 @@ class Packet:
 
 def allowed_by_list(acls: Sequence[Acl], packets: Iterable[Packet]) -> list[bool]:
     """Which packets an ACL list lets through."""
-    ordered = sorted((acl for acl in acls if acl.rule_type == "Switch"), key=lambda acl: acl.priority)
+    ordered = sorted(
+        (acl for acl in acls if acl.rule_type == "Switch"), key=lambda acl: acl.priority
+    )
     halves = {way: [acl for acl in ordered if acl.direction == half] for way, half in _HALF.items()}
     return [_listed(halves[packet.direction], packet) for packet in packets]
 
@@ -58,9 +60,10 @@ def _listed(acls: Sequence[Acl], packet: Packet) -> bool:
 def _acl_matches(acl: Acl, packet: Packet) -> bool:
     if acl.protocol not in (_ANY_PROTOCOL, packet.protocol):
         return False
-    remote, remote_port, local, local_port = (
-        packet.source, packet.source_port, packet.destination, packet.destination_port
-    )  # fmt: skip
+    remote = packet.source
+    remote_port = packet.source_port
+    local = packet.destination
+    local_port = packet.destination_port
     if packet.direction == "egress":
         remote, remote_port, local, local_port = local, local_port, remote, remote_port
     return (
@@ -73,7 +76,9 @@ def _acl_matches(acl: Acl, packet: Packet) -> bool:
 
 def _verdict(tier: Tier, members: Members, packet: Packet) -> str:
     deciding = (rule for rule in tier.rules if rule.action != "log")
-    return next((rule.action for rule in deciding if _rule_matches(rule, members, packet)), tier.end)
+    return next(
+        (rule.action for rule in deciding if _rule_matches(rule, members, packet)), tier.end
+    )
 
 
 def _rule_matches(rule: Rule, members: Members, packet: Packet) -> bool:
@@ -93,7 +98,8 @@ def _protocol_matches(match: Match, packet: Packet) -> bool:
 
 
 def _addresses_match(match: Match, members: Members, packet: Packet) -> bool:
-    source, destination = packet.source, packet.destination
+    source = packet.source
+    destination = packet.destination
     return (
         (not match.src_nets or _inside(source, match.src_nets))
         and (not match.dst_nets or _inside(destination, match.dst_nets))
@@ -128,7 +134,9 @@ def _icmp_matches(match: Match, packet: Packet) -> bool:
         return False
     if match.icmp_type is not None and not _is_icmp(packet.icmp, match.icmp_type, match.icmp_code):
         return False
-    return match.not_icmp_type is None or not _is_icmp(packet.icmp, match.not_icmp_type, match.not_icmp_code)
+    return match.not_icmp_type is None or not _is_icmp(
+        packet.icmp, match.not_icmp_type, match.not_icmp_code
+    )
 
 
 def _is_icmp(icmp: tuple[int, int], kind: int, code: int | None) -> bool:

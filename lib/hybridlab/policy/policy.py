@@ -19,9 +19,11 @@ from hybridlab.policy import Obj
 from hybridlab.policy.selectors import NAMESPACE_LABEL, Selector, parse
 
 SERVICE_ACCOUNT_LABEL = "projectcalico.org/serviceaccount"
-NAMESPACE_PREFIX, SERVICE_ACCOUNT_PREFIX = "pcns.", "pcsa."
+NAMESPACE_PREFIX = "pcns."
+SERVICE_ACCOUNT_PREFIX = "pcsa."
 DEFAULT_TIER = "default"
-IPV4, IPV6 = 4, 6
+IPV4 = 4
+IPV6 = 6
 
 Action = Literal["allow", "deny", "pass", "log"]
 Direction = Literal["ingress", "egress"]
@@ -89,7 +91,11 @@ class PolicyKey:
     kind: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+        return (
+            f"{self.kind} {self.namespace}/{self.name}"
+            if self.namespace
+            else f"{self.kind} {self.name}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +123,8 @@ class Policy:
     def same_place(self, other: Policy) -> bool:
         """Whether both are asked for the same endpoints, in the same directions and at the same place."""
         places = (
-            (policy.tier, policy.order, policy.types, policy.selector, policy.at_workloads) for policy in (self, other)
+            (policy.tier, policy.order, policy.types, policy.selector, policy.at_workloads)
+            for policy in (self, other)
         )
         return next(places) == next(places)
 
@@ -127,10 +134,13 @@ def from_calico(obj: Obj) -> Policy | None:
 
     Raises PolicyError, SelectorError.
     """
-    meta, spec = obj["metadata"], obj.get("spec") or {}
+    meta = obj["metadata"]
+    spec = obj.get("spec") or {}
     if spec.get("stagedAction") == "Delete":
         return None
-    return from_spec(PolicyKey(meta["name"], meta.get("namespace", ""), obj["kind"]), spec, default_types(spec))
+    return from_spec(
+        PolicyKey(meta["name"], meta.get("namespace", ""), obj["kind"]), spec, default_types(spec)
+    )
 
 
 def from_spec(key: PolicyKey, spec: Spec, types: frozenset[Direction]) -> Policy:
@@ -139,7 +149,8 @@ def from_spec(key: PolicyKey, spec: Spec, types: frozenset[Direction]) -> Policy
     order = spec.get("order")
     ingress, egress = (
         tuple(
-            rule_from(rule, namespace, f"spec.{direction}[{at}]") for at, rule in enumerate(spec.get(direction) or ())
+            rule_from(rule, namespace, f"spec.{direction}[{at}]")
+            for at, rule in enumerate(spec.get(direction) or ())
         )
         for direction in ("ingress", "egress")
     )
@@ -197,7 +208,9 @@ def _policy_selector(spec: Spec, namespace: str) -> str:
     accounts = spec.get("serviceAccountSelector") or ""
     if namespace:
         own = f"{NAMESPACE_LABEL} == '{namespace}'"
-        return _appended(f"({selector}) && {own}" if selector else own, accounts, SERVICE_ACCOUNT_PREFIX)
+        return _appended(
+            f"({selector}) && {own}" if selector else own, accounts, SERVICE_ACCOUNT_PREFIX
+        )
     if spec.get("namespaceSelector"):
         selector = _appended(selector, spec["namespaceSelector"], NAMESPACE_PREFIX)
         selector = selector.replace("all()", f"has({NAMESPACE_LABEL})")
@@ -229,7 +242,9 @@ def rule_from(rule: Mapping[str, Any], namespace: str, where: str) -> PolicyRule
     """One rule of a Calico policy; ``where`` is for errors.  Raises PolicyError, SelectorError."""
     action = str(rule["action"]).lower()
     if action not in {"allow", "deny", "pass", "log"}:
-        raise PolicyError(f"{where}.action is {rule['action']!r}, expected Allow, Deny, Log or Pass")
+        raise PolicyError(
+            f"{where}.action is {rule['action']!r}, expected Allow, Deny, Log or Pass"
+        )
     name = protocol(rule.get("protocol"))
     return PolicyRule(
         action=action,  # type: ignore[arg-type]
@@ -274,13 +289,16 @@ def selectors_of(peer: Mapping[str, Any], namespace: str) -> tuple[str, str]:
     combineMatchesIfPossible), in a NetworkPolicy always: its namespace selects.
     """
     accounts = _accounts(peer.get("serviceAccounts") or {})
-    given, negated = _given(peer, "selector"), _given(peer, "notSelector")
+    given = _given(peer, "selector")
+    negated = _given(peer, "notSelector")
     parts = [part for part in (accounts, given) if part]
     selector = parts[0] if len(parts) == 1 else "(" + ") && (".join(parts) + ")" if parts else ""
     scope = ""
     if peer.get("namespaceSelector"):
         scope = _prefixed(peer["namespaceSelector"], NAMESPACE_PREFIX)
-        scope = scope.replace("all()", f"has({NAMESPACE_LABEL})").replace("global()", f"!has({NAMESPACE_LABEL})")
+        scope = scope.replace("all()", f"has({NAMESPACE_LABEL})").replace(
+            "global()", f"!has({NAMESPACE_LABEL})"
+        )
     elif namespace:
         scope = f"{NAMESPACE_LABEL} == '{namespace}'"
     if scope and (selector or negated or peer.get("namespaceSelector")):
@@ -291,7 +309,9 @@ def selectors_of(peer: Mapping[str, Any], namespace: str) -> tuple[str, str]:
 
 
 def _accounts(accounts: Mapping[str, Any]) -> str:
-    own = _prefixed(accounts["selector"], SERVICE_ACCOUNT_PREFIX) if accounts.get("selector") else ""
+    own = (
+        _prefixed(accounts["selector"], SERVICE_ACCOUNT_PREFIX) if accounts.get("selector") else ""
+    )
     if not accounts.get("names"):
         return own
     listed = "', '".join(accounts["names"])

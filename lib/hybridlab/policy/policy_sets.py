@@ -90,7 +90,9 @@ def rule_ids(rules: Sequence[PolicyRule], seed: str) -> tuple[str, ...]:
     digest = hashlib.sha224(seed.encode()).hexdigest()
     found = []
     for rule in rules:
-        digest = hashlib.sha224((digest + json.dumps(rule.written, sort_keys=True)).encode()).hexdigest()
+        digest = hashlib.sha224(
+            (digest + json.dumps(rule.written, sort_keys=True)).encode()
+        ).hexdigest()
         found.append(digest[:ID_LENGTH])
     return tuple(found)
 
@@ -99,7 +101,8 @@ class PolicySets:
     """The HNS rules of policies; ``members`` is asked when rules are made."""
 
     def __init__(self, release: Release, members: Members) -> None:
-        self._release, self._members = release, members
+        self._release = release
+        self._members = members
         self._ids: dict[tuple[PolicyKey, Direction], tuple[Policy, tuple[str, ...]]] = {}
 
     def rules(self, policy: Policy, direction: Direction) -> list[HnsRule | LeftOut]:
@@ -136,11 +139,16 @@ class PolicySets:
         action = _ACTIONS[rule.action]
         if rule.destination.service:
             return self._service_rule(rule, action, direction)
-        source, destination = self._addresses(rule.source), self._addresses(rule.destination)
+        source = self._addresses(rule.source)
+        destination = self._addresses(rule.destination)
         if source is None or destination is None:
             return NO_ADDRESS
         protocol = ANY_PROTOCOL if rule.protocol is None else protocol_number(rule.protocol)
-        here, there = (rule.destination, rule.source) if direction == "ingress" else (rule.source, rule.destination)
+        here, there = (
+            (rule.destination, rule.source)
+            if direction == "ingress"
+            else (rule.source, rule.destination)
+        )
         local, remote = (destination, source) if direction == "ingress" else (source, destination)
         return [
             HnsRule(action, protocol, local_part, remote_part, local_ports, remote_ports)
@@ -150,7 +158,9 @@ class PolicySets:
             for remote_ports in _chunks(there.ports.ranges)
         ]
 
-    def _service_rule(self, rule: PolicyRule, action: HnsAction, direction: Direction) -> list[HnsRule] | str:
+    def _service_rule(
+        self, rule: PolicyRule, action: HnsAction, direction: Direction
+    ) -> list[HnsRule] | str:
         """A rule with destination.services: one for each protocol and port, with all addresses."""
         assert rule.destination.service is not None
         grouped: dict[tuple[int, int], list[str]] = {}
@@ -171,7 +181,9 @@ class PolicySets:
         source = self._addresses(rule.source)
         if source is None or direction == "ingress" or protocol not in {None, one.protocol}:
             return None
-        return HnsRule(one.action, one.protocol, source, one.remote, rule.source.ports.ranges, one.remote_ports)
+        return HnsRule(
+            one.action, one.protocol, source, one.remote, rule.source.ports.ranges, one.remote_ports
+        )
 
     def _addresses(self, peer: Peer) -> Networks | None:
         """Networks and sets of one side together; empty: any, None: none at all."""
@@ -189,7 +201,9 @@ class PolicySets:
         return tuple(sorted(found)) if not nets else meet(nets, found) or None
 
 
-NO_ADDRESS = "no address can match it: a set has no members, or networks and sets have none in common"
+NO_ADDRESS = (
+    "no address can match it: a set has no members, or networks and sets have none in common"
+)
 ONLY_V6 = "its networks are IPv6 only"
 _SILENT = frozenset({NO_ADDRESS, ONLY_V6})
 
@@ -205,7 +219,11 @@ def meet(one: Sequence[str], other: Sequence[str]) -> Networks:
     met = set()
     for text in one:
         net = _parsed(text)
-        met |= {str(max(net, beside, key=lambda n: n.prefixlen)) for beside in there if net.overlaps(beside)}
+        met |= {
+            str(max(net, beside, key=lambda n: n.prefixlen))
+            for beside in there
+            if net.overlaps(beside)
+        }
     return tuple(sorted(met))
 
 

@@ -8,7 +8,12 @@ policies of the same order are asked by that name; from v3.32 on by ``NAME/NAMES
 import re
 from dataclasses import dataclass, field
 
-from hybridlab.policy.admin_policy import ADMIN_TIER, BASELINE_TIER, KUBE_ADMIN_TIER, KUBE_BASELINE_TIER
+from hybridlab.policy.admin_policy import (
+    ADMIN_TIER,
+    BASELINE_TIER,
+    KUBE_ADMIN_TIER,
+    KUBE_BASELINE_TIER,
+)
 from hybridlab.policy.policy import Policy, PolicyKey
 from hybridlab.profiles.model import CalicoDefects
 
@@ -18,7 +23,12 @@ _KUBERNETES = {
     "AdminNetworkPolicy": "kanp.adminnetworkpolicy.",
     "BaselineAdminNetworkPolicy": "kbanp.baselineadminnetworkpolicy.",
 }
-_FORMATTED = ("knp.default.", "kanp.adminnetworkpolicy.", "kbanp.baselineadminnetworkpolicy.", "ossg.")
+_FORMATTED = (
+    "knp.default.",
+    "kanp.adminnetworkpolicy.",
+    "kbanp.baselineadminnetworkpolicy.",
+    "ossg.",
+)
 DEFAULT_TIER_ORDER = 1_000_000.0
 OLDEST_WITH_TIERS = (3, 29, 0)
 """Windows nodes have tiers from this release on; the older renderer is not emulated."""
@@ -63,7 +73,9 @@ class Release:
     def tiers(self) -> tuple[tuple[str, float, str], ...]:
         """(name, order, what happens at its end) of the tiers that are always there."""
         before, behind = (
-            (KUBE_ADMIN_TIER, KUBE_BASELINE_TIER) if self.has_cluster_network_policy else (ADMIN_TIER, BASELINE_TIER)
+            (KUBE_ADMIN_TIER, KUBE_BASELINE_TIER)
+            if self.has_cluster_network_policy
+            else (ADMIN_TIER, BASELINE_TIER)
         )
         return (
             ("default", DEFAULT_TIER_ORDER, "Deny"),
@@ -88,7 +100,11 @@ class Release:
     def asked_at(self, policy: Policy) -> tuple[float, str]:
         """By what the policies of a tier are put in order."""
         key = policy.key
-        tie = f"{key.name}/{key.namespace}/{key.kind}" if self.has_typed_names else self.policy_name(key)
+        tie = (
+            f"{key.name}/{key.namespace}/{key.kind}"
+            if self.has_typed_names
+            else self.policy_name(key)
+        )
         return policy.order, tie
 
 

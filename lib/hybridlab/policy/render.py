@@ -64,7 +64,9 @@ def _tiers(tiers: Sequence[TierPolicies], direction: Direction) -> tuple[Tier, .
     for tier in tiers:
         enforced = [policy for policy in about(tier, direction) if not policy.staged]
         if enforced:
-            found.append(Tier(name=tier.name, rules=tuple(_rules(enforced, direction)), end=tier.end))
+            found.append(
+                Tier(name=tier.name, rules=tuple(_rules(enforced, direction)), end=tier.end)
+            )
     return tuple(found)
 
 
@@ -80,9 +82,13 @@ def _rules(policies: Iterable[Policy], direction: Direction) -> Iterator[Rule]:
 def _matches(rule: PolicyRule) -> Iterator[Match]:
     """The alternatives that a rule is: on each side the ports' numbers in one, each name in one of its own."""
     base = _base(rule)
-    source, destination = rule.source.ports, rule.destination.ports
+    source = rule.source.ports
+    destination = rule.destination.ports
     sources = [replace(base, src_ports=source.ranges)] if source.ranges or not source.names else []
-    sources += [replace(base, src_ip_port_sets=(port_set(rule, rule.source, name).name,)) for name in source.names]
+    sources += [
+        replace(base, src_ip_port_sets=(port_set(rule, rule.source, name).name,))
+        for name in source.names
+    ]
     for match in sources:
         if destination.ranges or not destination.names:
             yield replace(match, dst_ports=destination.ranges)
@@ -92,7 +98,8 @@ def _matches(rule: PolicyRule) -> Iterator[Match]:
 
 
 def _base(rule: PolicyRule) -> Match:
-    source, destination = rule.source, rule.destination
+    source = rule.source
+    destination = rule.destination
     icmp_type, icmp_code = rule.icmp or (None, None)
     not_icmp_type, not_icmp_code = rule.not_icmp or (None, None)
     return Match(
@@ -109,8 +116,12 @@ def _base(rule: PolicyRule) -> Match:
         not_src_ports=source.not_ports.ranges,
         not_dst_ports=destination.not_ports.ranges,
         dst_ip_port_sets=_service(destination, with_ports=True),
-        not_src_ip_port_sets=tuple(port_set(rule, source, name).name for name in source.not_ports.names),
-        not_dst_ip_port_sets=tuple(port_set(rule, destination, name).name for name in destination.not_ports.names),
+        not_src_ip_port_sets=tuple(
+            port_set(rule, source, name).name for name in source.not_ports.names
+        ),
+        not_dst_ip_port_sets=tuple(
+            port_set(rule, destination, name).name for name in destination.not_ports.names
+        ),
         icmp_type=icmp_type,
         icmp_code=icmp_code,
         not_icmp_type=not_icmp_type,

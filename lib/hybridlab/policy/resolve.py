@@ -120,7 +120,9 @@ class Graph:
         tiers = sorted((tier for tier in known if tier), key=lambda tier: (tier.order, tier.name))
         tiers += [TierFacts(name=name) for name in sorted(by_tier.keys() - self._tiers.keys())]
         return tuple(
-            TierPolicies(tier.name, tier.end, tuple(sorted(by_tier[tier.name], key=self._release.asked_at)))
+            TierPolicies(
+                tier.name, tier.end, tuple(sorted(by_tier[tier.name], key=self._release.asked_at))
+            )
             for tier in tiers
         )
 
@@ -155,7 +157,9 @@ class Graph:
             return ip_set.members()
         found = set(ip_set.members())
         for endpoint in self._endpoints.values():
-            as_if = ({**endpoint.labels, NAMESPACE_LABEL: namespace} for namespace in self._by_namespace)
+            as_if = (
+                {**endpoint.labels, NAMESPACE_LABEL: namespace} for namespace in self._by_namespace
+            )
             if endpoint.address and any(ip_set.key.selector.matches(labels) for labels in as_if):
                 found.add(endpoint.address)
         return tuple(sorted(found))
@@ -225,7 +229,8 @@ class Graph:
         if old == policy:
             return
         self.version += 1
-        before, needed = self._sets_of.get(key, {}), _sets_of(policy)
+        before = self._sets_of.get(key, {})
+        needed = _sets_of(policy)
         self._sets_of[key] = needed
         for name, set_key in needed.items():
             self._users.setdefault(name, set()).add(key)
@@ -260,13 +265,20 @@ class Graph:
                     self._set_due(name)
             return
         network_set = NetworkSet(
-            name=identity, namespace=network_set.namespace, labels=network_set.labels, nets=network_set.nets
+            name=identity,
+            namespace=network_set.namespace,
+            labels=network_set.labels,
+            nets=network_set.nets,
         )
         self._network_sets[identity] = network_set
         self._spread(network_set, self._network_set_labels(network_set))
 
     def set_slice(
-        self, service: tuple[str, str], identity: str, addresses: tuple[str, ...], endpoints: tuple[str, ...]
+        self,
+        service: tuple[str, str],
+        identity: str,
+        addresses: tuple[str, ...],
+        endpoints: tuple[str, ...],
     ) -> None:
         """The addresses of one endpoint slice, without and with ports; both empty: it is gone."""
         self._slices.setdefault(service, {})[identity] = (addresses, endpoints)
@@ -305,7 +317,10 @@ class Graph:
     def _labels(self, pod: PodFacts) -> Labels:
         account = self._accounts.get((pod.namespace, pod.service_account), {})
         return {
-            **{f"{NAMESPACE_PREFIX}{label}": value for label, value in self._namespaces.get(pod.namespace, {}).items()},
+            **{
+                f"{NAMESPACE_PREFIX}{label}": value
+                for label, value in self._namespaces.get(pod.namespace, {}).items()
+            },
             **{f"{SERVICE_ACCOUNT_PREFIX}{label}": value for label, value in account.items()},
             **pod.labels,
             NAMESPACE_LABEL: pod.namespace,
@@ -325,16 +340,28 @@ class Graph:
 
     def _spread(self, network_set: NetworkSet, labels: Labels) -> None:
         """Bring a network set's networks into every set that selects it."""
-        full = NetworkSet(name=network_set.name, namespace=network_set.namespace, labels=labels, nets=network_set.nets)
+        full = NetworkSet(
+            name=network_set.name,
+            namespace=network_set.namespace,
+            labels=labels,
+            nets=network_set.nets,
+        )
         for name, ip_set in self._sets.items():
             if ip_set.contribute(network_set.name, ip_set.members_of_network_set(full)):
                 self._set_due(name)
 
     def _apply_policy(
-        self, uid: str, endpoint: Endpoint, policy: Policy, *, moved: bool = False, edited: bool = False
+        self,
+        uid: str,
+        endpoint: Endpoint,
+        policy: Policy,
+        *,
+        moved: bool = False,
+        edited: bool = False,
     ) -> None:
         applying = self._applying[uid]
-        was, now = policy.key in applying, policy.selector.matches(endpoint.labels)
+        was = policy.key in applying
+        now = policy.selector.matches(endpoint.labels)
         if now:
             applying.add(policy.key)
         else:
@@ -349,7 +376,11 @@ class Graph:
         confined = {_confined_to(policy) for policy in policies if policy}
         if None in confined:
             return list(self._endpoints.items())
-        return [(uid, self._endpoints[uid]) for name in confined for uid in self._by_namespace.get(name or "", ())]
+        return [
+            (uid, self._endpoints[uid])
+            for name in confined
+            for uid in self._by_namespace.get(name or "", ())
+        ]
 
     def _policies_due(self, keys: Iterable[PolicyKey]) -> None:
         wanted = set(keys)
@@ -361,10 +392,16 @@ class Graph:
         ip_set = self._sets[name] = IPSet(key)
         self._sets_in.setdefault(ip_set.namespace, {})[name] = None
         if isinstance(key, ServiceSet):
-            for identity, (addresses, endpoints) in self._slices.get((key.namespace, key.service), {}).items():
+            for identity, (addresses, endpoints) in self._slices.get(
+                (key.namespace, key.service), {}
+            ).items():
                 ip_set.contribute(identity, endpoints if key.with_ports else addresses)
             return
-        candidates = self._endpoints if ip_set.namespace is None else self._by_namespace.get(ip_set.namespace, {})
+        candidates = (
+            self._endpoints
+            if ip_set.namespace is None
+            else self._by_namespace.get(ip_set.namespace, {})
+        )
         for uid in candidates:
             ip_set.contribute(uid, ip_set.members_of(self._endpoints[uid]))
         for network_set in self._network_sets.values():
@@ -402,5 +439,7 @@ def _confined_to(policy: Policy) -> str | None:
 
 
 def _sets_of(policy: Policy) -> dict[str, SetKey]:
-    keys = (key for rules in (policy.ingress, policy.egress) for rule in rules for key in set_keys(rule))
+    keys = (
+        key for rules in (policy.ingress, policy.egress) for rule in rules for key in set_keys(rule)
+    )
     return {key.name: key for key in keys}

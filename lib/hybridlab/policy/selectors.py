@@ -132,7 +132,9 @@ class In(Selector):
 
     def __str__(self) -> str:
         word = "not in" if self.negated else "in"
-        return f"{self.label} {word} {{{', '.join(_quoted(value) for value in sorted(self.values))}}}"
+        return (
+            f"{self.label} {word} {{{', '.join(_quoted(value) for value in sorted(self.values))}}}"
+        )
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,8 @@ class _Tokens:
     """Cuts a text as Calico's tokenizer does: an operator in letters is one only right behind a label."""
 
     def __init__(self, text: str) -> None:
-        self._text, self._at = text, 0
+        self._text = text
+        self._at = 0
         self.found: list[_Token] = []
         while self._skip() < len(text):
             self.found.append(self._next())
@@ -271,7 +274,9 @@ class _Tokens:
             if found := self._take(_OPERATORS):
                 word = "".join(found.group().split())
                 return _Token("operator", _TWO_WORDS.get(word, word), start, self._at)
-            raise error_in(self._text, start, f"expected an operator behind {self.found[-1].text!r}")
+            raise error_in(
+                self._text, start, f"expected an operator behind {self.found[-1].text!r}"
+            )
         if found := self._take(_CALL):
             return self._call(found.group(1), start)
         return _Token("label", self._label(start), start, self._at)
@@ -287,7 +292,9 @@ class _Tokens:
         if not found:
             raise error_in(self._text, start, f"unexpected {self._text[start : start + 1]!r}")
         if len(found.group()) > _MAX_LABEL_LENGTH:
-            raise error_in(self._text, start, f"a label of more than {_MAX_LABEL_LENGTH} characters")
+            raise error_in(
+                self._text, start, f"a label of more than {_MAX_LABEL_LENGTH} characters"
+            )
         return found.group()
 
 
@@ -303,7 +310,9 @@ class _Parser:
         token = self._tokens[self._at] if self._at < len(self._tokens) else None
         if token is None:
             return error_in(self._text, len(self._text), f"expected {wanted}, found the end")
-        return error_in(self._text, token.at, f"expected {wanted}, found {self._text[token.at : token.end]!r}")
+        return error_in(
+            self._text, token.at, f"expected {wanted}, found {self._text[token.at : token.end]!r}"
+        )
 
     def at_end(self) -> bool:
         return self._at == len(self._tokens)
@@ -349,7 +358,9 @@ class _Parser:
         return self._comparison(label)
 
     def _comparison(self, label: str) -> Selector:
-        operator = self._take("operator") or next((op for op in ("==", "!=") if self._take_symbol(op)), "")
+        operator = self._take("operator") or next(
+            (op for op in ("==", "!=") if self._take_symbol(op)), ""
+        )
         if operator in _COMPARISONS:
             value = self._take("string")
             if value is None:

@@ -29,8 +29,10 @@ class Lines:
     """The protocol's lines in both directions, and how long the program lives: what both agents have in common."""
 
     def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
-        self.process, self.program = process, program
-        self.beat, self.idle = beat, idle
+        self.process = process
+        self.program = program
+        self.beat = beat
+        self.idle = idle
         self.begin = self.last_line = time.monotonic()
         self.over = ""
         """Why the program ends, once it does."""
@@ -61,12 +63,20 @@ class Lines:
     async def run(self) -> int:
         """Until ``quit``, the end of the input, or the idle time; what is under way is finished before."""
         self.say(
-            "hello", protocol=PROTOCOL, program=self.program.name, sha256=self.program.sha256, os="windows",
-            runtime="PowerShell 5.1 (emulated)", hostname=self.process.net.hostname, pid=1, **self.hello(),
-        )  # fmt: skip
+            "hello",
+            protocol=PROTOCOL,
+            program=self.program.name,
+            sha256=self.program.sha256,
+            os="windows",
+            runtime="PowerShell 5.1 (emulated)",
+            hostname=self.process.net.hostname,
+            pid=1,
+            **self.hello(),
+        )
         self.last_line = time.monotonic()
         writing, beating, reading = (
-            asyncio.create_task(coroutine) for coroutine in (self._write(), self._beat(), self._read())
+            asyncio.create_task(coroutine)
+            for coroutine in (self._write(), self._beat(), self._read())
         )
         try:
             while not self.over or self.under_way():
@@ -100,7 +110,9 @@ class Lines:
         """Until something may have changed; notices that the program is idle, and what broke while it read."""
         if reading.done() and reading.exception() is not None:
             reading.result()
-        left = None if self.over or self.under_way() else self.last_line + self.idle - time.monotonic()
+        left = (
+            None if self.over or self.under_way() else self.last_line + self.idle - time.monotonic()
+        )
         if left is not None and left <= 0:
             self.over = "idle"
             return
@@ -190,7 +202,10 @@ class Agent(Lines):
         try:
             return await super().run()
         finally:
-            for task in [self._beginning, *(item for each in self.batches.values() for item in each.running)]:
+            for task in [
+                self._beginning,
+                *(item for each in self.batches.values() for item in each.running),
+            ]:
                 if task is not None:
                     task.cancel()
 
@@ -255,9 +270,13 @@ class Agent(Lines):
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        never = list(batch.running.values())  # their tasks were cancelled before they ran for the first time
+        never = list(
+            batch.running.values()
+        )  # their tasks were cancelled before they ran for the first time
         self._running -= len(never)
-        never += [Attempt(self.process.net, spec, self.process.settings, self.begin) for spec in gone]
+        never += [
+            Attempt(self.process.net, spec, self.process.settings, self.begin) for spec in gone
+        ]
         batch.running.clear()
         batch.ended += [attempt.never_begun() for attempt in never]
         batch.left -= len(never)
@@ -268,7 +287,8 @@ class Agent(Lines):
         """Say what has ended since the last time; a batch that has ended is forgotten."""
         self._telling = False
         for batch in [item for item in self.batches.values() if item.ended or not item.left]:
-            results, batch.ended = batch.ended, []
+            results = batch.ended
+            batch.ended = []
             if not batch.left:
                 del self.batches[batch.name]
                 self.last_line = time.monotonic()

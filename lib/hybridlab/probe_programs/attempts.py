@@ -26,7 +26,8 @@ BODY_LIMIT = 65536
 """Bytes of a body that a result carries."""
 KEEP_LIMIT = 4 * BODY_LIMIT
 """Bytes of an HTTP answer that are kept, head and all; the rest is only counted."""
-IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2
+IP_MTU_DISCOVER = 10
+IP_PMTUDISC_DO = 2
 """Linux' numbers, which Python 3.11 has no names for: never fragment, refuse what does not fit."""
 PATIENCE = 10
 """An attempt that makes progress still ends after so many times its give-up time."""
@@ -58,14 +59,16 @@ class Ended(Exception):
 
     def __init__(self, verdict: str, detail: str = "") -> None:
         super().__init__(verdict)
-        self.verdict, self.detail = verdict, detail
+        self.verdict = verdict
+        self.detail = detail
 
 
 class Expired(Exception):
     """Nothing happened for the give-up time, at a second look too."""
 
 
-_FIRST, _COUNT = 49152, 16384
+_FIRST = 49152
+_COUNT = 16384
 _PORTS = (_FIRST + number % _COUNT for number in itertools.count(random.randrange(_COUNT)))
 """Ports of sockets for datagrams: one that came again soon would belong to a flow that firewalls still keep."""
 
@@ -75,7 +78,10 @@ class Attempt:
 
     def __init__(self, net: Net, spec: Spec, settings: Settings, started: float) -> None:
         """``spec`` as :func:`fields.checked` returns it; ``started``: when the agent did, on ``time.monotonic``."""
-        self.net, self.spec, self.settings, self._started = net, spec, settings, started
+        self.net = net
+        self.spec = spec
+        self.settings = settings
+        self._started = started
         self.give_up = float(spec["give_up_ms"]) / 1000
         self.began: float | None = None
         self.turn = time.monotonic()
@@ -104,7 +110,9 @@ class Attempt:
 
     def elapsed(self) -> float:
         """Milliseconds since its first packet, or since its turn when there was none."""
-        return round((time.monotonic() - (self.turn if self.began is None else self.began)) * 1000, 3)
+        return round(
+            (time.monotonic() - (self.turn if self.began is None else self.began)) * 1000, 3
+        )
 
     @property
     def last(self) -> float:
@@ -122,7 +130,9 @@ class Attempt:
         sock = self.net.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
         try:
             if whole:
-                sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)  # Winsock's is IP_DONTFRAGMENT
+                sock.setsockopt(
+                    socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO
+                )  # Winsock's is IP_DONTFRAGMENT
             if own:
                 sock.bind(("", own))
             elif kind is socket.SOCK_DGRAM:
@@ -130,9 +140,14 @@ class Attempt:
             if self.began is None:
                 self.began = time.monotonic()
             async with self.patience():
-                await heard_late(asyncio.get_running_loop().sock_connect(sock, (host, port)), self.settings)
+                await heard_late(
+                    asyncio.get_running_loop().sock_connect(sock, (host, port)), self.settings
+                )
             self.out["connect_ms"] = self.elapsed()
-            self.out["local"], self.out["remote"] = place(sock.getsockname()), place(sock.getpeername())
+            self.out["local"], self.out["remote"] = (
+                place(sock.getsockname()),
+                place(sock.getpeername()),
+            )
         except BaseException:
             sock.close()
             raise
@@ -153,7 +168,8 @@ class Attempt:
         if not dns.is_address(host):
             host = (await self.resolve(host, "A", tcp=False, server=None))[0]
         datagrams = kind is socket.SOCK_DGRAM
-        whole, own = datagrams and bool(self.spec["whole"]), int(self.spec["from_port"]) if datagrams else 0
+        whole = datagrams and bool(self.spec["whole"])
+        own = int(self.spec["from_port"]) if datagrams else 0
         if whole and ":" in host:
             raise Ended("BROKEN", "whole is for IPv4 alone")
         try:
@@ -173,7 +189,9 @@ class Attempt:
         async with self.patience():
             return await asyncio.get_running_loop().sock_recv(sock, 65536)
 
-    async def resolve(self, query: str, record: str, *, tcp: bool, server: tuple[str, int] | None) -> list[str]:
+    async def resolve(
+        self, query: str, record: str, *, tcp: bool, server: tuple[str, int] | None
+    ) -> list[str]:
         """Answers of a query; ends the attempt when there are none."""
         servers = [server] if server else [(nameserver, 53) for nameserver in self.net.nameservers]
         names = dns.candidates(query, record, None if server else self.net.searches)
@@ -181,7 +199,8 @@ class Attempt:
             raise Ended("BROKEN", "no adapter has a DNS server")
         if not names:
             raise Ended("BROKEN", f"no suffix known for '{query}'")
-        last_problem, rcode = "", "NXDOMAIN"
+        last_problem = ""
+        rcode = "NXDOMAIN"
         for name in names:
             problem = ""
             for where in servers:
@@ -192,7 +211,9 @@ class Attempt:
                 if answer.code == 0 and answer.records:
                     self.out["name"] = name
                     return list(answer.records)
-                rcode = rcode if answer.code else "NOERROR"  # there is such a name, with other records
+                rcode = (
+                    rcode if answer.code else "NOERROR"
+                )  # there is such a name, with other records
                 break  # this server knows that there is nothing
             last_problem = problem or last_problem
         if last_problem:
@@ -200,7 +221,9 @@ class Attempt:
         self.out["rcode"] = rcode
         raise Ended("NO_SUCH_NAME", f"no {record} record for {', '.join(names)}: {rcode}")
 
-    async def ask(self, where: tuple[str, int], name: str, record: str, *, tcp: bool) -> tuple[dns.Answer | None, str]:
+    async def ask(
+        self, where: tuple[str, int], name: str, record: str, *, tcp: bool
+    ) -> tuple[dns.Answer | None, str]:
         """What one server says of one name, or None and why it is none that helps.  Ended for what is no name."""
         try:
             asked = dns.question(name, record)
@@ -225,15 +248,20 @@ class Attempt:
         self, where: tuple[str, int], number: int, asked: bytes, record: str, *, tcp: bool
     ) -> dns.Answer:
         """One query and its answer.  Raises Expired, OSError, dns.Garbled."""
-        packet, data = dns.packet(number, asked), b""
-        with contextlib.closing(await self.open(socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM, *where)) as sock:
+        packet = dns.packet(number, asked)
+        data = b""
+        with contextlib.closing(
+            await self.open(socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM, *where)
+        ) as sock:
             await self.push(sock, len(packet).to_bytes(2, "big") + packet if tcp else packet)
             while True:
                 chunk = await self.pull(sock)
                 if tcp:
                     data += chunk
                     if not chunk:
-                        raise ConnectionResetError(errno.ECONNRESET, "closed before its answer was whole")
+                        raise ConnectionResetError(
+                            errno.ECONNRESET, "closed before its answer was whole"
+                        )
                     if len(data) < 2 or len(data) < 2 + int.from_bytes(data[:2], "big"):
                         continue
                     chunk = data[2 : 2 + int.from_bytes(data[:2], "big")]
@@ -253,7 +281,8 @@ class TwoLooks:
     __slots__ = ("_expired", "_handle", "_task", "_within")
 
     def __init__(self, within: float) -> None:
-        self._within, self._expired = within, False
+        self._within = within
+        self._expired = False
 
     async def __aenter__(self) -> None:
         task = asyncio.current_task()
@@ -261,7 +290,9 @@ class TwoLooks:
         self._task = task
         self._handle = asyncio.get_running_loop().call_later(self._within, self._first)
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
         self._handle.cancel()
         if self._expired and self._task.uncancel() == 0 and kind is asyncio.CancelledError:
             raise Expired from None
@@ -297,13 +328,16 @@ async def _tcp(attempt: Attempt) -> None:
 
 
 async def _http(attempt: Attempt) -> None:
-    spec, body = attempt.spec, payload(attempt.spec["payload"])
+    spec = attempt.spec
+    body = payload(attempt.spec["payload"])
     host = f"[{spec['host']}]" if ":" in spec["host"] else spec["host"]
     lines = [f"{'POST' if body else 'GET'} {spec['path']} HTTP/1.0", f"Host: {host}"]
     lines += ["User-Agent: probe", "Connection: close"]
     if body:
         lines += ["Content-Type: application/octet-stream", f"Content-Length: {len(body)}"]
-    kept, size, failure = bytearray(), 0, None
+    kept = bytearray()
+    size = 0
+    failure = None
     with contextlib.closing(await attempt.reach(socket.SOCK_STREAM)) as sock:
         try:
             await attempt.push(sock, "\r\n".join([*lines, "", ""]).encode() + body)
@@ -338,7 +372,10 @@ def keep_http(out: dict[str, Any], data: bytes, size: int) -> str | None:
         _keep_body(out, data, size)
         return None
     first, *rest = re.split(r"\r?\n", head)
-    fields = {key.strip().lower(): value.strip() for key, _, value in (line.partition(":") for line in rest)}
+    fields = {
+        key.strip().lower(): value.strip()
+        for key, _, value in (line.partition(":") for line in rest)
+    }
     out["status"], out["status_line"] = int(status[1]), first
     out["headers"] = {key: value for key, value in fields.items() if key.startswith("x-probe-")}
     size -= len(head)

@@ -49,7 +49,11 @@ def candidates(query: str, record: str, suffixes: Sequence[str] | None) -> list[
     ``suffixes`` None: a server was named, and every name is asked for as it is.
     """
     if record == "PTR":
-        return [ipaddress.ip_address(query).reverse_pointer if is_address(query) else query.removesuffix(".")]
+        return [
+            ipaddress.ip_address(query).reverse_pointer
+            if is_address(query)
+            else query.removesuffix(".")
+        ]
     if query.endswith("."):
         return [query[:-1]]
     if "." in query or suffixes is None:
@@ -79,11 +83,14 @@ def read(data: bytes, number: int, asked: bytes, record: str) -> Answer | None:
     own = data[HEAD : HEAD + len(asked)]
     if count > 1 or (count == 1 and own.lower() != asked.lower()):
         return None
-    code, truncated = data[3] & 0x0F, bool(data[2] & 0x02)
+    code = data[3] & 0x0F
+    truncated = bool(data[2] & 0x02)
     if code not in (0, 3) or truncated:
         return Answer(code, truncated, ())
     try:
-        return Answer(code, False, tuple(_records(data, HEAD + (len(asked) if count else 0), RECORDS[record])))
+        return Answer(
+            code, False, tuple(_records(data, HEAD + (len(asked) if count else 0), RECORDS[record]))
+        )
     except (IndexError, struct.error, ValueError) as problem:
         raise Garbled(str(problem)) from None
 
@@ -122,7 +129,8 @@ def _text(data: bytes, at: int, kind: int) -> str:
 
 def _name(data: bytes, at: int) -> tuple[str, int]:
     """A name with its final dot, and the offset after it."""
-    parts, end = list[str](), -1
+    parts = list[str]()
+    end = -1
     for _ in range(200):
         size = data[at]
         if size >= 0xC0:

@@ -29,8 +29,13 @@ async def _end(task: asyncio.Task[None]) -> None:
 class EchoServer:
     """One echo server under way."""
 
-    def __init__(self, process: Process, program: Program, *, ports: Sequence[int], page: bool) -> None:
-        self.process, self.program, self.ports, self.page = process, program, ports, page
+    def __init__(
+        self, process: Process, program: Program, *, ports: Sequence[int], page: bool
+    ) -> None:
+        self.process = process
+        self.program = program
+        self.ports = ports
+        self.page = page
         self.pod = f"{process.env.get('POD_NAMESPACE', '')}/{process.env.get('POD_NAME', '')}"
         self.node = process.env.get("NODE_NAME", "")
         self.calls: Counter[str] = Counter()
@@ -48,12 +53,19 @@ class EchoServer:
                     http.http_server(listener, self._answer, server="Microsoft-HTTPAPI/2.0")
                 )
                 with contextlib.suppress(OSError):  # another program has the port
-                    datagrams = stack.enter_context(http.listen(self.process.net, port, kind=socket.SOCK_DGRAM))
-                    stack.push_async_callback(_end, asyncio.create_task(self._echo(datagrams, port)))
+                    datagrams = stack.enter_context(
+                        http.listen(self.process.net, port, kind=socket.SOCK_DGRAM)
+                    )
+                    stack.push_async_callback(
+                        _end, asyncio.create_task(self._echo(datagrams, port))
+                    )
             listening = {
-                "type": "listening", "protocol": PROTOCOL, "program": self.program.name,
-                "sha256": self.program.sha256, "ports": list(self.ports),
-            }  # fmt: skip
+                "type": "listening",
+                "protocol": PROTOCOL,
+                "program": self.program.name,
+                "sha256": self.program.sha256,
+                "ports": list(self.ports),
+            }
             await self.process.stdout.write(MARK + json.dumps(listening).encode() + b"\n")
             await asyncio.get_running_loop().create_future()
         return 0
@@ -62,9 +74,12 @@ class EchoServer:
         client, client_port = request.peer
         server, server_port = request.local
         headers = {
-            "X-Probe-Client": client, "X-Probe-Client-Port": str(client_port), "X-Probe-Server": server,
-            "X-Probe-Pod": self.pod, "X-Probe-Node": self.node,
-        }  # fmt: skip
+            "X-Probe-Client": client,
+            "X-Probe-Client-Port": str(client_port),
+            "X-Probe-Server": server,
+            "X-Probe-Pod": self.pod,
+            "X-Probe-Node": self.node,
+        }
         if self.page and request.method == "GET" and request.path == "/":
             self.calls[client] += 1
             text = (
@@ -72,13 +87,18 @@ class EchoServer:
                 f"<p>IP {server} callerCount {self.calls[client]} </body></html>"
             )
             return http.Reply(200, text.encode(), "text/html", headers, keep_alive=False)
-        if request.method in ("POST", "PUT") and not {"content-length", "transfer-encoding"} & request.headers.keys():
+        if (
+            request.method in ("POST", "PUT")
+            and not {"content-length", "transfer-encoding"} & request.headers.keys()
+        ):
             return http.Reply(411, keep_alive=False)
         if len(request.body) > LONG_BODY:
             line = self._identity((client, client_port), (server, server_port))
             return http.Reply(413, line, "application/json", headers, keep_alive=False)
         if request.method == "POST":
-            return http.Reply(200, request.body, "application/octet-stream", headers, keep_alive=False)
+            return http.Reply(
+                200, request.body, "application/octet-stream", headers, keep_alive=False
+            )
         line = self._identity((client, client_port), (server, server_port))
         return http.Reply(200, line, "application/json", headers, keep_alive=False)
 
@@ -99,7 +119,11 @@ class EchoServer:
 
     def _identity(self, client: tuple[str, int], server: tuple[str, int]) -> bytes:
         identity = {
-            "client": client[0], "client_port": client[1], "server": server[0], "server_port": server[1],
-            "pod": self.pod, "node": self.node,
-        }  # fmt: skip
+            "client": client[0],
+            "client_port": client[1],
+            "server": server[0],
+            "server_port": server[1],
+            "pod": self.pod,
+            "node": self.node,
+        }
         return json.dumps(identity, separators=(",", ":")).encode() + b"\n"

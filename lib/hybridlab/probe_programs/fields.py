@@ -16,7 +16,9 @@ NO_SERVER: Mapping[str, Any] = {"host": "", "port": 53}
 
 
 def _whole(least: int, most: float = float("inf")) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+    return lambda value: (
+        isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+    )
 
 
 def _among(*known: str) -> Callable[[Any], bool]:
@@ -28,20 +30,32 @@ def _text(value: Any) -> bool:
 
 
 def _patience(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LONGEST_MS
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LONGEST_MS
+    )
 
 
 FIELDS: Sequence[tuple[str, tuple[str, ...], Callable[[Any], bool], str]] = (
     ("id", KINDS, _whole(0), "a whole number from 0 on"),
     ("give_up_ms", KINDS, _patience, f"a number above 0 and at most {LONGEST_MS}"),
     ("host", ("tcp", "http", "udp"), _text, "text"),
-    ("host", ("dns",), lambda value: value == "" or (_text(value) and is_address(value)), "an address"),
+    (
+        "host",
+        ("dns",),
+        lambda value: value == "" or (_text(value) and is_address(value)),
+        "an address",
+    ),
     ("port", KINDS, _whole(1, 65535), "a whole number from 1 to 65535"),
     ("path", ("http",), _text, "text"),
     ("send", ("udp",), _text, "text"),
     ("whole", ("udp",), lambda value: isinstance(value, bool), "true or false"),
     ("from_port", ("udp",), _whole(0, 65535), "a whole number from 0 to 65535"),
-    ("payload", ("http", "udp"), _whole(0, PAYLOAD_LIMIT), f"a whole number from 0 to {PAYLOAD_LIMIT}"),
+    (
+        "payload",
+        ("http", "udp"),
+        _whole(0, PAYLOAD_LIMIT),
+        f"a whole number from 0 to {PAYLOAD_LIMIT}",
+    ),
     ("query", ("dns",), _text, "text"),
     ("record", ("dns",), _among(*RECORDS), f"one of {', '.join(RECORDS)}"),
     ("over", ("dns",), _among("udp", "tcp"), "udp or tcp"),
@@ -53,7 +67,8 @@ def checked(attempts: Any) -> list[dict[str, Any]]:
     """A batch's attempts with what they left out filled in.  Raises ValueError, naming attempt and field."""
     if not isinstance(attempts, list):
         raise ValueError("attempts must be a list")
-    found, ids = list[dict[str, Any]](), set[int]()
+    found = list[dict[str, Any]]()
+    ids = set[int]()
     for place, one in enumerate(attempts):
         if not isinstance(one, dict):
             raise ValueError(f"attempt {place}: it must be an object")

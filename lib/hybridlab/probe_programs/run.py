@@ -19,7 +19,8 @@ async def run(process: Process, path: str, content: bytes, arguments: Sequence[s
         if program.name in AGENTS:
             _known(options, {"-beatms", "-idlems"})
             beat, idle = (
-                float(options.get(name, default)) / 1000 for name, default in (("-beatms", 5e3), ("-idlems", 12e4))
+                float(options.get(name, default)) / 1000
+                for name, default in (("-beatms", 5e3), ("-idlems", 12e4))
             )
             return await AGENTS[program.name](process, program, beat=beat, idle=idle).run()
         _known(options, {"-ports", "-page"})

@@ -75,7 +75,9 @@ class StreamAgent(Lines):
             self.say("event", stream=end.stream, side=end.side, **event)
 
     def _listen(self, message: Mapping[str, Any]) -> int:
-        port, every, stall = _port(message, 0), _milliseconds(message, "every_ms"), _milliseconds(message, "stall_ms")
+        port = _port(message, 0)
+        every = _milliseconds(message, "every_ms")
+        stall = _milliseconds(message, "stall_ms")
         if port not in self.listeners:
             try:
                 sock = http.listen(self.process.net, port)
@@ -89,11 +91,13 @@ class StreamAgent(Lines):
             port = int(sock.getsockname()[1])
             self.listeners[port] = Listener(self.up_ms, self._tell, sock, self.ends.append)
         listener = self.listeners[port]
-        listener.every, listener.stall = every, stall
+        listener.every = every
+        listener.stall = stall
         return port
 
     def _open(self, batch: Any, message: Mapping[str, Any]) -> None:
-        name, host = _stream(message), message.get("host")
+        name = _stream(message)
+        host = message.get("host")
         if name is None:
             raise ValueError("stream is missing")
         for field in ("every_ms", "stall_ms", "give_up_ms"):

@@ -36,7 +36,8 @@ class Over(Exception):
 
     def __init__(self, verdict: str, detail: str) -> None:
         super().__init__(verdict)
-        self.verdict, self.detail = verdict, detail
+        self.verdict = verdict
+        self.detail = detail
 
 
 class Lines:
@@ -87,9 +88,15 @@ class Lines:
 class End:
     """One end of a stream."""
 
-    def __init__(self, clock: Clock, tell: Tell, *, side: str, stream: str, every: float, stall: float) -> None:
+    def __init__(
+        self, clock: Clock, tell: Tell, *, side: str, stream: str, every: float, stall: float
+    ) -> None:
         """``every`` and ``stall`` in ms."""
-        self.clock, self.side, self.stream, self.every, self.stall = clock, side, stream, every, stall
+        self.clock = clock
+        self.side = side
+        self.stream = stream
+        self.every = every
+        self.stall = stall
         self._tell = tell
         self.verdict = self.detail = self.local = self.remote = ""
         self.lines: Lines | None = None
@@ -120,22 +127,30 @@ class End:
 
     def take(self, lines: Lines) -> None:
         self.lines = lines
-        self.local, self.remote = place(lines.sock.getsockname()), place(lines.sock.getpeername())
+        self.local = place(lines.sock.getsockname())
+        self.remote = place(lines.sock.getpeername())
 
     async def live(self, first: str | None = None) -> None:
         """Exchange heartbeats until the connection is over; ``first`` was heard already."""
         assert self.lines is not None
         self.open, self.heard_at = True, self.clock()
         self.note("opened", f"{self.local} to {self.remote}")
-        work = [asyncio.create_task(coroutine) for coroutine in (self._read(first), self._send(), self._watch())]
+        work = [
+            asyncio.create_task(coroutine)
+            for coroutine in (self._read(first), self._send(), self._watch())
+        ]
         over: Over | None = None
         try:
             await asyncio.wait({*work, self._told}, return_when=asyncio.FIRST_COMPLETED)
             ends = [future.exception() for future in (self._told, *work) if future.done()]
             overs = [end for end in ends if isinstance(end, Over)]
-            if strange := next((end for end in ends if end is not None and not isinstance(end, Over)), None):
+            if strange := next(
+                (end for end in ends if end is not None and not isinstance(end, Over)), None
+            ):
                 raise strange
-            over = next((item for item in overs if item.verdict != "CLOSED"), overs[0] if overs else None)
+            over = next(
+                (item for item in overs if item.verdict != "CLOSED"), overs[0] if overs else None
+            )
         finally:  # (where sending has heard of a RST, receiving hears of an end)
             for task in work:
                 task.cancel()
@@ -147,7 +162,9 @@ class End:
             self.ended(over)
 
     def ended(self, over: Over) -> None:
-        self.open, self.verdict, self.detail = False, over.verdict, over.detail
+        self.open = False
+        self.verdict = over.verdict
+        self.detail = over.detail
         self.note("ended", f"{over.verdict} {over.detail}")
         self.decide()
         self.settled.set()
@@ -164,12 +181,21 @@ class End:
             await asyncio.gather(self.task, return_exceptions=True)
 
     def report(self) -> dict[str, Any]:
-        verdict = self.verdict or ("STALLED" if self.stalled else "SURVIVED" if self.open else "OPENING")
+        verdict = self.verdict or (
+            "STALLED" if self.stalled else "SURVIVED" if self.open else "OPENING"
+        )
         return {
-            "stream": self.stream, "side": self.side, "verdict": verdict, "detail": self.detail,
-            "local": self.local, "remote": self.remote, "sent": self.sent, "heard": self.heard,
-            "events": list(self.events), "quiet_ms": round(self.clock() - self.heard_at) if self.open else None,
-        }  # fmt: skip
+            "stream": self.stream,
+            "side": self.side,
+            "verdict": verdict,
+            "detail": self.detail,
+            "local": self.local,
+            "remote": self.remote,
+            "sent": self.sent,
+            "heard": self.heard,
+            "events": list(self.events),
+            "quiet_ms": round(self.clock() - self.heard_at) if self.open else None,
+        }
 
     async def _send(self) -> None:
         assert self.lines is not None
@@ -207,14 +233,25 @@ class Opened(End):
     """The end that connects, and after an interruption tries new connections until one works."""
 
     def __init__(
-        self, clock: Clock, tell: Tell, net: Net, job: Mapping[str, Any], settings: Mapping[str, float | str | int]
+        self,
+        clock: Clock,
+        tell: Tell,
+        net: Net,
+        job: Mapping[str, Any],
+        settings: Mapping[str, float | str | int],
     ) -> None:
         super().__init__(
-            clock, tell, side="opened", stream=str(job["stream"]),
-            every=float(job["every_ms"]), stall=float(job["stall_ms"]),
-        )  # fmt: skip
-        self.net, self.target = net, (str(job["host"]), int(job["port"]))
-        self.give_up, self.settings = float(job["give_up_ms"]) / 1000, settings
+            clock,
+            tell,
+            side="opened",
+            stream=str(job["stream"]),
+            every=float(job["every_ms"]),
+            stall=float(job["stall_ms"]),
+        )
+        self.net = net
+        self.target = (str(job["host"]), int(job["port"]))
+        self.give_up = float(job["give_up_ms"]) / 1000
+        self.settings = settings
         self.decided: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         """How it was when it was open, or had failed."""
         self.interrupted_at: float | None = None
@@ -257,7 +294,9 @@ class Opened(End):
     async def _greet(self, word: str) -> tuple[Lines, str]:
         """A new connection that was greeted, and the first heartbeat.  Raises Over."""
         lines: Lines | None = None
-        sock = self.net.socket(socket.AF_INET6 if ":" in self.target[0] else socket.AF_INET, socket.SOCK_STREAM)
+        sock = self.net.socket(
+            socket.AF_INET6 if ":" in self.target[0] else socket.AF_INET, socket.SOCK_STREAM
+        )
         try:
             try:
                 async with TwoLooks(self.give_up):
@@ -273,7 +312,9 @@ class Opened(End):
                     await lines.say(f"{word} {self.stream}")
                     first = await lines.hear()
             except Expired:
-                raise Over("NO_ANSWER" if word == "stream" else "TIMED_OUT", "no heartbeat") from None
+                raise Over(
+                    "NO_ANSWER" if word == "stream" else "TIMED_OUT", "no heartbeat"
+                ) from None
             except OSError as error:
                 raise _lost(error) from None
             if word == "again" and first != "1":
@@ -316,9 +357,14 @@ class Opened(End):
 class Listener:
     """A port on which streams are accepted."""
 
-    def __init__(self, clock: Clock, tell: Tell, sock: socket.socket, joined: Callable[[End], None]) -> None:
+    def __init__(
+        self, clock: Clock, tell: Tell, sock: socket.socket, joined: Callable[[End], None]
+    ) -> None:
         """``joined`` is told of each stream that is accepted."""
-        self.clock, self.sock, self._tell, self._joined = clock, sock, tell, joined
+        self.clock = clock
+        self.sock = sock
+        self._tell = tell
+        self._joined = joined
         self.every = self.stall = 0.0
         self._strangers: dict[asyncio.Task[None], Lines] = {}
         """Who has said nothing yet, in the order in which they came."""
@@ -345,7 +391,9 @@ class Listener:
             self._tasks.add(task)
             self._strangers[task] = lines
             task.add_done_callback(self._gone)
-            await asyncio.sleep(0)  # that it begins, however many wait: one that never did closes nothing
+            await asyncio.sleep(
+                0
+            )  # that it begins, however many wait: one that never did closes nothing
             if len(self._strangers) > STRANGERS:
                 oldest = next(iter(self._strangers))
                 self._strangers.pop(oldest).reset = True
@@ -361,7 +409,14 @@ class Listener:
                 if match[1] == "again":
                     await lines.say("1")
                     continue
-                end = End(self.clock, self._tell, side="accepted", stream=match[2], every=self.every, stall=self.stall)
+                end = End(
+                    self.clock,
+                    self._tell,
+                    side="accepted",
+                    stream=match[2],
+                    every=self.every,
+                    stall=self.stall,
+                )
                 try:
                     end.take(lines)
                 except OSError:  # gone again

@@ -19,4 +19,8 @@ def text(asked: float) -> str:
 
 
 def _encoded(part: Mapping[str, object]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(part, separators=(",", ":")).encode()).decode().rstrip("=")
+    return (
+        base64.urlsafe_b64encode(json.dumps(part, separators=(",", ":")).encode())
+        .decode()
+        .rstrip("=")
+    )

@@ -3,7 +3,8 @@
 It takes both: a build that can, and kube-proxy told to with ``--enable-dsr=true``.
 """
 
-BUILD_1809, REVISION_1809 = 17763, 1432
+BUILD_1809 = 17763
+REVISION_1809 = 1432
 BUILD_1903 = 18317
 
 

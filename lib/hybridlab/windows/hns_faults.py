@@ -27,7 +27,11 @@ class HnsFaults:
 
     def vsid_of_new(self, delivered: int | None) -> int | None:
         """The VSID that a network gets which is made now: the one that is delivered."""
-        return self.removed_vsid if self.remembers_vsid and self.removed_vsid is not None else delivered
+        return (
+            self.removed_vsid
+            if self.remembers_vsid and self.removed_vsid is not None
+            else delivered
+        )
 
     def vsid_of_kept(self, vsid: int | None, delivered: int | None) -> int | None:
         """The VSID of a network that is there when one is delivered: the one it has."""

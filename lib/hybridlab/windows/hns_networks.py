@@ -12,10 +12,12 @@ from typing import Any
 
 from hybridlab.windows.hns_faults import HnsFaults
 
-POD_NETWORK, HOST_ENDPOINT = "Calico", "Calico_ep"
+POD_NETWORK = "Calico"
+HOST_ENDPOINT = "Calico_ep"
 EXTERNAL_NETWORK = "External"
 """Made by node-service.ps1 to get a virtual switch; no pod is ever on it."""
-EXTERNAL_SUBNET, EXTERNAL_GATEWAY = "192.168.255.0/30", "192.168.255.1"
+EXTERNAL_SUBNET = "192.168.255.0/30"
+EXTERNAL_GATEWAY = "192.168.255.1"
 HYPERV_OUI = "00:15:5d"
 """First half of the MAC addresses that Hyper-V and HNS give."""
 
@@ -92,7 +94,9 @@ class Hns:
     @property
     def pod_network(self) -> HnsNetwork | None:
         """The network "Calico"; None while there is none."""
-        return next((network for network in self._networks.values() if network.name == POD_NETWORK), None)
+        return next(
+            (network for network in self._networks.values() if network.name == POD_NETWORK), None
+        )
 
     @property
     def vsid(self) -> int | None:
@@ -107,7 +111,10 @@ class Hns:
         """
         gone: tuple[str, ...] = ()
         network = self.pod_network
-        if network is not None and (network.spec.subnet, network.spec.gateway) != (spec.subnet, spec.gateway):
+        if network is not None and (network.spec.subnet, network.spec.gateway) != (
+            spec.subnet,
+            spec.gateway,
+        ):
             gone = self.remove_network(network.id)
             network = None
         if network is None:
@@ -151,12 +158,19 @@ class Hns:
 
     @property
     def endpoints(self) -> tuple[HnsEndpoint, ...]:
-        return tuple(one for one in self._endpoints.values() if one.name != HOST_ENDPOINT or not self.faults.bare)
+        return tuple(
+            one
+            for one in self._endpoints.values()
+            if one.name != HOST_ENDPOINT or not self.faults.bare
+        )
 
     @property
     def host_endpoint(self) -> str | None:
         """Address of the host's own endpoint among the pods; None while there is none."""
-        return next((endpoint.address for endpoint in self.endpoints if endpoint.name == HOST_ENDPOINT), None)
+        return next(
+            (endpoint.address for endpoint in self.endpoints if endpoint.name == HOST_ENDPOINT),
+            None,
+        )
 
     def attach(self, pod: str, sandbox: str, address: str, mac: str) -> None:
         """An endpoint on "Calico" for a pod, named as Calico's CNI plugin does.  Raises ValueError without network."""
@@ -173,8 +187,12 @@ class Hns:
             if endpoint.pod == pod:
                 del self._endpoints[endpoint.id]
 
-    def _attach(self, network: HnsNetwork, name: str, address: str, mac: str, pod: str = "") -> None:
-        made = HnsEndpoint(id=_identity(), name=name, network=network.id, address=address, mac=mac, pod=pod)
+    def _attach(
+        self, network: HnsNetwork, name: str, address: str, mac: str, pod: str = ""
+    ) -> None:
+        made = HnsEndpoint(
+            id=_identity(), name=name, network=network.id, address=address, mac=mac, pod=pod
+        )
         self._endpoints[made.id] = made
 
 

@@ -10,7 +10,8 @@ from hybridlab.windows.hns_networks import HnsEndpoint, HnsNetwork
 Object = dict[str, Any]
 RUNNING = 1
 """State of networks that are in order."""
-ATTACHED, ATTACHED_SHARING = 2, 3
+ATTACHED = 2
+ATTACHED_SHARING = 3
 """States of endpoints as hcsshim numbers them (internal/hns, EndpointState): 0 uninitialized, 1 created, 2 attached, 3
 attached and shared by several containers, 4 detached, 5 degraded, 6 destroyed."""
 PROTOCOLS = {"tcp": 6, "udp": 17}
@@ -65,7 +66,9 @@ def endpoint(
     }
 
 
-def policy_lists(node: str, table: ServiceTable, endpoints: Iterable[HnsEndpoint], *, dsr: bool) -> list[Object]:
+def policy_lists(
+    node: str, table: ServiceTable, endpoints: Iterable[HnsEndpoint], *, dsr: bool
+) -> list[Object]:
     """kube-proxy's load balancers, one for each ClusterIP port; they name the backends that are on the node."""
     by_address = {item.address: item.id for item in endpoints}
     lists: list[Object] = []
@@ -85,7 +88,9 @@ def policy_lists(node: str, table: ServiceTable, endpoints: Iterable[HnsEndpoint
             policy["SourceVIP"] = table.snat_local_pods_to
         identity = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{port.name}.{node}")).upper()
         references = [
-            f"/endpoints/{by_address[backend.address]}" for backend in port.backends if backend.address in by_address
+            f"/endpoints/{by_address[backend.address]}"
+            for backend in port.backends
+            if backend.address in by_address
         ]
         lists.append({"ID": identity, "Policies": [policy], "References": references})
     return lists

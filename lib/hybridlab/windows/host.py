@@ -19,7 +19,8 @@ from hybridlab.windows.hns_networks import POD_NETWORK, Hns
 
 ALWAYS_RUNNING = ("containerd", "hns", "kubelet", "vmcompute")
 FELIX_SERVICE = "CalicoFelix"
-SERVICES_FOLDER, CONTAINER_FOLDER = "C:\\CalicoWindows", "C:\\hpc\\CalicoWindows"
+SERVICES_FOLDER = "C:\\CalicoWindows"
+CONTAINER_FOLDER = "C:\\hpc\\CalicoWindows"
 """Where Calico's program lies that runs: on the host, or as the HostProcess container that has it sees it."""
 HNS_QUESTIONS = frozenset(("networks", "endpoints", "policy-lists", "remove-network"))
 HNS_FAILURES = {
@@ -28,7 +29,8 @@ HNS_FAILURES = {
     "garbled": "Conversion from JSON failed.",
 }
 """How HNS can fail, with the words of the error that the cmdlets write, if they write one."""
-RUNNING, STOPPED = "Running", "Stopped"
+RUNNING = "Running"
+STOPPED = "Stopped"
 
 
 class HostRefused(Exception):
@@ -67,7 +69,9 @@ class HostState:
     """Windows service that kube-proxy is; empty: it is none."""
     network_services: Callable[[], Mapping[str, bool]] = dict
     """Services that the network of pods needs, and whether each runs."""
-    network_tables: Mapping[str, Callable[[], list[dict[str, object]]]] = field(default_factory=dict)
+    network_tables: Mapping[str, Callable[[], list[dict[str, object]]]] = field(
+        default_factory=dict
+    )
     """What cmdlets about the network of pods list, by their names in lower case."""
 
 
@@ -75,7 +79,9 @@ class WindowsHost:
     """The host of one Windows node."""
 
     def __init__(self, machine: Machine, profile: Profile, state: HostState) -> None:
-        self._machine, self._profile, self._state = machine, profile, state
+        self._machine = machine
+        self._profile = profile
+        self._state = state
         self._acts: set[asyncio.Task[None]] = set()
 
     async def answer(self, question: str, arguments: Mapping[str, Any]) -> object:
@@ -117,17 +123,22 @@ class WindowsHost:
             raise HostRefused(f"hns-{how}", f"HNS failed with error : {HNS_FAILURES[how]}")
 
     def _networks(self) -> list[dict[str, Any]]:
-        address, routes = self._machine.address, self._state.remote_routes()
+        address = self._machine.address
+        routes = self._state.remote_routes()
         return [
             hns_objects.network(network, address, routes if network.name == POD_NETWORK else ())
             for network in self._state.hns.networks
         ]
 
     def _endpoints(self) -> list[dict[str, Any]]:
-        hns, acls, policies = self._state.hns, self._state.acls(), self._state.pod_policies()
+        hns = self._state.hns
+        acls = self._state.acls()
+        policies = self._state.pod_policies()
         networks = {network.id: network for network in hns.networks}
         return [
-            hns_objects.endpoint(endpoint, networks[endpoint.network], policies, acls.get(endpoint.pod, ()))
+            hns_objects.endpoint(
+                endpoint, networks[endpoint.network], policies, acls.get(endpoint.pod, ())
+            )
             for endpoint in hns.endpoints
         ]
 
@@ -135,25 +146,38 @@ class WindowsHost:
         table = self._state.services()
         if table is None:
             return []
-        dsr = uses_dsr(self._machine.group.windows_build, enable_dsr=told_to_use_dsr(self._profile, self._machine))
-        return hns_objects.policy_lists(self._machine.name, table, self._state.hns.endpoints, dsr=dsr)
+        dsr = uses_dsr(
+            self._machine.group.windows_build,
+            enable_dsr=told_to_use_dsr(self._profile, self._machine),
+        )
+        return hns_objects.policy_lists(
+            self._machine.name, table, self._state.hns.endpoints, dsr=dsr
+        )
 
     async def _remove_network(self, identity: str) -> None:
         if identity not in {network.id for network in self._state.hns.networks}:
-            raise HostRefused("hns-error", f"HNS failed with error : The network was not found. ({identity})")
+            raise HostRefused(
+                "hns-error", f"HNS failed with error : The network was not found. ({identity})"
+            )
         await self._act(self._state.remove_network(identity))
 
     def _services(self) -> dict[str, str]:
         services = dict.fromkeys(ALWAYS_RUNNING, RUNNING)
         up = RUNNING if self._state.felix_process() is not None else STOPPED
         services |= dict.fromkeys(self._state.calico_services, up)
-        services |= {name: RUNNING if runs else STOPPED for name, runs in self._state.network_services().items()}
+        services |= {
+            name: RUNNING if runs else STOPPED
+            for name, runs in self._state.network_services().items()
+        }
         if name := self._state.kube_proxy_service:
             services[name] = RUNNING if self._state.kube_proxy_process() is not None else STOPPED
         return services
 
     def _updates(self) -> list[dict[str, str]]:
-        return [{"Description": "Update", "HotFixID": name} for name in self._machine.group.windows_updates]
+        return [
+            {"Description": "Update", "HotFixID": name}
+            for name in self._machine.group.windows_updates
+        ]
 
     async def _restart_service(self, name: str) -> None:
         names = {service.lower() for service in self._services()}
@@ -167,11 +191,17 @@ class WindowsHost:
         found: list[dict[str, Any]] = []
         if (process := self._state.felix_process()) is not None:
             name, command = felix_command(self._profile.calico.on("windows"))
-            folder = SERVICES_FOLDER if self._profile.calico.install == "services" else CONTAINER_FOLDER
+            folder = (
+                SERVICES_FOLDER if self._profile.calico.install == "services" else CONTAINER_FOLDER
+            )
             path = f"{folder}\\{name}"
-            found.append({"Name": name, "ProcessId": process, "CommandLine": command, "ExecutablePath": path})
+            found.append(
+                {"Name": name, "ProcessId": process, "CommandLine": command, "ExecutablePath": path}
+            )
         if (running := self._state.kube_proxy_process()) is not None:
-            found.append({"Name": kube_proxy.NAME, "ProcessId": running[0], "CommandLine": running[1]})
+            found.append(
+                {"Name": kube_proxy.NAME, "ProcessId": running[0], "CommandLine": running[1]}
+            )
         return found
 
     def _registry(self) -> dict[str, dict[str, object]]:
@@ -184,7 +214,9 @@ class WindowsHost:
 
     async def _stop_process(self, process: int) -> None:
         if process != self._state.felix_process():
-            raise HostRefused("no-process", f"Cannot find a process with the process identifier {process}.")
+            raise HostRefused(
+                "no-process", f"Cannot find a process with the process identifier {process}."
+            )
         await self._act(self._state.restart_felix())
 
     async def _act(self, work: Awaitable[None]) -> None:

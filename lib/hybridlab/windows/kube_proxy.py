@@ -33,9 +33,13 @@ def service_command(profile: Profile, machine: Machine, program: str, network: N
     if profile.kube_proxy.windows == "configuration":
         return f"{program} --v=3 --hostname-override={machine.name} --config={CONFIGURATION} {DSR_FLAG}"
     flags = [
-        "--v=3", "--proxy-mode=kernelspace", f"--hostname-override={machine.name}", "--kubeconfig=c:\\k\\config",
-        f"--cluster-cidr={profile.network.pod_cidr}", *network.flags,
-    ]  # fmt: skip
+        "--v=3",
+        "--proxy-mode=kernelspace",
+        f"--hostname-override={machine.name}",
+        "--kubeconfig=c:\\k\\config",
+        f"--cluster-cidr={profile.network.pod_cidr}",
+        *network.flags,
+    ]
     gates = network.gates
     if told_to_use_dsr(profile, machine):
         flags.append(DSR_FLAG)
@@ -57,7 +61,12 @@ def files(profile: Profile, machine: Machine) -> dict[str, str]:
 
 def script_command(profile: Profile, machine: Machine, network: NetworkFlags) -> str:
     """The command line that start.ps1 puts together."""
-    flags = ["--hostname-override=", "--v=2", "--proxy-mode=kernelspace", f"--kubeconfig={SANDBOX}{KUBECONFIG}"]
+    flags = [
+        "--hostname-override=",
+        "--v=2",
+        "--proxy-mode=kernelspace",
+        f"--kubeconfig={SANDBOX}{KUBECONFIG}",
+    ]
     if told_to_use_dsr(profile, machine):
         flags.append(DSR_FLAG)
     flags += [*network.flags, *_gates(_script_gates(profile, machine, network))]

@@ -9,7 +9,9 @@ RESERVED_HANDLE = "windows-reserved-ipam-handle"
 """IPAM handle of the reserved addresses; no IPAMHandle object exists for it."""
 RESERVED_NOTE = "windows host rsvd"
 
-NETWORK, GATEWAY, HOST_ENDPOINT = 0, 1, 2
+NETWORK = 0
+GATEWAY = 1
+HOST_ENDPOINT = 2
 """Ordinals: network address; gateway and (overlay) tunnel address; host endpoint, kube-proxy's ``--source-vip``."""
 
 SMALLEST_BLOCK = 29
@@ -24,7 +26,9 @@ def reserved_ordinals(size: int) -> tuple[int, int, int, int]:
 def reserved_addresses(block: str) -> tuple[str, str, str, str]:
     """The reserved addresses of a block: network, gateway, host endpoint, broadcast."""
     network = ipaddress.IPv4Network(block)
-    one, two, three, four = (str(network[ordinal]) for ordinal in reserved_ordinals(network.num_addresses))
+    one, two, three, four = (
+        str(network[ordinal]) for ordinal in reserved_ordinals(network.num_addresses)
+    )
     return one, two, three, four
 
 

@@ -14,7 +14,14 @@ from conformance.pods.roles import DEMO_PORT, ECHO_PORT, STREAM_PORT
 from conformance.probe.protocol import same_pod
 
 ARRIVED = frozenset(
-    {Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.ABORTED, Verdict.CLOSED, Verdict.NO_ANSWER}
+    {
+        Verdict.CONNECTED,
+        Verdict.REFUSED,
+        Verdict.RESET,
+        Verdict.ABORTED,
+        Verdict.CLOSED,
+        Verdict.NO_ANSWER,
+    }
 )
 """Verdicts that only a packet which got to the target, or to whoever has its address, can bring about."""
 
@@ -40,7 +47,9 @@ def telling(target: Target) -> Kind:
 
 def asked_for(target: Target, kind: Kind) -> str:
     """Return an attempt's request: at an echo server a path by which it says its port too, which no page does."""
-    echo = kind is Kind.HTTP and target.backends and (target.backend_port or target.port) != DEMO_PORT
+    echo = (
+        kind is Kind.HTTP and target.backends and (target.backend_port or target.port) != DEMO_PORT
+    )
     return "/who" if echo else "/"
 
 
@@ -51,7 +60,11 @@ def default_kind(target: Target, *, want: bool) -> Kind:
     to another pod, too; but for streams' ports, where nothing answers.  A closed path gets a bare connect, by Services
     too: a denial is that nothing answers the first packet.
     """
-    return telling(target) if want and target.backends and target.port != STREAM_PORT else plain(target)
+    return (
+        telling(target)
+        if want and target.backends and target.port != STREAM_PORT
+        else plain(target)
+    )
 
 
 def unexpected_backend(observation: Observation) -> str:
@@ -59,7 +72,8 @@ def unexpected_backend(observation: Observation) -> str:
 
     A backend's other port is as wrong as another pod: then the port is told too.
     """
-    who, target = observation.served_by, observation.attempt.target
+    who = observation.served_by
+    target = observation.attempt.target
     if observation.verdict is not Verdict.CONNECTED or target is None or not target.backends:
         return ""
     if not _is_name(who):
@@ -92,15 +106,25 @@ def _has_to_tell(attempt: Attempt) -> bool:
     if target is None or attempt.kind not in (Kind.HTTP, Kind.UDP):
         return False
     port = target.backend_port or target.port
-    return port == ECHO_PORT or (port == DEMO_PORT and all(backend.os == "windows" for backend in target.backends))
+    return port == ECHO_PORT or (
+        port == DEMO_PORT and all(backend.os == "windows" for backend in target.backends)
+    )
 
 
 def _why_untold(attempt: Attempt) -> str:
     target = attempt.target
     if target is not None and not target.backends:
         beyond = target.path is Addressing.EXTERNAL
-        return "nothing beyond the cluster says who it is" if beyond else "a node's own port does not say whose it is"
-    return "a bare connection names nobody" if attempt.kind is Kind.TCP else "the server there does not name its pod"
+        return (
+            "nothing beyond the cluster says who it is"
+            if beyond
+            else "a node's own port does not say whose it is"
+        )
+    return (
+        "a bare connection names nobody"
+        if attempt.kind is Kind.TCP
+        else "the server there does not name its pod"
+    )
 
 
 def altered(observation: Observation) -> bool:
@@ -108,7 +132,8 @@ def altered(observation: Observation) -> bool:
 
     Of a long datagram servers send back what their identity line, which comes first, leaves room for.
     """
-    sent, body = _PAYLOAD[: min(observation.attempt.payload, 1 << 16)], observation.body
+    sent = _PAYLOAD[: min(observation.attempt.payload, 1 << 16)]
+    body = observation.body
     if observation.verdict is not Verdict.CONNECTED or not sent:
         return False
     if observation.attempt.kind is Kind.UDP:

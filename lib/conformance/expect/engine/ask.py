@@ -85,9 +85,16 @@ def ask(
     paths whose ends are not what they were, so that nothing is waited for; asked now and then while paths stay wrong.
     """
     one = _Round(
-        asking, paths, cadence, settle, clock, about_denial=about_denial, agreeing=agreeing or {},
-        machine=machine or Machine(), lost=lost,
-    )  # fmt: skip
+        asking,
+        paths,
+        cadence,
+        settle,
+        clock,
+        about_denial=about_denial,
+        agreeing=agreeing or {},
+        machine=machine or Machine(),
+        lost=lost,
+    )
     try:
         return one.run()
     finally:
@@ -118,7 +125,11 @@ class _Source:
         """Open paths that agree and are passed over this time, since as many others were not asked the last time: some
         of a source show as well as all of them that it is alive.  Not those that others' closed paths need beside them:
         other agents are not asked at the same moments, and a busy machine asks each less often."""
-        agreed = [one for one in self.paths if one.path.want and isinstance(one.standing, Held) and not one.for_others]
+        agreed = [
+            one
+            for one in self.paths
+            if one.path.want and isinstance(one.standing, Held) and not one.for_others
+        ]
         return sorted(agreed, key=lambda one: one.last_asked)[(len(agreed) + 1) // 2 :]
 
 
@@ -150,7 +161,11 @@ class _Asked:
     def agrees(self) -> bool:
         """Whether its newest attempt was answered, as it is to be, and more of the kind decide it."""
         standing = self.standing
-        return isinstance(standing, NotYet) and bool(standing.row) and self.path.tries[-1].seen is not None
+        return (
+            isinstance(standing, NotYet)
+            and bool(standing.row)
+            and self.path.tries[-1].seen is not None
+        )
 
     @property
     def may_be_complete(self) -> bool:
@@ -191,7 +206,10 @@ class _Round:
         machine: Machine,
         lost: Callable[[Sequence[Path]], Sequence[Path]],
     ) -> None:
-        self._asking, self._settle, self._clock, self._machine = asking, settle, clock, machine
+        self._asking = asking
+        self._settle = settle
+        self._clock = clock
+        self._machine = machine
         self._began = clock.monotonic()
         self._within = max((path.rule.within for path in paths), default=0.0)
         self._earliest = min((path.rule.within for path in paths), default=0.0)
@@ -202,12 +220,13 @@ class _Round:
         self._about_denial = about_denial or any_closed
         self._sources = {
             uid: _Source(
-                uid, cadence[uid],
+                uid,
+                cadence[uid],
                 agree_every=None if any_closed else agreeing.get(uid),
                 next_pause=min(SOON, agreeing.get(uid, SOON)) if self._about_denial else None,
             )
             for uid in dict.fromkeys(path.attempt.source.uid for path in paths)
-        }  # fmt: skip
+        }
         self._all = [_Asked(path, self._sources[path.attempt.source.uid]) for path in paths]
         for one in self._all:
             one.source.paths.append(one)
@@ -254,16 +273,23 @@ class _Round:
                 if self._asking.waits(source.uid) or self._is_behind(source):
                     source.held_until = now + min(LOOK, source.cadence)
                     continue
-                source.due = now + (max(source.cadence, WATCH_EVERY) if self._only_watches else source.cadence)
+                source.due = now + (
+                    max(source.cadence, WATCH_EVERY) if self._only_watches else source.cadence
+                )
                 source.pause = source.cadence if source.next_pause is None else source.next_pause
                 source.next_pause = 2 * source.pause
                 due.append(source)
         if not due:
             return
         beside = self._wanted_beside()
-        resting = {one for source in due for one in source.resting} if beside == float("inf") else set()
+        resting = (
+            {one for source in due for one in source.resting} if beside == float("inf") else set()
+        )
         several = [
-            one for source in due for one in source.paths if one not in resting and self._wants_more(one, beside)
+            one
+            for source in due
+            for one in source.paths
+            if one not in resting and self._wants_more(one, beside)
         ]
         if several:
             for one in several:
@@ -276,7 +302,9 @@ class _Round:
     def _only_watches(self) -> bool:
         """Whether every closed path that is left is decided, and watched."""
         standings = [one.standing for one in self._closed_left]
-        return bool(standings) and all(isinstance(standing, NotYet) and standing.watching for standing in standings)
+        return bool(standings) and all(
+            isinstance(standing, NotYet) and standing.watching for standing in standings
+        )
 
     def _is_behind(self, source: _Source) -> bool:
         """Whether more than a few attempts of the source at servers that have answered it are unanswered.
@@ -284,23 +312,31 @@ class _Round:
         Attempts at closed paths do not count: that nothing answers them is what is to be seen.  Nor do those from
         before a path opened, which wait for their system to send its SYN again.
         """
-        since, owed = self._now - BEHIND, 0
+        since = self._now - BEHIND
+        owed = 0
         for one in source.paths:
-            owed += sum(attempt.asked > since and one.path.owes(attempt) for attempt in one.path.recent)
+            owed += sum(
+                attempt.asked > since and one.path.owes(attempt) for attempt in one.path.recent
+            )
         return owed > FEW
 
     def _next_due(self, source: _Source) -> float:
         """By the source's cadence, or sooner where an attempt would complete a row, all that it was asked agrees, or a
         change is yet to take effect."""
         if source.sooner is None:
-            of_all = (self._completes_row(source), self._goes_on_agreeing(source), self._sees_change(source))
+            of_all = (
+                self._completes_row(source),
+                self._goes_on_agreeing(source),
+                self._sees_change(source),
+            )
             source.sooner = min(of_all)
         return max(min(source.due, source.sooner), source.held_until)
 
     @staticmethod
     def _completes_row(source: _Source) -> float:
         """s.  When an attempt of the source would complete a row, if none is begun by then; ``inf``: never."""
-        margin, first = min(MARGIN, source.cadence / 2), float("inf")
+        margin = min(MARGIN, source.cadence / 2)
+        first = float("inf")
         for one in source.paths:
             if one.is_left and not one.path.want and one.path.recent:
                 complete = one.completes_at
@@ -324,7 +360,9 @@ class _Round:
         """
         if source.pause is None or source.pause >= source.cadence:
             return float("inf")
-        if not any(self._is_as_before(one.path) for one in source.paths if one.is_left and one.path.tries):
+        if not any(
+            self._is_as_before(one.path) for one in source.paths if one.is_left and one.path.tries
+        ):
             return float("inf")
         return source.due - source.cadence + source.pause
 
@@ -354,27 +392,37 @@ class _Round:
 
     def _wanted_beside(self) -> float:
         """s.  Open paths that were asked last before it have to be asked again beside the closed ones."""
-        never, always = -float("inf"), float("inf")
+        never = -float("inf")
+        always = float("inf")
         if any(self._wants_more(one, never) for one in self._closed_left):
             return always
         return max((one.last_asked for one in self._closed_left), default=never)
 
     def _may_begin(self, one: _Asked) -> bool:
         """Whether an attempt that is begun now can still count: in time, or in a row that was begun in time."""
-        return self._now <= self._deadline(one.path) or self._undecided(one) or len(one.path.tries) < AT_LEAST
+        return (
+            self._now <= self._deadline(one.path)
+            or self._undecided(one)
+            or len(one.path.tries) < AT_LEAST
+        )
 
     def _deadline(self, path: Path) -> float:
         """s.  A row has to be begun by then."""
         if path.want and self._denials_done is not None:
-            return max(path.rule.within, self._denials_done + (self._settle if self._denials_done else 0.0))
+            return max(
+                path.rule.within, self._denials_done + (self._settle if self._denials_done else 0.0)
+            )
         return path.rule.within
 
     def _undecided(self, one: _Asked) -> bool:
         """Whether a row that was begun in time is under way, or an unanswered attempt may be its beginning."""
-        deadline, standing = self._deadline(one.path), one.standing
+        deadline = self._deadline(one.path)
+        standing = one.standing
         if isinstance(standing, NotYet) and standing.row and standing.row[0].at <= deadline:
             return True
-        return any(attempt.seen is None and attempt.asked <= deadline for attempt in one.path.recent)
+        return any(
+            attempt.seen is None and attempt.asked <= deadline for attempt in one.path.recent
+        )
 
     # --- hearing ---------------------------------------------------------------------------------------------------
 
@@ -395,27 +443,39 @@ class _Round:
 
     def _take(self, answered: Answered) -> None:
         one, attempt = self._under_way.pop(answered.ticket)
-        path, seen = one.path, answered.observation
+        path = one.path
+        seen = answered.observation
         if seen is None:
             self._broke = True
-            path.error = path.error or answered.error or ProbeBroken(f"{path.attempt.label}: nothing was observed")
+            path.error = (
+                path.error
+                or answered.error
+                or ProbeBroken(f"{path.attempt.label}: nothing was observed")
+            )
         else:
-            at, error = attempt.asked, float("inf")
+            at = attempt.asked
+            error = float("inf")
             if seen.began_at is not None and seen.began_at_error is not None:
-                at, error = seen.began_at - unix(self._began), seen.began_at_error
+                at = seen.began_at - unix(self._began)
+                error = seen.began_at_error
             if attempt is path.tries[0] and at > one.source.cadence:
                 # Its agent had to be started: nothing could be seen before, and that time is not the network's.
                 path.rule = replace(path.rule, within=path.rule.within + at)
             path.answer(attempt, seen, at=at, error=error, came=self._now)
-            self._machine.late(self._now - max(at + seen.seconds + error, self._looked), self._clock.monotonic())
+            self._machine.late(
+                self._now - max(at + seen.seconds + error, self._looked), self._clock.monotonic()
+            )
         self._changed[one] = None
-        self._changed.update((closed, None) for kind in one.beside for closed in kind if closed.alone)
+        self._changed.update(
+            (closed, None) for kind in one.beside for closed in kind if closed.alone
+        )
 
     # --- deciding --------------------------------------------------------------------------------------------------
 
     def _judge(self) -> None:
         """Look again at what has changed; at everything, once time is over."""
-        changed, self._changed = self._changed, {}
+        changed = self._changed
+        self._changed = {}
         for one in changed:
             one.source.sooner = None
             if not one.is_left:
@@ -437,7 +497,11 @@ class _Round:
                     self._end(one)
             elif self._is_over(one):
                 standing = conclude(one.path, about_denial=self._about_denial)
-                if isinstance(standing, Wrong | BrokenControl) and standing.why in LATE and self._gives_more():
+                if (
+                    isinstance(standing, Wrong | BrokenControl)
+                    and standing.why in LATE
+                    and self._gives_more()
+                ):
                     return
                 one.standing = standing
                 self._end(one)
@@ -448,7 +512,8 @@ class _Round:
             self._given = self._machine.more(self._within, self._began)
             for one in self._left if self._given else ():
                 rule = one.path.rule
-                one.path.rule, one.path.given = replace(rule, within=rule.within + self._given), self._given
+                one.path.rule = replace(rule, within=rule.within + self._given)
+                one.path.given = self._given
             self._within += self._given
             return self._given > 0
         return False
@@ -465,7 +530,9 @@ class _Round:
 
     def _end(self, one: _Asked) -> None:
         """It stays as it stands."""
-        one.is_left, one.alone, one.source.sooner = False, False, None
+        one.is_left = False
+        one.alone = False
+        one.source.sooner = None
         del self._left[one]
         self._closed_left.pop(one, None)
 
@@ -475,7 +542,9 @@ class _Round:
             return
         self._broke = False
         for one in list(self._closed_left):
-            if any(all(control.error is not None for control in kind) for kind in one.path.controls):
+            if any(
+                all(control.error is not None for control in kind) for kind in one.path.controls
+            ):
                 one.standing = BrokenControl(Why.CONTROL)
                 self._end(one)
 
@@ -484,4 +553,8 @@ class _Round:
         if one.path.want and self._denials_done is None:
             return False  # it is a control still
         answered = sum(attempt.seen is not None for attempt in one.path.tries[: 2 * AT_LEAST])
-        return answered >= AT_LEAST and not self._may_begin(one) and self._now > self._deadline(one.path)
+        return (
+            answered >= AT_LEAST
+            and not self._may_begin(one)
+            and self._now > self._deadline(one.path)
+        )

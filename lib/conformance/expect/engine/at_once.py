@@ -15,7 +15,9 @@ def at_once(calls: Sequence[Callable[[], T]]) -> list[Future[T]]:
     """
     futures = [Future[T]() for _ in calls]
     for call, future in zip(calls, futures, strict=True):
-        threading.Thread(target=_carry_out, args=(call, future), name="at once", daemon=True).start()
+        threading.Thread(
+            target=_carry_out, args=(call, future), name="at once", daemon=True
+        ).start()
     wait(futures)
     return futures
 

@@ -145,9 +145,14 @@ class Path:
         large = not self.want and self.attempt.kind is Kind.UDP and len(self.tries) % 2
         return replace(self.attempt, request=LARGE) if large else self.attempt
 
-    def answer(self, attempt: Try, seen: Observation, *, at: float, error: float, came: float) -> None:
+    def answer(
+        self, attempt: Try, seen: Observation, *, at: float, error: float, came: float
+    ) -> None:
         """What an attempt showed; times as in :class:`Try`."""
-        attempt.seen, attempt.at, attempt.error, attempt.came = seen, at, error, came
+        attempt.seen = seen
+        attempt.at = at
+        attempt.error = error
+        attempt.came = came
         if seen.verdict in LOSSES or unexpected_backend(seen):
             self._lost = max(self._lost, attempt.asked)
         if self.want and as_wanted(seen, True):
@@ -175,19 +180,27 @@ class Path:
         if self._lost < self._opened:
             return 0
         answered = (attempt.seen for attempt in self.tries if attempt.seen is not None)
-        kinds = [as_wanted(seen, True) for seen in answered if seen.verdict in {*LOSSES, Verdict.CONNECTED}]
+        kinds = [
+            as_wanted(seen, True)
+            for seen in answered
+            if seen.verdict in {*LOSSES, Verdict.CONNECTED}
+        ]
         return sum(connected and not after for connected, after in pairwise(kinds))
 
     @property
     def seconds(self) -> float:
         """From the expectation's beginning to the newest answer."""
-        return max((attempt.came for attempt in self.tries if attempt.seen is not None), default=0.0)
+        return max(
+            (attempt.came for attempt in self.tries if attempt.seen is not None), default=0.0
+        )
 
     @property
     def first_right(self) -> float:
         """s.  When the first answer came that was as wanted; ``inf``: none did."""
         right = (
-            attempt.came for attempt in self.tries if attempt.seen is not None and as_wanted(attempt.seen, self.want)
+            attempt.came
+            for attempt in self.tries
+            if attempt.seen is not None and as_wanted(attempt.seen, self.want)
         )
         return min(right, default=float("inf"))
 
@@ -324,7 +337,11 @@ def conclude(path: Path, *, about_denial: bool) -> Standing:
         return _conclude_open(path, about_denial)
     if standing.ended in (None, Why.CONTROL):
         return BrokenControl(Why.CONTROL)
-    return BrokenControl(Why.ASTRAY) if standing.ended is Why.ASTRAY else Wrong(standing.ended or Why.OPEN)
+    return (
+        BrokenControl(Why.ASTRAY)
+        if standing.ended is Why.ASTRAY
+        else Wrong(standing.ended or Why.OPEN)
+    )
 
 
 def completes_at(path: Path, standing: Standing) -> float:
@@ -344,7 +361,11 @@ def completes_at(path: Path, standing: Standing) -> float:
 def _closed(path: Path) -> Standing:
     rule = path.rule
     row: list[Try] = []
-    ended, agreed, passed, alone, watching = path.ended, False, 0, False, False
+    ended = path.ended
+    agreed = False
+    passed = 0
+    alone = False
+    watching = False
     answered = path.answered()
     for place, attempt in enumerate(answered):
         assert attempt.seen is not None
@@ -358,7 +379,8 @@ def _closed(path: Path) -> Standing:
         if attempt.seen.verdict in DENIED_VERDICTS and attempt.seen.began is not None:
             if _beside(path, attempt):
                 if row and _clock(row[-1]) != _clock(attempt):
-                    row, agreed = [], False
+                    row = []
+                    agreed = False
                 row.append(attempt)
                 span = _began(attempt) - _began(row[0]) + EPSILON
                 agreed = agreed or (len(row) >= rule.agree and span >= rule.agree_span)
@@ -367,11 +389,17 @@ def _closed(path: Path) -> Standing:
                         return Held(tuple(row))
                     watching = True
             else:  # its control may be unanswered yet: what comes later can still make it one of a row
-                ended, row, agreed, alone = Why.CONTROL, [], False, True
+                ended = Why.CONTROL
+                row = []
+                agreed = False
+                alone = True
             continue
         if agreed and _arrived(attempt):
             return Wrong(Why.LEAK)
-        ended, row, agreed, passed = _ends_row(path, attempt), [], False, place + 1
+        ended = _ends_row(path, attempt)
+        row = []
+        agreed = False
+        passed = place + 1
     if agreed and any(map(_arrived, path.recent[len(answered) :])):
         return Wrong(Why.LEAK)  # those that were begun before it cannot change that
     if passed:
@@ -381,7 +409,11 @@ def _closed(path: Path) -> Standing:
 
 def _arrived(attempt: Try) -> bool:
     """Whether it shows that a packet got to the target."""
-    return attempt.seen is not None and attempt.seen.verdict in ARRIVED and not unexpected_backend(attempt.seen)
+    return (
+        attempt.seen is not None
+        and attempt.seen.verdict in ARRIVED
+        and not unexpected_backend(attempt.seen)
+    )
 
 
 def _ends_row(path: Path, attempt: Try) -> Why:
@@ -410,15 +442,20 @@ def _open(path: Path) -> Standing:
     row: list[Try] = []
     held: list[Try] = []
     """The newest row that decides, with an unanswered attempt after it."""
-    ended, agree, owed = path.ended, path.agree, False
+    ended = path.ended
+    agree = path.agree
+    owed = False
     for attempt in path.recent:
         if attempt.seen is None:
-            held, row = (row if len(row) >= agree and not owed else held), []
+            held = row if len(row) >= agree and not owed else held
+            row = []
             owed = owed or path.may_waver(attempt)
         elif as_wanted(attempt.seen, True):
             row.append(attempt)
         else:
-            held, row, ended = [], [], Why.ANOTHER_POD if unexpected_backend(attempt.seen) else Why.CLOSED
+            held = []
+            row = []
+            ended = Why.ANOTHER_POD if unexpected_backend(attempt.seen) else Why.CLOSED
     path.pass_over(len(path.heard) - agree, ended)
     decides = row if len(row) >= agree and not owed else held
     return Held(tuple(decides)) if decides else NotYet(tuple(row), ended)
@@ -430,7 +467,9 @@ def _conclude_open(path: Path, about_denial: bool) -> Standing:
     if any(map(unexpected_backend, wrong)):
         return Wrong(Why.ANOTHER_POD)
     if about_denial and wrong and all(seen.verdict is Verdict.NO_ANSWER for seen in wrong):
-        return BrokenControl(Why.SILENT)  # its packets pass: a server that is too busy says nothing of policies
+        return BrokenControl(
+            Why.SILENT
+        )  # its packets pass: a server that is too busy says nothing of policies
     if len(wrong) == len(newest):
         return Wrong(Why.CLOSED)
     return BrokenControl(Why.WAVERS) if about_denial else Wrong(Why.WAVERS)
@@ -468,4 +507,7 @@ def _began(attempt: Try) -> float:
 def _closest(moments: Sequence[float], moment: float) -> float:
     """Distance to the nearest of some ordered moments."""
     place = bisect_left(moments, moment)
-    return min((abs(number - moment) for number in moments[max(0, place - 1) : place + 1]), default=float("inf"))
+    return min(
+        (abs(number - moment) for number in moments[max(0, place - 1) : place + 1]),
+        default=float("inf"),
+    )

@@ -42,14 +42,18 @@ def named(attempt: Attempt) -> bool:
     return False
 
 
-def resolved_address(prober: Observer, attempt: Attempt, patience: float, *, slow: float = math.inf) -> str:
+def resolved_address(
+    prober: Observer, attempt: Attempt, patience: float, *, slow: float = math.inf
+) -> str:
     """What the target's name resolves to now, as its source sees it: addresses, or the verdict; empty: not known.
 
     An answer that takes longer than ``slow`` seconds says so.
     """
     if attempt.target is None or not named(attempt):
         return ""
-    question = Attempt(source=attempt.source, kind=Kind.DNS, give_up_after=patience, query=attempt.target.host)
+    question = Attempt(
+        source=attempt.source, kind=Kind.DNS, give_up_after=patience, query=attempt.target.host
+    )
     try:
         answer = prober.observe([question])[0]
     except SuiteError:

@@ -18,7 +18,9 @@ def each(several: Iterable[Pairs]) -> list[Pair]:
     return list(found)
 
 
-def pairs_of(sources: Workload | Iterable[Workload | Pair], targets: Target | Sequence[Target] | None) -> list[Pair]:
+def pairs_of(
+    sources: Workload | Iterable[Workload | Pair], targets: Target | Sequence[Target] | None
+) -> list[Pair]:
     """Return the pairs of ``sources`` and ``targets``; without ``targets``, ``sources`` are pairs themselves."""
     if targets is None:
         return each([sources])  # type: ignore[list-item]

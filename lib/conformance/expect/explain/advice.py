@@ -23,7 +23,10 @@ SERVICES = (Addressing.CLUSTER_IP, Addressing.NODE_PORT, Addressing.NAME)
 def felix(attempt: Attempt, side: Side) -> str:
     """Read Felix' log on the nodes that enforce the policy, and look at what it has programmed there."""
     backends = attempt.target.backends if attempt.target else ()
-    ends = [*(backends if side != "source" else ()), *((attempt.source,) if side != "target" else ())]
+    ends = [
+        *(backends if side != "source" else ()),
+        *((attempt.source,) if side != "target" else ()),
+    ]
     ends = ends or [attempt.source]
     nodes = {end.node: "target" if end in backends else "source" for end in ends}
     told = " and ".join(f"node {node} ({role})" for node, role in nodes.items())
@@ -33,12 +36,15 @@ def felix(attempt: Attempt, side: Side) -> str:
 
 def pods_on(*nodes: str) -> str:
     """A command that names the pods that serve nodes: calico-node's and kube-proxy's."""
-    return " ; ".join(f"kubectl get pods -A -o wide --field-selector=spec.nodeName={node}" for node in nodes)
+    return " ; ".join(
+        f"kubectl get pods -A -o wide --field-selector=spec.nodeName={node}" for node in nodes
+    )
 
 
 def open_path(attempt: Attempt, seen: Sequence[Observation]) -> str:
     """About a path that is to be open; ``seen``: all that its attempts showed."""
-    target, last = attempt.target, seen[-1] if seen else None
+    target = attempt.target
+    last = seen[-1] if seen else None
     nodes = between(attempt.source, target)
     if last is None or target is None:
         return f"look at the pods, and for packet loss {nodes}"
@@ -48,7 +54,9 @@ def open_path(attempt: Attempt, seen: Sequence[Observation]) -> str:
         return (
             kube_proxy(attempt.source, target)
             if target.path in SERVICES
-            else (f"compare {target.host} with kubectl get pods -A -o wide: another pod has the address")
+            else (
+                f"compare {target.host} with kubectl get pods -A -o wide: another pod has the address"
+            )
         )
     by_verdict = {
         Verdict.REFUSED: _refused(attempt.source, target),
@@ -70,7 +78,8 @@ def _refused(source: Workload, target: Target) -> str:
 
 def kube_proxy(source: Workload, target: Target) -> str:
     """Look where a Service's rules are applied: on the node whose address was called, or else on the source's."""
-    node, system = source.node, source.os
+    node = source.node
+    system = source.os
     if target.path is Addressing.NODE_PORT:
         near = (*([target.at] if target.at else ()), *target.backends, source)
         called = next((pod for pod in near if pod.node_address == target.host), None)
@@ -79,12 +88,23 @@ def kube_proxy(source: Workload, target: Target) -> str:
                 f"look at kube-proxy on the node with address {target.host}, which was called: its log and rules "
                 "(Windows: Get-HnsPolicyList), against the Service's EndpointSlices"
             )
-        node, system = called.node, called.os
-    rules = "Get-HnsPolicyList and kube-proxy's log" if system == "windows" else "kube-proxy's rules"
+        node = called.node
+        system = called.os
+    rules = (
+        "Get-HnsPolicyList and kube-proxy's log" if system == "windows" else "kube-proxy's rules"
+    )
     return f"compare {rules} on node {node} with the Service's EndpointSlices: {pods_on(node)}"
 
 
 def between(source: Workload, target: Target | None) -> str:
     """``between node linux-1 and node windows-2``, or ``on node linux-1``."""
-    nodes = list(dict.fromkeys([source.node, *(backend.node for backend in (target.backends if target else ()))]))
-    return f"on node {nodes[0]}" if len(nodes) == 1 else "between " + " and ".join(f"node {node}" for node in nodes)
+    nodes = list(
+        dict.fromkeys(
+            [source.node, *(backend.node for backend in (target.backends if target else ()))]
+        )
+    )
+    return (
+        f"on node {nodes[0]}"
+        if len(nodes) == 1
+        else "between " + " and ".join(f"node {node}" for node in nodes)
+    )

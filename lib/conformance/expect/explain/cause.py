@@ -41,8 +41,10 @@ def stays(attempts: Sequence[Attempt], side: Side) -> str:
 
 def closed(attempts: Sequence[Attempt], seen: Sequence[Observation]) -> str:
     """Of paths that are to be open and are not.  ``seen``: what the attempts of the one that is told first showed."""
-    first, last = attempts[0].target, seen[-1].verdict if seen else None
-    sources, targets = _sources(attempts), _targets(attempts)
+    first = attempts[0].target
+    last = seen[-1].verdict if seen else None
+    sources = _sources(attempts)
+    targets = _targets(attempts)
     clients = f"clients on {_named(sources)}"
     if last in UNSENT:
         return f"names do not resolve on {_named(sources)}"
@@ -64,7 +66,8 @@ def closed(attempts: Sequence[Attempt], seen: Sequence[Observation]) -> str:
 
 
 def _enforcing(attempts: Sequence[Attempt], side: Side) -> str:
-    sources, targets = _sources(attempts), _targets(attempts)
+    sources = _sources(attempts)
+    targets = _targets(attempts)
     nodes = targets if side == "target" and targets else sources
     if side == "both" and len(shared := _shared(attempts)) == 1:
         return f"{shared[0]} does not enforce"

@@ -21,7 +21,8 @@ SEARCHED = (
 )
 """What to do about a name that the cluster's DNS does not know."""
 COMPARE = (
-    "compare the answer with kubectl get service,endpointslices of that namespace, and read CoreDNS' log in kube-system"
+    "compare the answer with kubectl get service,endpointslices of that namespace,"
+    " and read CoreDNS' log in kube-system"
 )
 """What to do where nothing more is known."""
 LONGER = 3
@@ -64,9 +65,13 @@ class Heard:
     def lines(self) -> dict[str, str]:
         """For a message: what was heard, and what to do about it."""
         patience = f"waiting up to {self.server.attempt.give_up_after:g} s"
-        told = {"asked again": f"{patience}: {self.server.attempt.query} {self._told(self.server, 'is answered')}"}
+        told = {
+            "asked again": f"{patience}: {self.server.attempt.query} {self._told(self.server, 'is answered')}"
+        }
         if self.pods:
-            told["DNS pods"] = "; ".join(f"{pod.label} {self._told(seen)}" for seen in self.pods for pod in _pods(seen))
+            told["DNS pods"] = "; ".join(
+                f"{pod.label} {self._told(seen)}" for seen in self.pods for pod in _pods(seen)
+            )
         return {**told, "do": self._advice()}
 
     def _told(self, seen: Observation, answers: str = "answers") -> str:
@@ -88,7 +93,9 @@ class Heard:
         return SEARCHED if self.answered else COMPARE
 
 
-def listen(asks: Asks, attempts: Sequence[Attempt], servers: Callable[[], ClusterDns | None]) -> dict[str, Heard]:
+def listen(
+    asks: Asks, attempts: Sequence[Attempt], servers: Callable[[], ClusterDns | None]
+) -> dict[str, Heard]:
     """What the sources of these attempts hear, by the attempts' labels; empty where it could not be found out."""
     known = servers()
     if known is None or not attempts:
@@ -97,7 +104,10 @@ def listen(asks: Asks, attempts: Sequence[Attempt], servers: Callable[[], Cluste
         pods = known.pods()
     except SuiteError:  # no right to read them, or nobody knows them
         pods = []
-    asked = [[_question(asks, attempt, known), *_at_pods(asks, attempt, known, pods)] for attempt in attempts]
+    asked = [
+        [_question(asks, attempt, known), *_at_pods(asks, attempt, known, pods)]
+        for attempt in attempts
+    ]
     try:
         seen = iter(asks.prober.observe([question for several in asked for question in several]))
     except SuiteError:
@@ -105,12 +115,17 @@ def listen(asks: Asks, attempts: Sequence[Attempt], servers: Callable[[], Cluste
     found = {}
     for attempt, several in zip(attempts, asked, strict=True):
         server, *others = [next(seen) for _ in several]
-        found[attempt.label] = Heard(server, tuple(others), asks.timings.of(attempt.source.os).dns_slow)
+        found[attempt.label] = Heard(
+            server, tuple(others), asks.timings.of(attempt.source.os).dns_slow
+        )
     return found
 
 
 def telling_otherwise(
-    asks: Asks, attempt: Attempt, right: Callable[[Observation], bool], servers: Callable[[], ClusterDns | None]
+    asks: Asks,
+    attempt: Attempt,
+    right: Callable[[Observation], bool],
+    servers: Callable[[], ClusterDns | None],
 ) -> dict[str, str]:
     """DNS pods that answer a question wrongly while others answer it rightly, each with what it answers.
 
@@ -123,7 +138,9 @@ def telling_otherwise(
         seen = asks.prober.observe([replace(attempt, target=pod) for pod in known.pods()])
     except SuiteError:
         return {}
-    wrong = {pod.label: message.summary([one]) for one in seen if not right(one) for pod in _pods(one)}
+    wrong = {
+        pod.label: message.summary([one]) for one in seen if not right(one) for pod in _pods(one)
+    }
     return wrong if len(wrong) < len(seen) else {}
 
 
@@ -133,7 +150,9 @@ def _question(asks: Asks, attempt: Attempt, servers: ClusterDns) -> Attempt:
     return replace(attempt, query=servers.known_name, record="A", give_up_after=patience)
 
 
-def _at_pods(asks: Asks, attempt: Attempt, servers: ClusterDns, pods: Sequence[Target]) -> list[Attempt]:
+def _at_pods(
+    asks: Asks, attempt: Attempt, servers: ClusterDns, pods: Sequence[Target]
+) -> list[Attempt]:
     if attempt.target is not None:
         return []
     return [replace(_question(asks, attempt, servers), target=pod) for pod in pods]

@@ -40,10 +40,16 @@ def explanation(
     """
     lines = {"because": because, "observed": details(seen)} if because else {}
     return Explanation(
-        claims=tuple(claims), path=attempt.label, expected=expected, observed=observed or summary(seen),
-        tries=sum(observation.tries for observation in seen), seconds=seconds, where=attempt.nodes, so=so,
+        claims=tuple(claims),
+        path=attempt.label,
+        expected=expected,
+        observed=observed or summary(seen),
+        tries=sum(observation.tries for observation in seen),
+        seconds=seconds,
+        where=attempt.nodes,
+        so=so,
         lines=lines | dict(further or {}) | ({"do": do} if do else {}),
-    )  # fmt: skip
+    )
 
 
 def summary(seen: Sequence[Observation]) -> str:
@@ -135,7 +141,11 @@ def _word(observation: Observation) -> str:
     other = unexpected_backend(observation)
     if observation.verdict is Verdict.DNS_FAILED and observation.detail:
         why = observation.detail.partition(" for ")[0]
-        within = f" within {observation.attempt.give_up_after:g} s" if why.startswith("no answer") else ""
+        within = (
+            f" within {observation.attempt.give_up_after:g} s"
+            if why.startswith("no answer")
+            else ""
+        )
         return f"{observation.verdict.value} ({why}{within})"
     if altered(observation):
         return "an answer of other bytes than were sent"

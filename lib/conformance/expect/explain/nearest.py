@@ -62,7 +62,9 @@ def nearest(
             lines.setdefault("do", _advice(there, target, found))
         return Nearest(observed=observed, lines=lines)
     if target.path not in SERVICES or not target.backends:
-        return Nearest(lines={**named, "do": _advice(there, target, Blamed())} if target.backends else named)
+        return Nearest(
+            lines={**named, "do": _advice(there, target, Blamed())} if target.backends else named
+        )
     own = _by_own_address(asks, attempt, target)
     if not own:
         return Nearest(lines=named)
@@ -103,10 +105,17 @@ def _lines(found: Blamed) -> dict[str, str]:
 
 def _by_own_address(asks: Asks, attempt: Attempt, target: Target) -> dict[str, list[Observation]]:
     """What each backend answers there, by the target's label; empty where that could not be asked."""
-    source, port = attempt.source, target.backend_port or target.port
+    source = attempt.source
+    port = target.backend_port or target.port
     give_up = asks.timings.of(source.os).tcp_give_up
-    goals = [backend.udp(port) if target.protocol == "udp" else backend.tcp(port) for backend in target.backends]
-    questions = [Attempt(source=source, target=goal, kind=plain(goal), give_up_after=give_up) for goal in goals]
+    goals = [
+        backend.udp(port) if target.protocol == "udp" else backend.tcp(port)
+        for backend in target.backends
+    ]
+    questions = [
+        Attempt(source=source, target=goal, kind=plain(goal), give_up_after=give_up)
+        for goal in goals
+    ]
     try:
         rounds = [asks.prober.observe(questions) for _ in range(TRIES)]
     except SuiteError:
@@ -121,5 +130,6 @@ def _advice(policies: Sequence[str], target: Target, found: Blamed) -> str:
         return f"read the policies there; if they allow this, see {found.see}"
     nodes = ", ".join(dict.fromkeys(backend.node for backend in target.backends))
     return (
-        f"no policy was found that selects these pods: see CONN-3, {found.see} first; then Felix' log on node {nodes}"
+        f"no policy was found that selects these pods: see CONN-3, {found.see} first; "
+        f"then Felix' log on node {nodes}"
     )

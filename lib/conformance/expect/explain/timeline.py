@@ -21,7 +21,10 @@ class Mark:
 def lines(state: StreamState, marks: Sequence[Mark]) -> list[str]:
     """``+1.234 s  server  ended  RESET ECONNRESET``, seconds since the first event, with the suite's marks between."""
     found: list[tuple[float, str, str]] = [(mark.at, "suite", mark.what) for mark in marks]
-    found += [(event.at, side, f"{event.what:9}  {event.detail}".rstrip()) for event, side in state.timeline]
+    found += [
+        (event.at, side, f"{event.what:9}  {event.detail}".rstrip())
+        for event, side in state.timeline
+    ]
     found.sort(key=lambda one: one[0])
     begin = found[0][0] if found else 0.0
     return [f"+{at - begin:7.3f} s  {who:6}  {text}" for at, who, text in found]
@@ -31,10 +34,16 @@ def excerpt(state: StreamState, marks: Sequence[Mark]) -> str:
     """The newest lines, as a message's last part."""
     whole = lines(state, marks)
     shown = whole[-SHOWN:]
-    left = [f"({len(whole) - len(shown)} earlier events: attachment)"] if len(shown) < len(whole) else []
+    left = (
+        [f"({len(whole) - len(shown)} earlier events: attachment)"]
+        if len(shown) < len(whole)
+        else []
+    )
     return "\n".join(f"  {line}" for line in ["both ends on one time line:", *left, *shown])
 
 
 def whole(states: Sequence[StreamState], marks: Sequence[Mark]) -> str:
     """Every stream's time line, for the report."""
-    return "\n\n".join("\n".join([state.label, f"  {state.words}", *lines(state, marks)]) for state in states)
+    return "\n\n".join(
+        "\n".join([state.label, f"  {state.words}", *lines(state, marks)]) for state in states
+    )

@@ -65,7 +65,9 @@ def number(value: Any, where: str) -> float:
 def readable(selector: Selector, where: str) -> Selector:
     """The selector, which can be read."""
     if selector.problem:
-        raise UsageProblem(f"{where}: selector {selector.text!r} cannot be read: {selector.problem}")
+        raise UsageProblem(
+            f"{where}: selector {selector.text!r} cannot be read: {selector.problem}"
+        )
     return selector
 
 

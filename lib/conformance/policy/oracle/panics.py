@@ -25,7 +25,10 @@ def panics(oracle: Oracle, pod: Pod) -> list[str]:
         for place, one in enumerate(order):
             for named, passing in _rules(one, direction):
                 if passing.action == "Pass":
-                    found += [f"{named} and {other}" for other in _behind(passing, order[place + 1 :], direction)]
+                    found += [
+                        f"{named} and {other}"
+                        for other in _behind(passing, order[place + 1 :], direction)
+                    ]
     return found
 
 

@@ -28,7 +28,16 @@ _CALICO = ("projectcalico.org/", "crd.projectcalico.org/")
 _KUBERNETES = "networking.k8s.io/"
 _NOT_READ = ("AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy")
 _SPEC = frozenset(
-    {"tier", "order", "selector", "types", "ingress", "egress", "serviceAccountSelector", "performanceHints"}
+    {
+        "tier",
+        "order",
+        "selector",
+        "types",
+        "ingress",
+        "egress",
+        "serviceAccountSelector",
+        "performanceHints",
+    }
     | {"stagedAction"}
 )
 _GLOBAL_SPEC = _SPEC | {"namespaceSelector", "doNotTrack", "preDNAT", "applyOnForward"}
@@ -65,9 +74,12 @@ def tiers(objects: Iterable[Obj]) -> dict[str, Tier]:
     for obj in objects:
         if obj.get("kind") != "Tier":
             continue
-        label, name = fields.label(obj), obj["metadata"]["name"]
+        label = fields.label(obj)
+        name = obj["metadata"]["name"]
         spec = fields.mapping(obj.get("spec"), label, {"order", "defaultAction"})
-        end = fields.one_of(spec.get("defaultAction") or "Deny", f"{label} defaultAction", {"Deny", "Pass"})
+        end = fields.one_of(
+            spec.get("defaultAction") or "Deny", f"{label} defaultAction", {"Deny", "Pass"}
+        )
         found[name] = Tier(name, _order(spec, label), "Pass" if end == "Pass" else "Deny")
     return found
 
@@ -79,12 +91,17 @@ def policies(objects: Iterable[Obj]) -> list[Policy]:
 
 def policy_of(obj: Obj) -> Policy | None:
     """A policy; None: an object of another kind.  Raises UsageProblem."""
-    api, kind = str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
+    api = str(obj.get("apiVersion") or "")
+    kind = str(obj.get("kind") or "")
     label = fields.label(obj)
     if kind in _NOT_READ:
-        raise UsageProblem(f"{label}: policies of this kind are not read, so nothing can be said of what it selects")
+        raise UsageProblem(
+            f"{label}: policies of this kind are not read, so nothing can be said of what it selects"
+        )
     bare = kind.removeprefix("Staged")
-    if bare == "KubernetesNetworkPolicy" or (bare == "NetworkPolicy" and api.startswith(_KUBERNETES)):
+    if bare == "KubernetesNetworkPolicy" or (
+        bare == "NetworkPolicy" and api.startswith(_KUBERNETES)
+    ):
         return _kubernetes(obj, label, staged=kind != bare)
     if bare in {"NetworkPolicy", "GlobalNetworkPolicy"}:
         if not api.startswith(_CALICO):
@@ -100,8 +117,13 @@ def _order(spec: Obj, where: str) -> float:
 def _calico(obj: Obj, label: str, *, is_global: bool, staged: bool) -> Policy:
     spec = fields.mapping(obj.get("spec"), label, _GLOBAL_SPEC if is_global else _SPEC)
     home = None if is_global else str(obj["metadata"].get("namespace") or "default")
-    given = {direction: fields.sequence(spec.get(direction), f"{label} {direction}") for direction in DIRECTIONS}
-    types = _types(spec.get("types"), f"{label} types") or _implied(given["ingress"], given["egress"])
+    given = {
+        direction: fields.sequence(spec.get(direction), f"{label} {direction}")
+        for direction in DIRECTIONS
+    }
+    types = _types(spec.get("types"), f"{label} types") or _implied(
+        given["ingress"], given["egress"]
+    )
 
     def each(direction: Direction) -> Iterator[Rule]:
         for number, one in enumerate(given[direction], start=1):
@@ -127,14 +149,20 @@ def _implied(ingress: Any, egress: Any) -> list[Direction]:
 
 
 def _types(given: Any, where: str) -> list[Direction]:
-    listed = [fields.one_of(one, where, {"Ingress", "Egress"}) for one in fields.sequence(given, where)]
+    listed = [
+        fields.one_of(one, where, {"Ingress", "Egress"}) for one in fields.sequence(given, where)
+    ]
     return [direction for direction in DIRECTIONS if direction.capitalize() in listed]
 
 
 def _concerned(spec: Obj, home: str | None, label: str) -> Callable[[Pod], bool]:
     own = fields.readable(calico(spec.get("selector")), f"{label} selector")
-    spaces = fields.readable(calico_namespaces(spec.get("namespaceSelector")), f"{label} namespaceSelector")
-    accounts = fields.readable(calico(spec.get("serviceAccountSelector")), f"{label} serviceAccountSelector")
+    spaces = fields.readable(
+        calico_namespaces(spec.get("namespaceSelector")), f"{label} namespaceSelector"
+    )
+    accounts = fields.readable(
+        calico(spec.get("serviceAccountSelector")), f"{label} serviceAccountSelector"
+    )
     of_hosts = bool(spec.get("doNotTrack") or spec.get("preDNAT"))
 
     def concerned(pod: Pod) -> bool:
@@ -154,13 +182,20 @@ def _kubernetes(obj: Obj, label: str, *, staged: bool) -> Policy:
     spec = fields.mapping(obj.get("spec"), label, _KUBERNETES_SPEC)
     home = str(obj["metadata"].get("namespace") or "default")
     selector = fields.readable(kubernetes(spec.get("podSelector") or {}), f"{label} podSelector")
-    given = {direction: fields.sequence(spec.get(direction), f"{label} {direction}") for direction in DIRECTIONS}
-    types = _types(spec.get("policyTypes"), f"{label} policyTypes") or _implied(True, given["egress"])
+    given = {
+        direction: fields.sequence(spec.get(direction), f"{label} {direction}")
+        for direction in DIRECTIONS
+    }
+    types = _types(spec.get("policyTypes"), f"{label} policyTypes") or _implied(
+        True, given["egress"]
+    )
     every = {
         direction: tuple(
             rule
             for number, one in enumerate(given[direction], start=1)
-            for rule in rules.of_kubernetes(one, direction, home, f"{direction} rule {number}", label)
+            for rule in rules.of_kubernetes(
+                one, direction, home, f"{direction} rule {number}", label
+            )
         )
         for direction in DIRECTIONS
     }

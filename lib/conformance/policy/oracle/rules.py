@@ -20,11 +20,31 @@ Member = Pod | NetworkSet
 Chooser = Callable[[Member], bool]
 
 _PEER = frozenset(
-    {"nets", "notNets", "ports", "notPorts", "selector", "notSelector", "namespaceSelector", "serviceAccounts"}
+    {
+        "nets",
+        "notNets",
+        "ports",
+        "notPorts",
+        "selector",
+        "notSelector",
+        "namespaceSelector",
+        "serviceAccounts",
+    }
     | {"services"}
 )
 _RULE = frozenset(
-    {"action", "protocol", "notProtocol", "icmp", "notICMP", "ipVersion", "source", "destination", "http", "metadata"}
+    {
+        "action",
+        "protocol",
+        "notProtocol",
+        "icmp",
+        "notICMP",
+        "ipVersion",
+        "source",
+        "destination",
+        "http",
+        "metadata",
+    }
 )
 _ICMPV6 = fields.PROTOCOLS["icmpv6"]
 
@@ -104,7 +124,9 @@ class Rule:
             found.add(Switch.NAMED_PORTS)
         return frozenset(found)
 
-    def about(self, packet: Packet, world: World, switches: Switches, *, ports: bool = True) -> bool:
+    def about(
+        self, packet: Packet, world: World, switches: Switches, *, ports: bool = True
+    ) -> bool:
         """Whether the packet is one that the rule decides; ``ports`` False: whatever its ports are."""
         if self.ipv6:
             return False
@@ -112,19 +134,29 @@ class Rule:
             return _of_service(self.destination, packet, world, of_destination=True)
         if self.protocol not in {None, packet.protocol} or self.not_protocol == packet.protocol:
             return False
-        if (self.icmp and not _icmp(self.icmp, packet)) or (self.not_icmp and _icmp(self.not_icmp, packet)):
+        if (self.icmp and not _icmp(self.icmp, packet)) or (
+            self.not_icmp and _icmp(self.not_icmp, packet)
+        ):
             return False
-        return _meets(self.source, packet, world, False, ports) and _meets(self.destination, packet, world, True, ports)
+        return _meets(self.source, packet, world, False, ports) and _meets(
+            self.destination, packet, world, True, ports
+        )
 
 
 def _icmp(wanted: tuple[int, int | None], packet: Packet) -> bool:
-    return packet.icmp is not None and packet.icmp[0] == wanted[0] and wanted[1] in {None, packet.icmp[1]}
+    return (
+        packet.icmp is not None
+        and packet.icmp[0] == wanted[0]
+        and wanted[1] in {None, packet.icmp[1]}
+    )
 
 
 def _meets(peer: Peer, packet: Packet, world: World, of_destination: bool, ports: bool) -> bool:
     if peer is ANYBODY:
         return True
-    address, port = (packet.destination, packet.port) if of_destination else (packet.source, packet.source_port)
+    address, port = (
+        (packet.destination, packet.port) if of_destination else (packet.source, packet.source_port)
+    )
     there = world.at(address)
     chosen = there if peer.choose is None else tuple(filter(peer.choose, there))
     if peer.choose is not None and not chosen:
@@ -139,15 +171,24 @@ def _meets(peer: Peer, packet: Packet, world: World, of_destination: bool, ports
         return False
     if not ports:
         return True
-    if peer.has_ports and not fields.within(port, peer.ports) and not _named(peer.named, chosen, packet, port):
+    if (
+        peer.has_ports
+        and not fields.within(port, peer.ports)
+        and not _named(peer.named, chosen, packet, port)
+    ):
         return False
     return not (fields.within(port, peer.not_ports) or _named(peer.not_named, there, packet, port))
 
 
-def _named(names: tuple[str, ...], members: tuple[Member, ...], packet: Packet, port: int | None) -> bool:
+def _named(
+    names: tuple[str, ...], members: tuple[Member, ...], packet: Packet, port: int | None
+) -> bool:
     """Whether a pod among them calls its port so."""
     return port is not None and any(
-        (name, packet.protocol, port) in member.ports for name in names for member in members if isinstance(member, Pod)
+        (name, packet.protocol, port) in member.ports
+        for name in names
+        for member in members
+        if isinstance(member, Pod)
     )
 
 
@@ -156,7 +197,8 @@ def _of_service(peer: Peer, packet: Packet, world: World, *, of_destination: boo
     backends = world.backends.get(peer.service, []) if peer.service else []
     if of_destination:
         return any(
-            packet.destination in backend.addresses and (packet.protocol, packet.port) in backend.ports
+            packet.destination in backend.addresses
+            and (packet.protocol, packet.port) in backend.ports
             for backend in backends
         )
     return any(packet.source in backend.addresses for backend in backends)
@@ -173,7 +215,9 @@ def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | No
     place = f"{owner} {where}"
     rule = fields.mapping(given, place, _RULE)
     action = fields.one_of(rule.get("action"), f"{place} action", {"Allow", "Deny", "Pass", "Log"})
-    given_protocols = {key: rule[key] for key in ("protocol", "notProtocol") if rule.get(key) is not None}
+    given_protocols = {
+        key: rule[key] for key in ("protocol", "notProtocol") if rule.get(key) is not None
+    }
     wanted = {key: fields.protocol(value, place) for key, value in given_protocols.items()}
     made = Rule(
         action,
@@ -195,7 +239,9 @@ def _types(given: Any, where: str) -> tuple[int, int | None] | None:
     if icmp.get("type") is None:
         return None
     code = icmp.get("code")
-    return int(fields.number(icmp["type"], where)), None if code is None else int(fields.number(code, where))
+    return int(fields.number(icmp["type"], where)), None if code is None else int(
+        fields.number(code, where)
+    )
 
 
 def _peer(given: Any, home: str | None, where: str) -> Peer:
@@ -218,7 +264,9 @@ def _peer(given: Any, home: str | None, where: str) -> Peer:
         named=names,
         not_ports=not_ranges,
         not_named=not_names,
-        service=(service.get("namespace") or home or "", service["name"]) if service.get("name") else None,
+        service=(service.get("namespace") or home or "", service["name"])
+        if service.get("name")
+        else None,
     )
 
 
@@ -227,8 +275,12 @@ def _chooser(peer: Obj, home: str | None, where: str) -> Chooser:
     spaces = peer.get("namespaceSelector")
     of_space = fields.readable(calico_namespaces(spaces), where) if spaces else None
     wanted = fields.readable(calico(peer.get("selector")), where)
-    excluded = fields.readable(calico(peer["notSelector"]), where) if peer.get("notSelector") else None
-    accounts = fields.mapping(peer.get("serviceAccounts"), f"{where} serviceAccounts", {"names", "selector"})
+    excluded = (
+        fields.readable(calico(peer["notSelector"]), where) if peer.get("notSelector") else None
+    )
+    accounts = fields.mapping(
+        peer.get("serviceAccounts"), f"{where} serviceAccounts", {"names", "selector"}
+    )
     names = fields.sequence(accounts.get("names"), where)
     of_account = fields.readable(calico(accounts.get("selector")), where)
 
@@ -273,8 +325,12 @@ def _kubernetes_peer(given: Any, home: str, where: str) -> Peer:
     if block and len(peer) > 1:
         raise UsageProblem(f"{where}: a peer with ipBlock and a selector, which are two peers")
     if block:
-        return Peer(nets=fields.nets([block.get("cidr")], where), not_nets=fields.nets(block.get("except"), where))
-    spaces, pods = peer.get("namespaceSelector"), peer.get("podSelector")
+        return Peer(
+            nets=fields.nets([block.get("cidr")], where),
+            not_nets=fields.nets(block.get("except"), where),
+        )
+    spaces = peer.get("namespaceSelector")
+    pods = peer.get("podSelector")
     if spaces is None and pods is None:
         raise UsageProblem(f"{where}: a peer without podSelector, namespaceSelector and ipBlock")
     of_space = fields.readable(kubernetes(spaces or {}), where)
@@ -283,13 +339,17 @@ def _kubernetes_peer(given: Any, home: str, where: str) -> Peer:
     def chosen(member: Member) -> bool:
         if not isinstance(member, Pod):
             return False
-        there = member.namespace == home if spaces is None else of_space.holds(member.namespace_labels)
+        there = (
+            member.namespace == home if spaces is None else of_space.holds(member.namespace_labels)
+        )
         return there and wanted.holds(member.own)
 
     return Peer(choose=chosen)
 
 
-def _by_protocol(given: Any, where: str) -> Iterator[tuple[int | None, tuple[Range, ...], tuple[str, ...]]]:
+def _by_protocol(
+    given: Any, where: str
+) -> Iterator[tuple[int | None, tuple[Range, ...], tuple[str, ...]]]:
     """(protocol, its ranges, its names); nothing said of a protocol's ports: all of them."""
     entries = fields.sequence(given, where)
     if not entries:
@@ -297,10 +357,15 @@ def _by_protocol(given: Any, where: str) -> Iterator[tuple[int | None, tuple[Ran
     found: dict[int, list[Any] | None] = {}
     for one in entries:
         entry = fields.mapping(one, where, {"protocol", "port", "endPort"})
-        protocol = fields.PROTOCOLS[fields.one_of(entry.get("protocol", "TCP"), where, {"TCP", "UDP", "SCTP"}).lower()]
-        port, last = entry.get("port"), entry.get("endPort")
+        protocol = fields.PROTOCOLS[
+            fields.one_of(entry.get("protocol", "TCP"), where, {"TCP", "UDP", "SCTP"}).lower()
+        ]
+        port = entry.get("port")
+        last = entry.get("endPort")
         if isinstance(port, str) and not any(map(str.isalpha, port)):
-            raise UsageProblem(f"{where}: port {port!r} in quotes is a name, and a name has a letter")
+            raise UsageProblem(
+                f"{where}: port {port!r} in quotes is a name, and a name has a letter"
+            )
         if last is not None and not isinstance(port, int):
             raise UsageProblem(f"{where}: endPort {last} beside port {port!r}, which is no number")
         listed = found.setdefault(protocol, [])

@@ -20,7 +20,11 @@ class Switch(Enum):
         "GlobalNetworkPolicy) is left out as a whole",
     )
     ICMP_TYPES = ("XPOL-3", None, "a rule with an ICMP type or code is left out as a whole")
-    NAMED_PORTS = ("XPOL-4", None, "a rule that names a port is left out as a whole, its numbers included")
+    NAMED_PORTS = (
+        "XPOL-4",
+        None,
+        "a rule that names a port is left out as a whole, its numbers included",
+    )
     LAST_PASS = (
         "XPOL-6",
         None,
@@ -32,10 +36,16 @@ class Switch(Enum):
         (3, 29),
         "ports of a Pass and of a rule behind it that have none in common become any port",
     )
-    SERVICE_ALONE = ("XPOL-7", (3, 29), "a rule to a Service looks at nothing else that the rule says")
+    SERVICE_ALONE = (
+        "XPOL-7",
+        (3, 29),
+        "a rule to a Service looks at nothing else that the rule says",
+    )
 
     def __init__(self, claim: str, since: Minor | None, statement: str) -> None:
-        self.claim, self.since, self.statement = claim, since, statement
+        self.claim = claim
+        self.since = since
+        self.statement = statement
 
     def __str__(self) -> str:
         return f"{self.name.lower().replace('_', '-')} ({self.claim})"
@@ -53,7 +63,9 @@ RELEASES: tuple[Minor, ...] = ((3, 29), (3, 30), (3, 31), (3, 32))
 
 def as_shipped(release: Minor) -> Switches:
     """Calico for Windows as this release was shipped."""
-    return WINDOWS | {defect for defect in DEFECTS if defect.since is not None and release >= defect.since}
+    return WINDOWS | {
+        defect for defect in DEFECTS if defect.since is not None and release >= defect.since
+    }
 
 
 def alike(releases: Iterable[Minor] = RELEASES) -> dict[str, Switches]:

@@ -118,14 +118,17 @@ class World:
         where = fields.label(obj)
         for name, value in ((obj.get("metadata") or {}).get("labels") or {}).items():
             if not isinstance(value, str):
-                raise UsageProblem(f"{where}: label {name} is a text: {str(value)!r} in quotes, not {value!r}")
+                raise UsageProblem(
+                    f"{where}: label {name} is a text: {str(value)!r} in quotes, not {value!r}"
+                )
         try:
             return self._take(obj, where)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise UsageProblem(f"{where}: cannot be read: {type(error).__name__} {error}") from None
 
     def _take(self, obj: Obj, where: str) -> bool:
-        kind, name = obj["kind"], obj["metadata"]["name"]
+        kind = obj["kind"]
+        name = obj["metadata"]["name"]
         if kind == "Namespace":
             self._namespaces[name] = labels.of_namespace(obj)
         elif kind == "ServiceAccount":
@@ -156,10 +159,13 @@ class World:
         self.hosts[name] = frozenset(fields.address(text) for text in texts if ":" not in text)
 
     def _take_pod(self, obj: Obj) -> None:
-        spec, status = obj.get("spec") or {}, obj.get("status") or {}
+        spec = obj.get("spec") or {}
+        status = obj.get("status") or {}
         if spec.get("hostNetwork") or status.get("phase") in {"Succeeded", "Failed"}:
             return  # no endpoint of Calico's
-        space, name, account = _space(obj), obj["metadata"]["name"], labels.account_of(obj)
+        space = _space(obj)
+        name = obj["metadata"]["name"]
+        account = labels.account_of(obj)
         where = f"{space}/{name}"
         of_account = self._accounts.get((space, account), {labels.NAME_LABEL: account})
         self.pods[where] = Pod(
@@ -174,7 +180,11 @@ class World:
             account=account,
             account_labels=of_account,
             ports=frozenset(
-                (port["name"], fields.protocol(port.get("protocol", "TCP"), f"Pod {where}"), int(port["containerPort"]))
+                (
+                    port["name"],
+                    fields.protocol(port.get("protocol", "TCP"), f"Pod {where}"),
+                    int(port["containerPort"]),
+                )
                 for container in spec.get("containers") or []
                 for port in container.get("ports") or []
                 if port.get("name")
@@ -190,12 +200,16 @@ class World:
         return FIRST_MADE_UP + len(self.pods)
 
     def _os(self, spec: Obj) -> str:
-        said = (spec.get("os") or {}).get("name") or (spec.get("nodeSelector") or {}).get("kubernetes.io/os")
+        said = (spec.get("os") or {}).get("name") or (spec.get("nodeSelector") or {}).get(
+            "kubernetes.io/os"
+        )
         return self._systems.get(spec.get("nodeName") or "") or str(said or "linux")
 
     def _namespace(self, name: str) -> Labels:
         if name not in self._namespaces:
-            self.assumed.append(f"no file describes namespace {name}: it has no labels but its name")
+            self.assumed.append(
+                f"no file describes namespace {name}: it has no labels but its name"
+            )
             self._namespaces[name] = labels.of_namespace({"metadata": {"name": name}})
         return self._namespaces[name]
 
@@ -206,7 +220,9 @@ class World:
         members: dict[bool, set[int]] = {True: set(), False: set()}
         for endpoint in obj.get("endpoints") or []:
             ready = (endpoint.get("conditions") or {}).get("ready") is not False
-            members[ready] |= {fields.address(text) for text in endpoint["addresses"] if ":" not in text}
+            members[ready] |= {
+                fields.address(text) for text in endpoint["addresses"] if ":" not in text
+            }
         ports = frozenset(
             (fields.protocol(port.get("protocol") or "TCP", where), int(port["port"]))
             for port in obj.get("ports") or []

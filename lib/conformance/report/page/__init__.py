@@ -38,7 +38,9 @@ FOLDED = {
     summed_up.UNSELECTED: "not selected",
 }
 """Claims of which nothing is to be seen, behind a line for each of these words."""
-KEPT, AT_LEAST, TOGETHER = 20_000, 500, 400_000
+KEPT = 20_000
+AT_LEAST = 500
+TOGETHER = 400_000
 """Characters of a failure's attachment that the page shows, fewer where there are many; the file has the rest."""
 BUNDLED = (".txt", ".yaml", ".json")
 
@@ -46,13 +48,19 @@ BUNDLED = (".txt", ".yaml", ".json")
 def bundles(plain: Mapping[str, Any], folder: Path) -> dict[str, list[tuple[str, str]]]:
     """Test that failed to names and texts of what it left, read below the run's directory; cut where they are long."""
     failed = [test for test in plain["tests"] if test["verdict"] in ("VIOLATED", "INCONCLUSIVE")]
-    files = [(test["test"], folder / name) for test in failed for name in test.get("attachments") or ()]
+    files = [
+        (test["test"], folder / name) for test in failed for name in test.get("attachments") or ()
+    ]
     files = [(test, path) for test, path in files if path.suffix in BUNDLED and path.is_file()]
     kept = max(AT_LEAST, min(KEPT, TOGETHER // max(len(files), 1)))
     found: dict[str, list[tuple[str, str]]] = {}
     for test, path in files:
         text = path.read_text(encoding="utf-8", errors="replace")
-        more = f"\n... {len(text) - kept} characters more in {path.relative_to(folder)}" if len(text) > kept else ""
+        more = (
+            f"\n... {len(text) - kept} characters more in {path.relative_to(folder)}"
+            if len(text) > kept
+            else ""
+        )
         found.setdefault(test, []).append((path.name, text[:kept] + more))
     return found
 
@@ -70,23 +78,41 @@ def render(
     ``linked``: whether the page lies in the run's directory, so that files there can be links.
     """
     since: Mapping[str, Any] = {
-        "evidence": None, "seconds": 0, "flaky": False, "half": "", "applies": "", "inapplicable_parts": {},
-        "known_issues": [], "danger": "",
-    }  # later than the oldest reports  # fmt: skip
+        "evidence": None,
+        "seconds": 0,
+        "flaky": False,
+        "half": "",
+        "applies": "",
+        "inapplicable_parts": {},
+        "known_issues": [],
+        "danger": "",
+    }  # later than the oldest reports
     claims: Sequence[Mapping[str, Any]] = sorted(
         ({**since, **claim} for claim in plain["claims"]),
         key=lambda claim: summed_up.WORDS.index(summed_up.word(claim)),
     )
     violated = [claim for claim in claims if claim["verdict"] == "VIOLATED"]
-    builds = sorted({build for claim in claims for decision in _decisions(claim) for build in decision.about})
+    builds = sorted(
+        {build for claim in claims for decision in _decisions(claim) for build in decision.about}
+    )
     areas: dict[str, Counter[str]] = {}
     for claim in claims:
         areas.setdefault(claim["area"], Counter())[summed_up.word(claim)] += 1
     violated.sort(key=lambda claim: not claim.get("opens"))  # what policy closes and is open first
     by_id = {claim["id"]: claim for claim in claims}
-    causes = {cause: [by_id[claim["id"]] for claim in several] for cause, several in summed_up.causes(plain).items()}
-    fallen = {claim["id"] for claims in causes.values() if claims[0]["verdict"] == "VIOLATED" for claim in claims}
-    open_ = [claim for claim in claims if summed_up.word(claim) in OPEN and claim["id"] not in fallen]
+    causes = {
+        cause: [by_id[claim["id"]] for claim in several]
+        for cause, several in summed_up.causes(plain).items()
+    }
+    fallen = {
+        claim["id"]
+        for claims in causes.values()
+        if claims[0]["verdict"] == "VIOLATED"
+        for claim in claims
+    }
+    open_ = [
+        claim for claim in claims if summed_up.word(claim) in OPEN and claim["id"] not in fallen
+    ]
     tests = {test["test"]: test for test in plain.get("tests") or ()}
     effects: Mapping[str, Any] = plain["statistics"].get("policy_effect") or {}
     return str(
@@ -97,7 +123,8 @@ def render(
             nodes=(plain.get("facts") or {}).get("nodes") or [],
             differences=_differences((plain.get("facts") or {}).get("nodes") or []),
             kbs=_kbs((plain.get("facts") or {}).get("nodes") or []),
-            installed=plain.get("installed") or {"cluster_uid": "", "components": [], "kubelets": {}, "unread": []},
+            installed=plain.get("installed")
+            or {"cluster_uid": "", "components": [], "kubelets": {}, "unread": []},
             covered=plain.get("covered"),  # None: the report does not tell
             attested=plain.get("attested") or {},
             images=plain.get("images") or [],
@@ -147,7 +174,13 @@ def render(
     )
 
 
-def write(plain: Mapping[str, Any], path: Path, *, difference: Sequence[str] = (), folder: Path | None = None) -> None:
+def write(
+    plain: Mapping[str, Any],
+    path: Path,
+    *,
+    difference: Sequence[str] = (),
+    folder: Path | None = None,
+) -> None:
     """Write the page of a report, without what looks like a secret or a path of a machine, since pages are handed on.
 
     ``folder``: the run's directory, where it is there.
@@ -155,7 +188,9 @@ def write(plain: Mapping[str, Any], path: Path, *, difference: Sequence[str] = (
     failures = bundles(plain, folder) if folder else {}
     linked = folder is not None and folder.resolve() == path.resolve().parent
     page = render(plain, difference=difference, failures=failures, linked=linked)
-    path.write_text(scrubbed(page, private(plain["run"], (Path.home(), Path.cwd()))), encoding="utf-8")
+    path.write_text(
+        scrubbed(page, private(plain["run"], (Path.home(), Path.cwd()))), encoding="utf-8"
+    )
 
 
 @functools.cache
@@ -163,9 +198,13 @@ def _template() -> Any:
     import jinja2  # 85 ms: only where a page is written
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, finalize=lambda told: printable(told) if type(told) is str else told,
-    )  # fmt: skip
+        loader=jinja2.FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda told: printable(told) if type(told) is str else told,
+    )
     return environment.get_template("page.html.j2")
 
 
@@ -179,19 +218,36 @@ def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _answer(plain: Mapping[str, Any]) -> tuple[str, str]:
-    run, gates, counts = plain["run"], plain.get("gates") or [], summed_up.counts(plain["claims"])
+    run = plain["run"]
+    gates = plain.get("gates") or []
+    counts = summed_up.counts(plain["claims"])
     accepted = plain.get("waived") or {}
-    waived = [claim["id"] for claim in plain["claims"] if claim["verdict"] == "VIOLATED" and claim["id"] in accepted]
-    violated, open_ = counts.get("VIOLATED", 0) - len(waived), counts.get("INCONCLUSIVE", 0)
+    waived = [
+        claim["id"]
+        for claim in plain["claims"]
+        if claim["verdict"] == "VIOLATED" and claim["id"] in accepted
+    ]
+    violated = counts.get("VIOLATED", 0) - len(waived)
+    open_ = counts.get("INCONCLUSIVE", 0)
     excepted = f"violated, and waived: {', '.join(waived)}"
     if run.get("cut_short"):
-        what = f"{counted(violated, 'claim is', 'claims are')} violated, and the run was cut" if violated else "Cut"
-        return f"{what} short: it says nothing about what it did not reach", "bad" if violated else "warn"
+        what = (
+            f"{counted(violated, 'claim is', 'claims are')} violated, and the run was cut"
+            if violated
+            else "Cut"
+        )
+        return (
+            f"{what} short: it says nothing about what it did not reach",
+            "bad" if violated else "warn",
+        )
     if gates:
         return _of_gates(plain, gates)
     for number, word, tone in ((violated, "VIOLATED", "bad"), (open_, "INCONCLUSIVE", "warn")):
         several = summed_up.causes(plain).values() if number else ()
-        of = [{claim["id"] for claim in claims if claim["verdict"] == word}.difference(waived) for claims in several]
+        of = [
+            {claim["id"] for claim in claims if claim["verdict"] == word}.difference(waived)
+            for claims in several
+        ]
         if number:
             reason = ", for one reason" if any(len(one) == number for one in of) else ""
             text = f"{counted(number, 'claim is', 'claims are')} {word.lower()}{reason}"
@@ -202,9 +258,14 @@ def _answer(plain: Mapping[str, Any]) -> tuple[str, str]:
     return "; ".join(["Nothing violated", *told]), "warn" if missing else "good"
 
 
-def _of_nothing_violated(claims: Sequence[Mapping[str, Any]], counts: Mapping[str, int]) -> tuple[list[str], bool]:
+def _of_nothing_violated(
+    claims: Sequence[Mapping[str, Any]], counts: Mapping[str, int]
+) -> tuple[list[str], bool]:
     """How far that goes, and whether somebody has to look: what this cluster cannot show is no gap of a run."""
-    unseen = sum(summed_up.word(claim) == "NOT_RUN" and str(claim["reason"]).startswith(UNSEEN) for claim in claims)
+    unseen = sum(
+        summed_up.word(claim) == "NOT_RUN" and str(claim["reason"]).startswith(UNSEEN)
+        for claim in claims
+    )
     undecided = counts.get("NOT_RUN", 0) + counts.get(summed_up.UNSELECTED, 0) - unseen
     gaps = {f"{word}": counts[word] for word in ("UNMET", "ADVISED", "LIFTED") if word in counts}
     gaps |= {"not decided": undecided} if undecided else {}
@@ -215,7 +276,9 @@ def _of_nothing_violated(claims: Sequence[Mapping[str, Any]], counts: Mapping[st
     }
     decided = sum(counts.get(word, 0) for word in ("CONFIRMED", summed_up.THERE, "NOT_OBSERVED"))
     told = [f"{counted(decided, 'claim is', 'claims are')} as documented"]
-    return [*told, *(f"{number} {what}" for what, number in (gaps | rest).items() if number)], bool(gaps) or not decided
+    return [*told, *(f"{number} {what}" for what, number in (gaps | rest).items() if number)], bool(
+        gaps
+    ) or not decided
 
 
 def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
@@ -230,7 +293,11 @@ def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> t
     waived = plain.get("waived") or {}
     excepted = any(gate["waived"] for gate in gates)
     if excepted:
-        words += f"; with exceptions: {', '.join(waived)} waived" if waived else "; with exceptions that are waived"
+        words += (
+            f"; with exceptions: {', '.join(waived)} waived"
+            if waived
+            else "; with exceptions that are waived"
+        )
     if others := summed_up.beside_gates(plain):
         return f"{words}; beyond that {', '.join(others)} violated", "bad"
     return words, "warn" if excepted else "good"
@@ -238,17 +305,29 @@ def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> t
 
 def _cluster(cluster: Mapping[str, Any]) -> str:
     """Its name, without addresses and paths of a machine, for which the report's JSON is the place."""
-    told = [part for part in (cluster["label"] or cluster["how"]).split(", ") if "://" not in part and "/" not in part]
+    told = [
+        part
+        for part in (cluster["label"] or cluster["how"]).split(", ")
+        if "://" not in part and "/" not in part
+    ]
     return ", ".join(told) or str(cluster["how"])
 
 
 def _versions(facts: Mapping[str, Any]) -> list[str]:
     """What ran where: Calico, Kubernetes, how packets are carried, and the revisions of Windows with their nodes."""
     told = [("Calico", "calico_version"), ("Kubernetes", "kubernetes_version"), ("mode", "mode")]
-    values = [f"{name} {value}" for name, key in told if (value := (facts.get(key) or {}).get("value"))]
+    values = [
+        f"{name} {value}" for name, key in told if (value := (facts.get(key) or {}).get("value"))
+    ]
     nodes = [node["windows_build"] for node in facts.get("nodes") or () if node["os"] == "windows"]
     builds = Counter(".".join(map(str, build)) if build else "of unknown build" for build in nodes)
-    return [*values, *(f"Windows {build} ({counted(number, 'node')})" for build, number in sorted(builds.items()))]
+    return [
+        *values,
+        *(
+            f"Windows {build} ({counted(number, 'node')})"
+            for build, number in sorted(builds.items())
+        ),
+    ]
 
 
 def _told_of(claim: Mapping[str, Any]) -> str:
@@ -259,7 +338,10 @@ def _told_of(claim: Mapping[str, Any]) -> str:
 
 def _rest(rows: Sequence[Mapping[str, Any]]) -> str:
     """The verdicts of rows that are shown when they are asked for."""
-    return ", ".join(f"{number} {verdict}" for verdict, number in Counter(part["verdict"] for part in rows).items())
+    return ", ".join(
+        f"{number} {verdict}"
+        for verdict, number in Counter(part["verdict"] for part in rows).items()
+    )
 
 
 def by_cause(
@@ -278,7 +360,11 @@ def _first_line(claim: Mapping[str, Any]) -> str:
     """What its first failed test says, cut where it is long, and in how many of its tests it is so."""
     line = cut(unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"]))
     alike = sum(result["verdict"] == claim["verdict"] for result in claim["results"])
-    return f"{line} ({alike} of {len(claim['results'])} results)" if len(claim["results"]) > 1 and alike else line
+    return (
+        f"{line} ({alike} of {len(claim['results'])} results)"
+        if len(claim["results"]) > 1 and alike
+        else line
+    )
 
 
 def _broken_on(claim: Mapping[str, Any]) -> str:
@@ -337,6 +423,12 @@ def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     for name, entry in facts.items():
         if isinstance(entry, dict) and set(entry) == {"value", "source"}:
             value = entry["value"]
-            text = ", ".join(map(str, value)) if isinstance(value, list) else "unknown" if value is None else str(value)
+            text = (
+                ", ".join(map(str, value))
+                if isinstance(value, list)
+                else "unknown"
+                if value is None
+                else str(value)
+            )
             found.append((name.replace("_", " "), text, str(entry["source"])))
     return found

@@ -4,7 +4,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-WIDTH, LEFT, RIGHT, ROW = 720, 130, 180, 26
+WIDTH = 720
+LEFT = 130
+RIGHT = 180
+ROW = 26
 """Drawing units: the whole, room for labels on the left, for figures on the right, and the height of a row."""
 TICKS = 5
 """Of an axis, at most, besides that at zero."""
@@ -25,7 +28,12 @@ def recovery_chart(seconds: Mapping[str, float]) -> dict[str, Any]:
     scale = (WIDTH - left - 90) / longest
     ordered = sorted(seconds.items(), key=lambda entry: (-entry[1], entry[0]))
     rows = [
-        {"label": label, "y": number * ROW, "end": round(left + value * scale, 1), "text": f"{value:.2f} s"}
+        {
+            "label": label,
+            "y": number * ROW,
+            "end": round(left + value * scale, 1),
+            "text": f"{value:.2f} s",
+        }
         for number, (label, value) in enumerate(ordered)
     ]
     return _chart(rows, left, scale, longest)
@@ -38,7 +46,9 @@ def effect_chart(what: str, figures: Mapping[str, Any]) -> dict[str, Any]:
     was correct at once for good has one row.
     """
     same = "first_correct" if figures.get("first_correct") == figures.get("stable") else ""
-    spreads = [(label, figures[name]) for name, label in FIGURES if figures.get(name) and name != same]
+    spreads = [
+        (label, figures[name]) for name, label in FIGURES if figures.get(name) and name != same
+    ]
     longest = max((spread["max"] for _, spread in spreads), default=0.0) or 1.0
     scale = (WIDTH - LEFT - RIGHT) / longest
     rows = [
@@ -52,13 +62,25 @@ def effect_chart(what: str, figures: Mapping[str, Any]) -> dict[str, Any]:
         }
         for number, (label, spread) in enumerate(spreads)
     ]
-    return {"what": what, "changes": figures.get("changes", 0), **_chart(rows, LEFT, scale, longest)}
+    return {
+        "what": what,
+        "changes": figures.get("changes", 0),
+        **_chart(rows, LEFT, scale, longest),
+    }
 
 
 def _chart(rows: list[dict[str, Any]], left: int, scale: float, longest: float) -> dict[str, Any]:
     """With an axis below the rows: ``ticks`` of position and text, at round seconds."""
     power = 10.0 ** math.floor(math.log10(longest / TICKS))
-    step = next(power * round_one for round_one in (1, 2, 5, 10) if power * round_one * TICKS >= longest)
+    step = next(
+        power * round_one for round_one in (1, 2, 5, 10) if power * round_one * TICKS >= longest
+    )
     seconds = [number * step for number in range(TICKS + 1) if number * step <= longest]
     ticks = [{"x": round(left + value * scale, 1), "text": f"{value:g} s"} for value in seconds]
-    return {"rows": rows, "ticks": ticks, "left": left, "width": WIDTH, "height": ROW * (len(rows) + 1)}
+    return {
+        "rows": rows,
+        "ticks": ticks,
+        "left": left,
+        "width": WIDTH,
+        "height": ROW * (len(rows) + 1),
+    }

@@ -9,7 +9,8 @@ from conformance.model.verdict import PRECEDENCE
 from conformance.report.terminal import cut
 from conformance.verdicts.claims import SEEN
 
-SHOWN, BELOW = 8, 4
+SHOWN = 8
+BELOW = 4
 """Rows of a claim that are shown before more is asked for, the second where the first row is open: with what stands
 above them they fill no screen."""
 GOOD = ("CONFIRMED", "NOT_OBSERVED")
@@ -26,11 +27,15 @@ def parts(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]]) -> l
     """The rows of a claim for the template, the worst first.  ``tests``: the report's, by name."""
     found = [_part(result, tests.get(result["test"], {})) for result in claim["results"]]
     found.sort(key=lambda part: _ORDER.index(part["verdict"]))
-    return [part | {"opened": number == 0 and part["verdict"] in FAILED} for number, part in enumerate(found)]
+    return [
+        part | {"opened": number == 0 and part["verdict"] in FAILED}
+        for number, part in enumerate(found)
+    ]
 
 
 def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    good, failed = result["verdict"] in GOOD, result["verdict"] in FAILED
+    good = result["verdict"] in GOOD
+    failed = result["verdict"] in FAILED
     told = (test.get("explanation") or {}) if failed else {}
     line, _, text = (result["reason"] or "").partition("\n")
     line = "" if good else unnamed(told.get("headline") or line, result["claim"])
@@ -40,8 +45,14 @@ def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
         "name": result["part"] or sentence(result["test"]),
         "test": result["test"],
         "first": cut(line),
-        "text": "\n".join(filter(None, (line if cut(line) != line else "", "" if good or told else text))),
-        "told": ({"path": told["path"]} if (told.get("cause") or told.get("where")) and told.get("path") else {})
+        "text": "\n".join(
+            filter(None, (line if cut(line) != line else "", "" if good or told else text))
+        ),
+        "told": (
+            {"path": told["path"]}
+            if (told.get("cause") or told.get("where")) and told.get("path")
+            else {}
+        )
         | (told.get("lines") or {}),
         "table": told.get("table") or "",
         "again": shareable(told.get("again") or ""),
@@ -63,13 +74,24 @@ def shareable(command: str) -> str:
     return " ".join(_MINE.sub(r"\1\2", word) for word, mine in told if not mine or mine[1])
 
 
-def run_again(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]], command: str) -> str:
+def run_again(
+    claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]], command: str
+) -> str:
     """The shortest command that decides a claim again where it is what it is.  ``command``: the run's."""
-    failed = [tests.get(result["test"], {}) for result in claim["results"] if result["verdict"] == claim["verdict"]]
+    failed = [
+        tests.get(result["test"], {})
+        for result in claim["results"]
+        if result["verdict"] == claim["verdict"]
+    ]
     told = [(test.get("explanation") or {}).get("again") for test in failed]
-    words = _WORD.findall(shareable(told[0] if len(told) == 1 and told[0] else command))  # several: own nodes each
+    words = _WORD.findall(
+        shareable(told[0] if len(told) == 1 and told[0] else command)
+    )  # several: own nodes each
     wanted = (*_THERE, *_ALLOWED) if any(test.get("exclusive") for test in failed) else _THERE
-    found = ["calico-conformance run" if words[:1] == ["calico-conformance"] else "pytest", f"--claim {claim['id']}"]
+    found = [
+        "calico-conformance run" if words[:1] == ["calico-conformance"] else "pytest",
+        f"--claim {claim['id']}",
+    ]
     for word, following in zip(words, [*words[1:], ""], strict=True):
         name, equals, _ = word.strip("'").partition("=")
         if name in wanted:
@@ -85,7 +107,9 @@ def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         alike.setdefault((one["verdict"], _seen(one), said), []).append(one)
     for (verdict, seen, reason), several in alike.items():
         builds = ", ".join(sorted({build for one in several for build in one["about"]}))
-        lines = _together(several) if reason else [f"{_path(one)}: {one['reason']}" for one in several]
+        lines = (
+            _together(several) if reason else [f"{_path(one)}: {one['reason']}" for one in several]
+        )
         told = {"seen": seen, "reason": reason, "builds": builds, "lines": lines}
         yield {"verdict": verdict, "number": len(several), **told}
 
@@ -98,7 +122,10 @@ def _together(several: Sequence[Mapping[str, Any]]) -> list[str]:
     paths: dict[tuple[str, ...], list[str]] = {}
     for source, targets in by_source.items():
         paths.setdefault(tuple(sorted({*targets} - {""})), []).append(source)
-    return [_path({"source": ", ".join(sources), "target": ", ".join(targets)}) for targets, sources in paths.items()]
+    return [
+        _path({"source": ", ".join(sources), "target": ", ".join(targets)})
+        for targets, sources in paths.items()
+    ]
 
 
 def _path(ends: Mapping[str, str]) -> str:
@@ -110,4 +137,6 @@ def _seen(decision: Mapping[str, Any]) -> str:
     """What was seen, in words; empty: the reason tells what was seen instead."""
     if decision["verdict"] != "CONFIRMED":
         return ""
-    return " and ".join(SEEN.get(half, half) for half in decision.get("halves") or ()) or "as expected"
+    return (
+        " and ".join(SEEN.get(half, half) for half in decision.get("halves") or ()) or "as expected"
+    )

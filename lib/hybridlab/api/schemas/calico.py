@@ -16,11 +16,15 @@ def _type(fields: str, required: str = "") -> dict[str, Any]:
 
 
 def _root(spec: str, status: str = "") -> dict[str, Any]:
-    return _type(f"apiVersion:s kind:s metadata:.V1ObjectMeta spec:{spec}" + (f" status:{status}" if status else ""))
+    return _type(
+        f"apiVersion:s kind:s metadata:.V1ObjectMeta spec:{spec}"
+        + (f" status:{status}" if status else "")
+    )
 
 
 _POLICY = (
-    "tier:s order:n ingress:[.V3Rule egress:[.V3Rule selector:s types:[s serviceAccountSelector:s performanceHints:[s "
+    "tier:s order:n ingress:[.V3Rule egress:[.V3Rule selector:s types:[s "
+    "serviceAccountSelector:s performanceHints:[s "
 )
 _GLOBAL_POLICY = _POLICY + "namespaceSelector:s doNotTrack:b preDNAT:b applyOnForward:b "
 
@@ -59,7 +63,9 @@ CALICO_TYPES: Final[Mapping[str, Mapping[str, Any]]] = {
     "V3Tier": _root(".V3TierSpec", "o"),
     "V3TierSpec": _type("order:n defaultAction:s"),
     "V3HostEndpoint": _root(".V3HostEndpointSpec"),
-    "V3HostEndpointSpec": _type("node:s interfaceName:s expectedIPs:[s profiles:[s ports:[.V3EndpointPort"),
+    "V3HostEndpointSpec": _type(
+        "node:s interfaceName:s expectedIPs:[s profiles:[s ports:[.V3EndpointPort"
+    ),
     "V3EndpointPort": _type("name:s protocol:I port:i", "name protocol port"),
     "V3IPPool": _root(".V3IPPoolSpec"),
     "V3IPPoolSpec": _type(

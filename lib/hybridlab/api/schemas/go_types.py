@@ -26,7 +26,9 @@ def decoding_problem(root: Shape, path: Path_, value: Any) -> str:
     while path is not None:
         path, step = path
         steps.insert(0, step)
-    struct, code, names = root, "", []
+    struct = root
+    code = ""
+    names = []
     for step in steps:
         if isinstance(step, str) and not step.startswith("["):
             names.append(step)

@@ -28,8 +28,11 @@ Check = Callable[[Any, Path_, "Findings"], Any]
 _QUANTITY = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+|[KMGTPE]i|[numkMGTPE])?$")
 _TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")
 _MICRO_TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)$")
-_TIME_LAYOUT, _MICRO_LAYOUT = "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.000000Z07:00"
-QUANTITY_RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_TIME_LAYOUT = "2006-01-02T15:04:05Z07:00"
+_MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
+QUANTITY_RULE = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
 
 
 def render(path: Path_) -> str:
@@ -72,7 +75,14 @@ class Findings:
 
 def json_type(value: object) -> str:
     """Name the JSON type of a value."""
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", dict: "object", list: "array"}
+    names = {
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+        str: "string",
+        dict: "object",
+        list: "array",
+    }
     return names.get(type(value), "null")
 
 
@@ -158,14 +168,18 @@ def _moment(pattern: re.Pattern[str], layout: str) -> Check:
 
 def time_problem(value: str, layout: str) -> str:
     """Say why a text is no time, in the words of Go's parser."""
-    rest, wanted = value, layout
+    rest = value
+    wanted = layout
     for part in re.split(r"([-T:.]|Z07:00|\.0+)", layout):
         digits = re.match(rf"\d{{{len(part)}}}", rest) if part.isdigit() else None
         if digits is not None or (part and rest.startswith(part)):
-            rest, wanted = rest[len(part) :], wanted[len(part) :]
+            rest = rest[len(part) :]
+            wanted = wanted[len(part) :]
         elif part:
             break
-    shown_part = "Z07:00" if wanted == "Z07:00" else re.split(r"(?<=\d)[-T:.Z]", wanted)[0] or wanted[:1]
+    shown_part = (
+        "Z07:00" if wanted == "Z07:00" else re.split(r"(?<=\d)[-T:.Z]", wanted)[0] or wanted[:1]
+    )
     return f'parsing time "{value}" as "{layout}": cannot parse "{rest}" as "{shown_part}"'
 
 
@@ -189,7 +203,9 @@ def _base64(value: Any, path: Path_, findings: Findings) -> Any:
         b64decode(value, validate=True)
     except (binascii.Error, ValueError):
         good = re.match(r"[A-Za-z0-9+/]*", value)
-        findings.malformed(path, value, f"illegal base64 data at input byte {good.end() if good else 0}")
+        findings.malformed(
+            path, value, f"illegal base64 data at input byte {good.end() if good else 0}"
+        )
     return value
 
 
@@ -249,7 +265,9 @@ class Shapes:
                 key: ListRule(rule.get("p", ""), tuple(rule.get("k", ())), "s" in rule, "c" in rule)
                 for key, rule in entry.get("k", {}).items()
             }
-            self._shapes[name] = Shape(name, entry["f"], tuple(entry.get("r", ())), rules, "a" in entry)
+            self._shapes[name] = Shape(
+                name, entry["f"], tuple(entry.get("r", ())), rules, "a" in entry
+            )
         for shape in self._shapes.values():
             shape.checks = {key: self._checker(code) for key, code in shape.codes.items()}
 

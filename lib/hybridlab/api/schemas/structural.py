@@ -139,13 +139,20 @@ def _check_keys(items: list[Any], keys: list[str], path: Path_, findings: Findin
         seen.append(key)
 
 
-def _check_size(schema: Schema, size: int, limits: tuple[str, str], path: Path_, findings: Findings) -> None:
-    low, high = schema.get(limits[0]), schema.get(limits[1])
+def _check_size(
+    schema: Schema, size: int, limits: tuple[str, str], path: Path_, findings: Findings
+) -> None:
+    low = schema.get(limits[0])
+    high = schema.get(limits[1])
     at = render(path)
     if low is not None and size < low:
-        findings.causes.append(invalid_value(at, size, f"{at} in body should have at least {low} items"))
+        findings.causes.append(
+            invalid_value(at, size, f"{at} in body should have at least {low} items")
+        )
     if high is not None and size > high:
-        findings.causes.append(Cause("FieldValueTooMany", at, f"Too many: {size}: must have at most {high} items"))
+        findings.causes.append(
+            Cause("FieldValueTooMany", at, f"Too many: {size}: must have at most {high} items")
+        )
 
 
 def _check_value(schema: Schema, value: Any, path: Path_, findings: Findings) -> None:
@@ -167,21 +174,44 @@ def _check_value(schema: Schema, value: Any, path: Path_, findings: Findings) ->
         if pattern and not re.search(pattern, value):
             causes.append(invalid_value(at, value, f"{at} in body should match '{pattern}'"))
         if len(value) < schema.get("minLength", 0):
-            causes.append(invalid_value(at, value, f"{at} in body should be at least {schema['minLength']} chars long"))
+            causes.append(
+                invalid_value(
+                    at, value, f"{at} in body should be at least {schema['minLength']} chars long"
+                )
+            )
         if "maxLength" in schema and len(value) > schema["maxLength"]:
-            causes.append(Cause("FieldValueTooLong", at, f"Too long: may not be more than {schema['maxLength']} bytes"))
+            causes.append(
+                Cause(
+                    "FieldValueTooLong",
+                    at,
+                    f"Too long: may not be more than {schema['maxLength']} bytes",
+                )
+            )
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        low, high = schema.get("minimum"), schema.get("maximum")
+        low = schema.get("minimum")
+        high = schema.get("maximum")
         if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
-            causes.append(invalid_value(at, value, f"{at} in body should be greater than or equal to {shown(low)}"))
-        if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
-            causes.append(invalid_value(at, value, f"{at} in body should be less than or equal to {shown(high)}"))
+            causes.append(
+                invalid_value(
+                    at, value, f"{at} in body should be greater than or equal to {shown(low)}"
+                )
+            )
+        if high is not None and (
+            value > high or (schema.get("exclusiveMaximum") and value == high)
+        ):
+            causes.append(
+                invalid_value(
+                    at, value, f"{at} in body should be less than or equal to {shown(high)}"
+                )
+            )
     for name in ("allOf", "anyOf", "oneOf"):
         if name in schema:
             fitting = sum(_fits(part, value) for part in schema[name])
             total = len(schema[name])
             if not {"allOf": fitting == total, "anyOf": fitting > 0, "oneOf": fitting == 1}[name]:
-                causes.append(invalid_value(at, value, f"{at} in body must validate {name} of its schemas"))
+                causes.append(
+                    invalid_value(at, value, f"{at} in body must validate {name} of its schemas")
+                )
     if "not" in schema and _fits(schema["not"], value):
         causes.append(invalid_value(at, value, f"{at} in body must not validate the schema (not)"))
 

@@ -26,7 +26,10 @@ def windows_cni(profile: Profile, plane: Mapping[str, Any]) -> dict[str, Any]:
                 "windows_use_single_network": True,
                 "datastore_type": "kubernetes",
                 "nodename_file_optional": True,
-                "DNS": {"Nameservers": [dns_address(profile)], "Search": [f"svc.{network.dns_domain}"]},
+                "DNS": {
+                    "Nameservers": [dns_address(profile)],
+                    "Search": [f"svc.{network.dns_domain}"],
+                },
                 "policies": [
                     {
                         "Name": "EndpointPolicy",
@@ -34,7 +37,11 @@ def windows_cni(profile: Profile, plane: Mapping[str, Any]) -> dict[str, Any]:
                     },
                     {
                         "Name": "EndpointPolicy",
-                        "Value": {"Type": "SDNROUTE", "DestinationPrefix": network.service_cidr, "NeedEncap": True},
+                        "Value": {
+                            "Type": "SDNROUTE",
+                            "DestinationPrefix": network.service_cidr,
+                            "NeedEncap": True,
+                        },
                     },
                 ],
                 "ipam": ipam(profile),

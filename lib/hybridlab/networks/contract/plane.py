@@ -75,7 +75,9 @@ class Plane(ABC):
         """Return the ``faults.model.FaultType`` of what can go wrong on this plane alone."""
 
     @abstractmethod
-    def pod_port(self, machine: Machine, address: str, network: str, windows: WindowsNode | None) -> PodPort:
+    def pod_port(
+        self, machine: Machine, address: str, network: str, windows: WindowsNode | None
+    ) -> PodPort:
         """Return how a pod with this address, of this network of addresses, is wired to its node."""
 
     def refusal(self, windows: WindowsNode) -> str:
@@ -151,7 +153,9 @@ class Plane(ABC):
         """Return the services of a Windows host that the network needs, and whether each runs."""
         return {}
 
-    def host_tables(self, machine: Machine, facts: RoutingFacts) -> Mapping[str, Callable[[], Table]]:
+    def host_tables(
+        self, machine: Machine, facts: RoutingFacts
+    ) -> Mapping[str, Callable[[], Table]]:
         """Return what commands about the network list on a host: cmdlets by their names in lower case, on Linux birdcl.
 
         A table raises ``windows.host.HostRefused`` where its command ends in an error.

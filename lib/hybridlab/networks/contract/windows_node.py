@@ -29,11 +29,13 @@ class WindowsNode:
         environment: Mapping[str, str],
     ) -> None:
         """``cni_path``: of the CNI configuration, with slashes; ``template`` makes its content from an environment."""
-        self.machine, self.hns = machine, hns
+        self.machine = machine
+        self.hns = hns
         self._list = cni_path.endswith(".conflist")
         self.cni_path = "C:" + cni_path.replace("/", "\\")
         """Where the CNI configuration is: an operator writes a list of plugins, the image's template is one plugin."""
-        self._template, self._accepted = template, accepted
+        self._template = template
+        self._accepted = accepted
         self.plugin: dict[str, Any] = {}
         """The CNI plugin's configuration as it was installed last."""
         self.cni_text = ""
@@ -58,7 +60,9 @@ class WindowsNode:
             if not isinstance(plugin, dict):
                 raise TypeError("a plugin is no object")
         except (ValueError, TypeError, AttributeError, LookupError) as error:
-            raise ValueError(f"the CNI configuration is no JSON object with a list of plugins: {error}") from error
+            raise ValueError(
+                f"the CNI configuration is no JSON object with a list of plugins: {error}"
+            ) from error
         self.plugin = plugin
         self.cni_text = text if self._list else json.dumps(document | plugin, indent=2)
 

@@ -27,7 +27,9 @@ class Block:
     """An IPAM block affine to one node."""
 
     def __init__(self, cidr: ipaddress.IPv4Network, node: str, *, windows: bool) -> None:
-        self.cidr, self.node, self.windows = cidr, node, windows
+        self.cidr = cidr
+        self.node = node
+        self.windows = windows
         self.size = cidr.num_addresses
         self.sequence = 0
         """Goes up with every change, as the object's ``sequenceNumber``."""

@@ -20,7 +20,11 @@ class _Range:
     def __init__(self, cidr: str, *, windows: bool) -> None:
         self.cidr = ipaddress.IPv4Network(cidr)
         network, gateway, host_endpoint, broadcast = reserved_ordinals(self.cidr.num_addresses)
-        kept = (network, gateway, host_endpoint, broadcast) if windows else (network, gateway, broadcast)
+        kept = (
+            (network, gateway, host_endpoint, broadcast)
+            if windows
+            else (network, gateway, broadcast)
+        )
         first = 1 + max(ordinal for ordinal in kept if ordinal != broadcast)
         self._all = [self.cidr[ordinal] for ordinal in range(first, broadcast)]
         self._next = 0
@@ -36,7 +40,9 @@ class _Range:
             if address not in self._all:
                 raise AddressError(f"failed to allocate all requested IPs: {address}")
             if address in self.held:
-                raise AddressError(f"requested IP address {address} is not available in range set {self}")
+                raise AddressError(
+                    f"requested IP address {address} is not available in range set {self}"
+                )
         else:
             turn = self._all[self._next :] + self._all[: self._next]
             found = next((each for each in turn if each not in self.held), None)
@@ -53,7 +59,8 @@ class HostLocal:
 
     def __init__(self, profile: Profile, nodes: Iterable[Machine]) -> None:
         self._ranges: Mapping[str, _Range] = {
-            node.name: _Range(pod_cidr(node, profile), windows=node.os == "windows") for node in nodes
+            node.name: _Range(pod_cidr(node, profile), windows=node.os == "windows")
+            for node in nodes
         }
 
     def assign(self, node: str, handle: str, secondary: Mapping[str, str], wish: Wish = ANY) -> str:

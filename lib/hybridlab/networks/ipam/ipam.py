@@ -25,7 +25,9 @@ EXHAUSTED = (
     "failed to request IPv4 addresses: Assigned 0 out of 1 requested IPv4 addresses; "
     "No more free affine blocks and strict affinity enabled"
 )
-EXHAUSTED_EVEN_BORROWING = "failed to request IPv4 addresses: Assigned 0 out of 1 requested IPv4 addresses"
+EXHAUSTED_EVEN_BORROWING = (
+    "failed to request IPv4 addresses: Assigned 0 out of 1 requested IPv4 addresses"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,12 @@ class IPAM:
     """All blocks of a cluster."""
 
     def __init__(
-        self, nodes: Iterable[Machine], pools: Iterable[Pool], *, strict_affinity: bool, max_blocks_per_host: int = 0
+        self,
+        nodes: Iterable[Machine],
+        pools: Iterable[Pool],
+        *,
+        strict_affinity: bool,
+        max_blocks_per_host: int = 0,
     ) -> None:
         self._nodes = {node.name: node for node in nodes}
         self.pools = tuple(pools)
@@ -168,7 +175,9 @@ class IPAM:
             cidr = next((pool.cidr for pool in self.pools if pool.name == name), name)
             if "/" not in cidr:
                 raise IPAMError(f'error parsing pool "{name}": invalid CIDR address: {name}')
-            pool = next((pool for pool in self.pools if pool.cidr == cidr and not pool.disabled), None)
+            pool = next(
+                (pool for pool in self.pools if pool.cidr == cidr and not pool.disabled), None
+            )
             if pool is None:
                 raise IPAMError(f"the given pool ({cidr}) does not exist, or is not enabled")
             if not (machine.os == "windows" and pool.block_size > SMALLEST_BLOCK):
@@ -180,13 +189,19 @@ class IPAM:
     def _assign_that(self, machine: Machine, address: str, attribute: Attribute) -> str:
         """An address that a pod named; its block is claimed where nobody has it, however many the node has."""
         wanted = ipaddress.IPv4Address(address)
-        pools = [pool for pool in self.pools if not pool.disabled and wanted in ipaddress.IPv4Network(pool.cidr)]
+        pools = [
+            pool
+            for pool in self.pools
+            if not pool.disabled and wanted in ipaddress.IPv4Network(pool.cidr)
+        ]
         if not pools:
             raise IPAMError(f"the provided IP address {address} is not in a configured pool")
         cidr = ipaddress.IPv4Network((address, pools[0].block_size), strict=False)
         block = self._blocks.get(cidr) or self._add(cidr, machine)
         if block.node != machine.name and self.strict_affinity:
-            raise IPAMError(f"Block affinity (host:{block.node}) does not match provided ({machine.name}:host)")
+            raise IPAMError(
+                f"Block affinity (host:{block.node}) does not match provided ({machine.name}:host)"
+            )
         if not block.assign_that(address, attribute):
             raise IPAMError("address already assigned in block")
         return self._record(block, address, attribute.handle)

@@ -16,7 +16,14 @@ from hybridlab.networks.contract.addresses import AddressSource
 from hybridlab.networks.contract.plane import Declared, NodeProgram, Plane
 from hybridlab.networks.contract.routing import NodeEnd, RoutingFacts
 from hybridlab.networks.contract.windows_node import WindowsNode
-from hybridlab.networks.vxlan.routes import DEVICE, IPV4_TUNNEL, TUNNEL_MAC, node_routes, tunnel_of, vtep
+from hybridlab.networks.vxlan.routes import (
+    DEVICE,
+    IPV4_TUNNEL,
+    TUNNEL_MAC,
+    node_routes,
+    tunnel_of,
+    vtep,
+)
 from hybridlab.networks.vxlan.settings import DEFAULT_PORT, DEFAULT_VNI, VxlanSettings
 from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import OS, Profile
@@ -65,11 +72,15 @@ class Vxlan(Plane):
 
         return TYPES
 
-    def pod_port(self, machine: Machine, address: str, network: str, windows: WindowsNode | None) -> PodPort:
+    def pod_port(
+        self, machine: Machine, address: str, network: str, windows: WindowsNode | None
+    ) -> PodPort:
         if windows is None:
             return PodPort(mtu=self.mtu(self.profile.network.calico_mtu))
         mac = pod_mac(address, str(windows.plugin.get("vxlan_mac_prefix") or MAC_PREFIX))
-        return PodPort(gateway=gateway(network), mtu=self.mtu(self.profile.network.windows_mtu), mac=mac)
+        return PodPort(
+            gateway=gateway(network), mtu=self.mtu(self.profile.network.windows_mtu), mac=mac
+        )
 
     def refusal(self, windows: WindowsNode) -> str:
         try:
@@ -83,7 +94,10 @@ class Vxlan(Plane):
 
     def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:
         if machine.os == "windows":
-            return {IPV4_TUNNEL: gateway(addresses.own_network(machine.name)), TUNNEL_MAC: vtep_mac(machine.name)}
+            return {
+                IPV4_TUNNEL: gateway(addresses.own_network(machine.name)),
+                TUNNEL_MAC: vtep_mac(machine.name),
+            }
         handle = f"vxlan-tunnel-addr-{machine.name}"
         secondary = {"node": machine.name, "type": "vxlanTunnelAddress"}
         return {IPV4_TUNNEL: addresses.assign(machine.name, handle, secondary)}
@@ -98,12 +112,21 @@ class Vxlan(Plane):
         network = self.profile.network
         if windows is None:
             vni: int | None = felix_vni(felix)
-            port, mtu = felix_port(felix), felix.get("vxlanMTU") or self.mtu(network.calico_mtu)
+            port = felix_port(felix)
+            mtu = felix.get("vxlanMTU") or self.mtu(network.calico_mtu)
         else:
-            vni, port, mtu = windows.hns.vsid, DEFAULT_PORT, self.mtu(network.windows_mtu)
+            vni = windows.hns.vsid
+            port = DEFAULT_PORT
+            mtu = self.mtu(network.windows_mtu)
         tunnel = None if vni is None else tunnel_of(facts, node, vni=vni, port=port, mtu=mtu)
-        routes, unknown = node_routes(facts, node, tunnel=tunnel is not None, vni=self._isolation_id(windows))
-        problem = "" if windows is None else "HNS network Calico is missing, no route to another node is in place"
+        routes, unknown = node_routes(
+            facts, node, tunnel=tunnel is not None, vni=self._isolation_id(windows)
+        )
+        problem = (
+            ""
+            if windows is None
+            else "HNS network Calico is missing, no route to another node is in place"
+        )
         return NodeProgram(tunnel=tunnel, routes=routes, problem=problem, unknown=unknown)
 
     def _isolation_id(self, windows: WindowsNode | None) -> int | None:
@@ -117,7 +140,9 @@ class Vxlan(Plane):
         return None if started_vni(windows) == windows.hns.vsid else started_vni(windows)
 
     def external_network(self, machine: Machine) -> NetworkSpec:
-        return self._network(machine, EXTERNAL_NETWORK, EXTERNAL_SUBNET, EXTERNAL_GATEWAY, EXTERNAL_VSID)
+        return self._network(
+            machine, EXTERNAL_NETWORK, EXTERNAL_SUBNET, EXTERNAL_GATEWAY, EXTERNAL_VSID
+        )
 
     def started_network(self, windows: WindowsNode, block: str) -> NetworkSpec:
         return self._pod_network(windows, block, started_vni(windows))
@@ -129,11 +154,18 @@ class Vxlan(Plane):
         if problem := _too_small(vni):
             raise ValueError(problem)
         endpoint = source_vip(block)
-        return self._network(windows.machine, POD_NETWORK, block, gateway(block), vni, (endpoint, pod_mac(endpoint)))
+        return self._network(
+            windows.machine, POD_NETWORK, block, gateway(block), vni, (endpoint, pod_mac(endpoint))
+        )
 
     @staticmethod
     def _network(  # noqa: PLR0917
-        machine: Machine, name: str, subnet: str, gateway: str, vsid: int, endpoint: tuple[str, str] | None = None
+        machine: Machine,
+        name: str,
+        subnet: str,
+        gateway: str,
+        vsid: int,
+        endpoint: tuple[str, str] | None = None,
     ) -> NetworkSpec:
         router = {"Type": "DrMacAddress", "Address": hyphens(vtep_mac(machine.name))}
         return NetworkSpec(
@@ -162,7 +194,11 @@ class Vxlan(Plane):
 
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
         """Without DSR kube-proxy's ``--source-vip``, which is the host endpoint's (kubernetes#83072)."""
-        return None if uses_dsr(machine.group.windows_build, enable_dsr=enable_dsr) else source_vip(block)
+        return (
+            None
+            if uses_dsr(machine.group.windows_build, enable_dsr=enable_dsr)
+            else source_vip(block)
+        )
 
     def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
         return NetworkFlags(
@@ -203,7 +239,11 @@ class Vxlan(Plane):
         return frozenset({"vxlanVNI"}) if os == "windows" else frozenset()
 
     def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        return {"mode": "vxlan", "vxlan_mac_prefix": MAC_PREFIX, "vxlan_vni": int(environment["VXLAN_VNI"])}
+        return {
+            "mode": "vxlan",
+            "vxlan_mac_prefix": MAC_PREFIX,
+            "vxlan_vni": int(environment["VXLAN_VNI"]),
+        }
 
 
 def started_vni(windows: WindowsNode) -> int:
@@ -217,7 +257,9 @@ def cni_vni(windows: WindowsNode) -> int:
     try:
         return int(given)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"vxlan_vni of the CNI configuration is {given!r}, which is no number") from error
+        raise ValueError(
+            f"vxlan_vni of the CNI configuration is {given!r}, which is no number"
+        ) from error
 
 
 def felix_vni(felix: Mapping[str, Any]) -> int:

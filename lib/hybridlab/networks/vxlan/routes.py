@@ -16,7 +16,8 @@ TUNNEL_MAC = "projectcalico.org/VXLANTunnelMACAddr"
 
 def vtep(name: str, annotations: Mapping[str, str]) -> NodeEnd | None:
     """The tunnel endpoint that a node's annotations describe; None while something is missing."""
-    address, tunnel = annotations.get(IPV4_ADDRESS), annotations.get(IPV4_TUNNEL)
+    address = annotations.get(IPV4_ADDRESS)
+    tunnel = annotations.get(IPV4_TUNNEL)
     if not address or not tunnel:
         return None
     mac = annotations.get(TUNNEL_MAC) or linux_vtep_mac(name)
@@ -34,7 +35,8 @@ def tunnel_of(facts: RoutingFacts, node: str, *, vni: int, port: int, mtu: int) 
     own = facts.ends.get(node)
     if own is None:
         return None
-    address, mac = own.tunnel_address, own.tunnel_mac
+    address = own.tunnel_address
+    mac = own.tunnel_mac
     return Tunnel(device=DEVICE, identifier=vni, port=port, mtu=mtu, address=address, mac=mac)
 
 

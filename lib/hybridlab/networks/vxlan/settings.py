@@ -6,7 +6,8 @@ from typing import Literal
 from hybridlab.profiles.model import PlaneSettings, Profile
 
 LARGEST_VNI = 2**24 - 1
-DEFAULT_VNI, DEFAULT_PORT = 4096, 4789
+DEFAULT_VNI = 4096
+DEFAULT_PORT = 4789
 """Calico's own."""
 
 
@@ -24,5 +25,8 @@ class VxlanSettings(PlaneSettings):
             if not 1 <= value <= high:
                 return name, f"is {value}, expected 1 to {high}"
         if profile.network.ipam == "host-local":
-            return "", "is vxlan, which Calico has with its own IPAM alone; network.ipam is host-local"
+            return (
+                "",
+                "is vxlan, which Calico has with its own IPAM alone; network.ipam is host-local",
+            )
         return None

@@ -44,7 +44,9 @@ class _OfFelix(Entries):
         self._felix: Felix = lab.calico.felixes[node]
         if not self._felix.running:
             raise BadFault(f"Felix of node {node} does not run")
-        super().__init__(identity, laid, {"": where(self._felix.faults)}, self._programmed, self._programmed)
+        super().__init__(
+            identity, laid, {"": where(self._felix.faults)}, self._programmed, self._programmed
+        )
 
     async def _programmed(self) -> None:
         """Felix has done what is due; one that does not run any more never will, and evidence tells."""
@@ -72,7 +74,8 @@ class BlocksAstray(_OfFelix):
         if not others:
             raise BadFault(f"to is {parameters['to']!r}, the node itself")
         self._addresses = {lab.address(other): other for other in others}
-        self._change, self._words = change, words
+        self._change = change
+        self._words = words
         self._wrong: dict[str, str] = {}
 
     async def evidence(self) -> list[str]:
@@ -80,7 +83,11 @@ class BlocksAstray(_OfFelix):
         wrong = self._wrong if self._identity in self._felix.faults.routes else {}
         routes = self._felix.routing.routes
         there = {block.cidr for block in routes.remote_blocks} if routes else set()
-        return [f"{self._node} {self._words} {cidr} of {node}" for cidr, node in wrong.items() if cidr in there]
+        return [
+            f"{self._node} {self._words} {cidr} of {node}"
+            for cidr, node in wrong.items()
+            if cidr in there
+        ]
 
     def _laid(self, routes: NodeRoutes) -> NodeRoutes:
         return replace(routes, remote_blocks=tuple(map(self._made, routes.remote_blocks)))
@@ -116,7 +123,9 @@ def forwarding_missing(lab: LabParts, identity: str, parameters: Mapping[str, st
 def forwarding_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node sends what is for other nodes' pods to an address that nobody has."""
     words = f"sends to {NOWHERE} what is for"
-    return BlocksAstray(lab, identity, parameters, lambda block: replace(block, node_address=NOWHERE), words)
+    return BlocksAstray(
+        lab, identity, parameters, lambda block: replace(block, node_address=NOWHERE), words
+    )
 
 
 @TYPES.fault("ipip-routes-left", "underlay", LINUX)
@@ -125,29 +134,46 @@ class IpipRoutesLeft(_OfFelix):
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         node = lab.node_of("linux", parameters["node"])
-        super().__init__(lab, identity, node, lambda routes: replace(routes, by_ipip=(BLOCK_BEFORE,)))
+        super().__init__(
+            lab, identity, node, lambda routes: replace(routes, by_ipip=(BLOCK_BEFORE,))
+        )
 
     async def evidence(self) -> list[str]:
         """The route, once Felix has laid its routes with it."""
         routes = self._felix.routing.routes
-        return [f"{self._node} routes {cidr} by tunl0" for cidr in (routes.by_ipip if routes else ())]
+        return [
+            f"{self._node} routes {cidr} by tunl0" for cidr in (routes.by_ipip if routes else ())
+        ]
 
 
-@TYPES.fault("vxlan-differs", "underlay", LINUX, Parameter("vni", "the VNI", ""), Parameter("port", "the UDP port", ""))
+@TYPES.fault(
+    "vxlan-differs",
+    "underlay",
+    LINUX,
+    Parameter("vni", "the VNI", ""),
+    Parameter("port", "the UDP port", ""),
+)
 class DeviceDiffers(_OfFelix):
     """The VXLAN device of a Linux node has another VNI or port than configured."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         node = lab.node_of("linux", parameters["node"])
         super().__init__(lab, identity, node, self._made, lambda faults: faults.tunnels)
-        given = {name: _number(name, parameters[name]) for name in ("vni", "port") if parameters[name]}
+        given = {
+            name: _number(name, parameters[name]) for name in ("vni", "port") if parameters[name]
+        }
         if not given:
             raise BadFault("neither vni nor port is given")
-        self._vni, self._port = given.get("vni"), given.get("port")
+        self._vni = given.get("vni")
+        self._port = given.get("port")
 
     async def evidence(self) -> list[str]:
         spec = self._felix.routing.tunnel
-        if self._identity not in self._felix.faults.tunnels or spec is None or self._made(spec) != spec:
+        if (
+            self._identity not in self._felix.faults.tunnels
+            or spec is None
+            or self._made(spec) != spec
+        ):
             return []
         return [f"{DEVICE} of {self._node} has VNI {spec.identifier} and port {spec.port}"]
 

@@ -21,7 +21,8 @@ TYPES = Types()
 )
 def udp4789_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The underlay drops VXLAN (UDP 4789), both ways."""
-    scope, drop = parameters["scope"], f"udp dport {DEFAULT_PORT} drop"
+    scope = parameters["scope"]
+    drop = f"udp dport {DEFAULT_PORT} drop"
     if scope == "all":
         _refuse_unused(parameters, scope, "node", "peer")
         rules = [drop]
@@ -32,18 +33,25 @@ def udp4789_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
             rules = [f"ip saddr {one} {drop}", f"ip daddr {one} {drop}"]
         else:
             other = lab.address(lab.node(parameters["peer"]))
-            rules = [f"ip saddr {one} ip daddr {other} {drop}", f"ip saddr {other} ip daddr {one} {drop}"]
+            rules = [
+                f"ip saddr {one} ip daddr {other} {drop}",
+                f"ip saddr {other} ip daddr {one} {drop}",
+            ]
     return RuleFault(lab.dataplane, identity, {FABRIC: [("f_fwd", rule) for rule in rules]})
 
 
-@TYPES.fault("mtu-black-hole", "underlay", Parameter("bytes", "largest outer packet that passes", "1400"))
+@TYPES.fault(
+    "mtu-black-hole", "underlay", Parameter("bytes", "largest outer packet that passes", "1400")
+)
 def mtu_black_hole(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The underlay loses large VXLAN packets without a word, and lets small ones pass."""
     size = parameters["bytes"]
     if not size.isdigit() or not 100 <= int(size) < 65536:
         raise BadFault(f"bytes is {size!r}, expected a number from 100 to 65535")
     return RuleFault(
-        lab.dataplane, identity, {FABRIC: [("f_fwd", f"udp dport {DEFAULT_PORT} ip length > {int(size)} drop")]}
+        lab.dataplane,
+        identity,
+        {FABRIC: [("f_fwd", f"udp dport {DEFAULT_PORT} ip length > {int(size)} drop")]},
     )
 
 
@@ -60,9 +68,13 @@ More Fragments and the offset, 6 bytes into the inner IPv4 header."""
 )
 def fragments_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Datagrams that are cut up lose their pieces between a node and the others."""
-    address, way = lab.address(lab.node(parameters["node"])), parameters["way"]
+    address = lab.address(lab.node(parameters["node"]))
+    way = parameters["way"]
     ends = {"out": ("saddr",), "in": ("daddr",), "both": ("saddr", "daddr")}[way]
-    rules = [("f_fwd", f"ip {end} {address} udp dport {DEFAULT_PORT} {INNER_FRAGMENT} drop") for end in ends]
+    rules = [
+        ("f_fwd", f"ip {end} {address} udp dport {DEFAULT_PORT} {INNER_FRAGMENT} drop")
+        for end in ends
+    ]
     return RuleFault(lab.dataplane, identity, {FABRIC: rules})
 
 

@@ -14,7 +14,9 @@ TYPES = Types()
 def vni_followed_live(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A VNI that is delivered to Windows becomes the VSID of the HNS network that is there."""
     words = "takes a new VNI while its network is there"
-    return hns_habit(lab, identity, parameters["node"], lambda faults: faults.follows_delivered, words)
+    return hns_habit(
+        lab, identity, parameters["node"], lambda faults: faults.follows_delivered, words
+    )
 
 
 @TYPES.fault("procedure-does-not-heal", "hns", WINDOWS_OR_ALL)
@@ -39,7 +41,8 @@ class VsidDiffers(Fault):
             raise BadFault(f"node {parameters['node']} has no HNS network Calico")
         if self._vsid == network.vsid:
             raise BadFault(f"vsid is {self._vsid}, which the network has already")
-        self._network, self._before = network, network.vsid
+        self._network = network
+        self._before = network.vsid
 
     async def inject(self) -> None:
         self._node.hns.set_vsid(self._vsid)
@@ -52,7 +55,9 @@ class VsidDiffers(Fault):
     async def evidence(self) -> list[str]:
         if not self._is_there():
             return []
-        return [f"HNS network Calico of {self._node.machine.name} has VSID {self._vsid}, it was {self._before}"]
+        return [
+            f"HNS network Calico of {self._node.machine.name} has VSID {self._vsid}, it was {self._before}"
+        ]
 
     def _is_there(self) -> bool:
         return self._node.hns.pod_network is self._network and self._network.vsid == self._vsid
