@@ -108,8 +108,17 @@ def keeps_clients(node: NodeFacts) -> bool | None:
 
 
 def _check(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applicability]:
-    """An answer for each condition.  ``windows``: Windows nodes' own facts count, where they have some."""
-    nodes = facts.by_os("windows")
+    """Yield an answer for each condition.
+
+    ``windows``: the facts of the Windows nodes themselves count, where there are some.
+    """
+    yield from _check_words(applies, facts)
+    yield from _check_flags(applies, facts)
+    yield from _check_nodes(applies, facts, windows)
+    yield from _check_versions(applies, facts, windows)
+
+
+def _check_words(applies: Conditions, facts: Facts) -> Iterator[Applicability]:
     words = (
         ("mode", applies.modes, facts.mode),
         ("platform", applies.platforms, facts.platform),
@@ -119,18 +128,22 @@ def _check(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applica
     for name, wanted, fact in words:
         if wanted:
             yield _word(name, wanted, fact)
+
+
+def _check_flags(applies: Conditions, facts: Facts) -> Iterator[Applicability]:
     flags = (
         ("single network", applies.single_network, facts.single_network),
         ("mesh", applies.mesh, facts.mesh),
         ("dual stack", applies.dual_stack, facts.dual_stack),
     )
-    for name, flag, told in flags:
+    for name, flag, fact in flags:
         if flag is not None:
-            yield _word(
-                name,
-                (_on(flag),),
-                Fact(None if told.value is None else _on(told.value), told.source),
-            )
+            known = None if fact.value is None else _on(fact.value)
+            yield _word(name, (_on(flag),), Fact(known, fact.source))
+
+
+def _check_nodes(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applicability]:
+    nodes = facts.by_os("windows")
     if applies.installs:
         own = [node.install or facts.install for node in nodes if windows]
         yield _on_nodes("installation by", applies.installs, own or [facts.install])
@@ -141,6 +154,9 @@ def _check(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applica
     if applies.windows_plane:
         none = Fact[str]("none", "there is no Windows node")
         yield _on_nodes("plane", applies.windows_plane, [node.plane for node in nodes] or [none])
+
+
+def _check_versions(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applicability]:
     if applies.calico:
         yield _calico(applies.calico, facts, windows)
     if applies.kubernetes:

@@ -93,18 +93,23 @@ def load(text: str) -> tuple[KnownIssue, ...]:
     return tuple(_issue(entry) for entry in yaml.safe_load(text))
 
 
-def _issue(entry: Mapping[str, Any]) -> KnownIssue:
-    name = entry.get("name", "an issue without a name")
-    if odd := sorted({*entry} - _FIELDS) or [
-        f"no {field}" for field in (*_TEXTS, "claims", "symptoms") if not entry.get(field)
-    ]:
-        raise CatalogError(f"known-issues.yaml: {name}: {', '.join(odd)}")
+def _problem(entry: Mapping[str, Any]) -> str:
+    """Return what is wrong with an entry; empty where nothing is."""
+    if strange := sorted({*entry} - _FIELDS):
+        return ", ".join(strange)
+    if missing := [field for field in (*_TEXTS, "claims", "symptoms") if not entry.get(field)]:
+        return ", ".join(f"no {field}" for field in missing)
     if unknown := [claim for claim in entry["claims"] if claim not in catalog()]:
-        raise CatalogError(f"known-issues.yaml: {name}: no claim {', '.join(unknown)}")
+        return f"no claim {', '.join(unknown)}"
     if entry.get("effect") not in get_args(Effect) or entry.get("at") not in (None, *get_args(OS)):
-        raise CatalogError(
-            f"known-issues.yaml: {name}: effect is {', '.join(get_args(Effect))}; at is linux or windows"
-        )
+        return f"effect is {', '.join(get_args(Effect))}; at is linux or windows"
+    return ""
+
+
+def _issue(entry: Mapping[str, Any]) -> KnownIssue:
+    if problem := _problem(entry):
+        name = entry.get("name", "an issue without a name")
+        raise CatalogError(f"known-issues.yaml: {name}: {problem}")
     applies: dict[str, Any] = {field: tuple(entry[field]) for field in _WORDS & {*entry}}
     applies |= {
         field: Range(entry[field])

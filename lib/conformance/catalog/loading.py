@@ -33,6 +33,7 @@ _ISSUE = re.compile(r"(?P<repository>[\w.-]+(?:/[\w.-]+)?)#(?P<number>\d+)")
 _ISOLATION = re.compile(r"(?P<kind>[a-z-]+)(?:\((?P<os>linux|windows)\))?")
 _ID = re.compile(r"[A-Z]+-\d+")
 E = TypeVar("E")
+D = TypeVar("D")
 
 
 class CatalogError(Exception):
@@ -155,6 +156,26 @@ _OPTIONAL = (
 )
 
 
+def _own_tags(node: Any, file: str, ident: str, tags: Mapping[str, str]) -> frozenset[str]:
+    """Return the tags that a claim names. Raise CatalogError for one that tags.yaml does not have."""
+    own = {_text(tag, file): tag for tag in _sequence(node, file)}
+    for tag, where in own.items():
+        if tag not in tags:
+            raise _error(where, file, f"{ident}: unknown tag {tag!r}; see tags.yaml")
+    return frozenset(own)
+
+
+def _modality(node: Any, file: str) -> Modality:
+    return _read(Modality, node, file)
+
+
+def _optional(
+    entry: Mapping[str, Any], name: str, read: Callable[[Any, str], E], file: str, default: D
+) -> E | D:
+    """Return a field of an entry, or ``default`` where the entry has no such field."""
+    return read(entry[name], file) if name in entry else default
+
+
 def _claim(
     node: Any, file: str, area: str, documents: _Documents, tags: Mapping[str, str]
 ) -> Claim:
@@ -162,13 +183,10 @@ def _claim(
     ident = _text(entry["id"], file)
     if not _ID.fullmatch(ident):
         raise _error(entry["id"], file, f"id {ident!r}: expected capitals, a hyphen and a number")
-    own_tags = {_text(tag, file): tag for tag in _sequence(entry["tags"], file)}
-    for tag, where in own_tags.items():
-        if tag not in tags:
-            raise _error(where, file, f"{ident}: unknown tag {tag!r}; see tags.yaml")
-    needs = _needs(entry["needs"], file) if "needs" in entry else Needs()
+    own_tags = _own_tags(entry["tags"], file, ident, tags)
+    needs = _optional(entry, "needs", _needs, file, Needs())
     kind = _read(ClaimKind, entry["kind"], file)
-    denial = _flag(entry["denial"], file) if "denial" in entry else False
+    denial = _optional(entry, "denial", _flag, file, False)
     limited = kind in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE)
     derived = {"windows": needs.windows > 0, "isolation": denial, "limitations": limited}
     return Claim(
@@ -176,22 +194,20 @@ def _claim(
         area=area,
         statement=_text(entry["statement"], file),
         kind=kind,
-        modality=_read(Modality, entry["modality"], file)
-        if "modality" in entry
-        else Modality.ALWAYS,
+        modality=_optional(entry, "modality", _modality, file, Modality.ALWAYS),
         sources=tuple(
             documents.source(source, file) for source in _sequence(entry["sources"], file)
         ),
         verify=_text(entry["verify"], file),
-        tags=frozenset(own_tags) | {tag for tag, fits in derived.items() if fits},
-        applies=_conditions(entry["applies"], file) if "applies" in entry else Conditions(),
+        tags=own_tags | {tag for tag, fits in derived.items() if fits},
+        applies=_optional(entry, "applies", _conditions, file, Conditions()),
         needs=needs,
-        isolation=_isolation(entry["isolation"], file) if "isolation" in entry else PARALLEL,
-        active=_isolation(entry["active"], file) if "active" in entry else None,
+        isolation=_optional(entry, "isolation", _isolation, file, PARALLEL),
+        active=_optional(entry, "active", _isolation, file, None),
         denial=denial,
-        holds=_text(entry["holds"], file) if "holds" in entry else "",
-        fails=_text(entry["fails"], file) if "fails" in entry else "",
-        danger=_text(entry["danger"], file) if "danger" in entry else "",
+        holds=_optional(entry, "holds", _text, file, ""),
+        fails=_optional(entry, "fails", _text, file, ""),
+        danger=_optional(entry, "danger", _text, file, ""),
         origin=f"{file}:{node.start_mark.line + 1}",
     )
 

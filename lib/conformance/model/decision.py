@@ -77,6 +77,12 @@ class Decision:
         )
 
 
+def _backends(target: Workload | Target | None) -> Sequence[Workload]:
+    if isinstance(target, Target):
+        return target.backends
+    return (target,) if target else ()
+
+
 def decisions_about(
     source: Workload | None,
     target: Workload | Target | None,
@@ -95,18 +101,15 @@ def decisions_about(
     ``enforced_at``: the end whose node decides whether it is so; policy at the target is enforced where a backend is.
     None: no policy does.
     """
-    backends = target.backends if isinstance(target, Target) else (target,) if target else ()
-    ends: Sequence[Workload | None] = list(
-        {backend.node: backend for backend in backends}.values()
-    ) or [None]
+    backends = _backends(target)
+    ends: Sequence[Workload | None] = [*{one.node: one for one in backends}.values()] or [None]
     called = target.at if isinstance(target, Target) and enforced_at != "target" else None
-    found = [
-        (end, _builds([source, end]), _about(source, end, enforced_at or "both")) for end in ends
-    ]
+    side = enforced_at or "both"
+    found = [(end, _builds([source, end]), _about(source, end, side)) for end in ends]
     if called:
         builds = _builds([source, called, *backends])
-        about = _about(source, called, enforced_at or "both")
-        found = [(called, builds, about or (() if verdict in WRONG else builds))]
+        about = _about(source, called, side) or (() if verdict in WRONG else builds)
+        found = [(called, builds, about)]
     return tuple(
         Decision(
             source=source.node if source else "",

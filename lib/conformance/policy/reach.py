@@ -14,7 +14,7 @@ from conformance.policy.oracle.fields import PROTOCOLS, Obj, Range
 from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
 from conformance.policy.oracle.panics import panics
 from conformance.policy.oracle.policies import Direction, Policy
-from conformance.policy.oracle.rules import Packet, Rule
+from conformance.policy.oracle.rules import Packet, Peer, Rule
 from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switch, Switches, alike
 from conformance.policy.oracle.world import Pod, World
 
@@ -173,24 +173,25 @@ def _no_doubles(objects: Iterable[Obj]) -> None:
 
 
 def _allowed(policy: Policy) -> None:
-    """What can be read, and Calico's or Kubernetes' validation refuses all the same."""
-    with_ports = {PROTOCOLS["tcp"], PROTOCOLS["udp"], PROTOCOLS["sctp"]}
+    """Raise UsageProblem for what can be read, and Calico's or Kubernetes' validation refuses all the same."""
     for rule in (rule for each in policy.rules.values() for rule in each):
         for end in (rule.source, rule.destination):
-            if rule.protocol not in with_ports and (
-                end.has_ports or end.not_ports or end.not_named
-            ):
-                raise UsageProblem(
-                    f"{policy.label} {rule.where}: ports want protocol TCP, UDP or SCTP beside them"
-                )
-            for one in end.not_nets or () if policy.label.startswith("Kubernetes ") else ():
-                if not any(
-                    first <= one[0] and one[1] <= last and one != (first, last)
-                    for first, last in end.nets or ()
-                ):
-                    raise UsageProblem(
-                        f"{policy.label} {rule.where}: an exception is no smaller part of its ipBlock"
-                    )
+            _check_ports(rule, end, f"{policy.label} {rule.where}")
+            if policy.label.startswith("Kubernetes "):
+                _check_exceptions(end, f"{policy.label} {rule.where}")
+
+
+def _check_ports(rule: Rule, end: Peer, where: str) -> None:
+    with_ports = {PROTOCOLS["tcp"], PROTOCOLS["udp"], PROTOCOLS["sctp"]}
+    if rule.protocol not in with_ports and (end.has_ports or end.not_ports or end.not_named):
+        raise UsageProblem(f"{where}: ports want protocol TCP, UDP or SCTP beside them")
+
+
+def _check_exceptions(end: Peer, where: str) -> None:
+    for first, last in end.not_nets or ():
+        around = ((low, high) for low, high in end.nets or () if low <= first and last <= high)
+        if not any(block != (first, last) for block in around):
+            raise UsageProblem(f"{where}: an exception is no smaller part of its ipBlock")
 
 
 def _key(verdicts: tuple[Verdict, ...], differences: tuple[Difference, ...]) -> str:

@@ -66,6 +66,14 @@ class _Part:
         """When it must have been answered."""
         return self.sent + self.batch.within
 
+    def answered(self, results: Any, left: Any) -> list[int] | None:
+        """Return the numbers of the attempts that results are about; None where they do not match the batch."""
+        if not isinstance(results, list):
+            return None
+        numbers = [result.get("id") for result in results]
+        distinct = len(set(numbers)) == len(numbers) and self.left.issuperset(numbers)
+        return numbers if distinct and left == len(self.left) - len(numbers) else None
+
 
 class Agent:
     """A live agent.  Thread-safe: several batches may be under way."""
@@ -308,26 +316,19 @@ class Agent:
 
     def _results(self, name: str, document: Document) -> None:
         """Some of a batch's results, the rest of it still to come."""
-        results = document.get("results")
-        left = document.get("left")
-        numbers = [result.get("id") for result in results] if isinstance(results, list) else []
+        results: Any = document.get("results")
         with self._lock:
             part = self._parts.get(name)
             if part is None:
                 return
-            matches = (
-                isinstance(results, list)
-                and part.left.issuperset(numbers)
-                and len(set(numbers)) == len(numbers)
-                and left == len(part.left) - len(numbers)
-            )
-            if matches:
+            numbers = part.answered(results, document.get("left"))
+            if numbers is not None:
                 part.left.difference_update(numbers)
                 self._under_way -= len(numbers)
                 self.used = self._heard
                 if not part.left:
                     del self._parts[name]
-        if not matches or not isinstance(results, list):
+        if numbers is None:
             self._give_up(f"its answer to batch {name} does not match: {str(document)[:200]}")
             return
         begins = [

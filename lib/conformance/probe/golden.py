@@ -11,7 +11,7 @@ import functools
 import json
 import queue
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any
 
@@ -70,31 +70,30 @@ def differs(wanted: Any, found: Any, where: str = "line") -> str:
     """
     if wanted == "*":
         return ""
+    if isinstance(wanted, dict) and isinstance(found, dict) and list(wanted) != ["has"]:
+        gaps = [key for key in wanted if key not in found]
+        if gaps:
+            return f"{where} lacks {gaps}"
+        return _first(differs(wanted[key], found[key], f"{where}.{key}") for key in wanted)
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        both = enumerate(zip(wanted, found, strict=True))
+        return _first(differs(one, other, f"{where}[{n}]") for n, (one, other) in both)
+    return _value_differs(wanted, found, where)
+
+
+def _value_differs(wanted: Any, found: Any, where: str) -> str:
     if wanted == "#":
         number = isinstance(found, (int, float)) and not isinstance(found, bool)
         return "" if number else f"{where}: expected a number, found {found!r}"
     if isinstance(wanted, dict) and list(wanted) == ["has"]:
         gaps = [text for text in wanted["has"] if text not in str(found)]
         return f"{where}: {found!r} does not name {gaps}" if gaps else ""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        gaps = [key for key in wanted if key not in found]
-        if gaps:
-            return f"{where} lacks {gaps}"
-        return next(
-            filter(None, (differs(wanted[key], found[key], f"{where}.{key}") for key in wanted)), ""
-        )
-    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        return next(
-            filter(
-                None, map(differs, wanted, found, [f"{where}[{n}]" for n in range(len(wanted))])
-            ),
-            "",
-        )
-    return (
-        ""
-        if wanted == found and type(wanted) is type(found)
-        else f"{where}: expected {wanted!r}, found {found!r}"
-    )
+    same = wanted == found and type(wanted) is type(found)
+    return "" if same else f"{where}: expected {wanted!r}, found {found!r}"
+
+
+def _first(texts: Iterable[str]) -> str:
+    return next(filter(None, texts), "")
 
 
 def hold(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.errors import EnvironmentBroken, ProbeBroken, SuiteError
+from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken, SuiteError
 from conformance.kube.channels import ExecBroken
 from conformance.model.attempt import Attempt
 from conformance.model.counted import counted
@@ -40,6 +40,14 @@ class Try:
     """What broke, oldest first."""
     hopeless: bool = False
     """Whether what broke last would break again."""
+
+
+def _broken(attempt: Try) -> ProbeBroken:
+    """Describe an attempt that is not tried again."""
+    elapsed = time.monotonic() - attempt.begun
+    times = f"{counted(attempt.tries, 'try', 'tries')} in {elapsed:.0f} s"
+    transport = "\n".join(dict.fromkeys(attempt.history))
+    return ProbeBroken(f"{attempt.history[-1]} ({times})", transport=transport)
 
 
 class Lane:
@@ -198,39 +206,35 @@ class Lane:
             broken = [attempt for attempt in self._waiting if attempt.history]
         if not broken:
             return True
-        unknown = ""
-        lack = None
-        try:
-            happened = self._agents.what_happened(self._source)
-            lack = self._agents.gone([self._source])  # whose pods are there for a while after it
-            happened = str(self._agents.lost([self._source]) or happened).partition("\n")[0]
-        except SuiteError as error:  # then at least the probe's own error is known
-            happened = ""
-            unknown = f"; whether the pod changed is not known: {error}"
+        happened, unknown = self._happened()
         pause = min(2.0, 0.25 * 2 ** (max(attempt.tries for attempt in broken) - 1))
         for attempt in broken:
             attempt.history[-1] += unknown
-            if happened or lack:
-                self._give_up(
-                    attempt,
-                    lack
-                    or EnvironmentBroken(
-                        f"{happened}, while it was probing ({attempt.history[-1]})"
-                    ),
-                )
+            if isinstance(happened, MissingCapability):
+                self._give_up(attempt, happened)
+            elif happened:
+                text = f"{happened}, while it was probing ({attempt.history[-1]})"
+                self._give_up(attempt, EnvironmentBroken(text))
             elif attempt.hopeless or attempt.begun + self._budget - time.monotonic() <= pause:
-                elapsed = time.monotonic() - attempt.begun
-                times = f"{counted(attempt.tries, 'try', 'tries')} in {elapsed:.0f} s"
-                transport = "\n".join(dict.fromkeys(attempt.history))
-                self._give_up(
-                    attempt, ProbeBroken(f"{attempt.history[-1]} ({times})", transport=transport)
-                )
+                self._give_up(attempt, _broken(attempt))
         with self._lock:
             again = [attempt for attempt in self._waiting if attempt.history]
         if again:
             self._agents.counts.repeated[self._source.node, self._source.os] += len(again)
             SYSTEM_CLOCK.sleep(pause)
         return bool(again)
+
+    def _happened(self) -> tuple[str | MissingCapability, str]:
+        """Return what became of the pod, with an error where its node is gone, and what is not known of it."""
+        lack = None
+        try:
+            happened = self._agents.what_happened(self._source)
+            # A node's pods are listed for a while after the node is gone.
+            lack = self._agents.gone([self._source])
+            happened = str(self._agents.lost([self._source]) or happened).partition("\n")[0]
+        except SuiteError as error:  # then at least the probe's own error is known
+            return lack or "", f"; whether the pod changed is not known: {error}"
+        return lack or happened, ""
 
     def _has_agent(self) -> bool:
         """Start an agent where none is alive; whether there is one."""

@@ -141,6 +141,26 @@ class When:
     """s.  By which that may be wrong at most."""
 
 
+def _measured(attempt: Attempt, result: dict[str, Any]) -> tuple[bytes, float, float | None]:
+    """Return the body, the seconds that the attempt took, and when it began, in seconds of the agent's clock.
+
+    Raises ProbeBroken for values that are none.
+    """
+    try:
+        given = result.get("body_b64")
+        body = base64.b64decode(given, validate=True) if given else b""
+        seconds = float(result["ms"]) / 1000
+        began = None if result.get("began_ms") is None else float(result["began_ms"]) / 1000
+    except (KeyError, TypeError, ValueError) as problem:
+        raise _garbled(attempt, result, problem) from None
+    return body, seconds, began
+
+
+def _garbled(attempt: Attempt, result: dict[str, Any], problem: object) -> ProbeBroken:
+    text = f"{attempt.label}: garbled result {result!r}: {problem}"
+    return ProbeBroken(text, transport="garbled result")
+
+
 def observation(
     attempt: Attempt, result: dict[str, Any], when: When, tries: int = 1
 ) -> Observation:
@@ -155,21 +175,12 @@ def observation(
             f"{attempt.label}: the agent could not try: {detail or result}",
             transport=f"{word}: {detail}",
         )
-    try:
-        body = base64.b64decode(given, validate=True) if (given := result.get("body_b64")) else b""
-        seconds = float(result["ms"]) / 1000
-        began = None if result.get("began_ms") is None else float(result["began_ms"]) / 1000
-    except (KeyError, TypeError, ValueError) as problem:
-        raise ProbeBroken(
-            f"{attempt.label}: garbled result {result!r}: {problem}", transport="garbled result"
-        ) from None
+    body, seconds, began = _measured(attempt, result)
     rcode = str(result.get("rcode") or "")
     if word == Verdict.NO_SUCH_NAME and rcode not in ("NOERROR", "NXDOMAIN"):
-        text = (
-            f"{attempt.label}: garbled result {result!r}: rcode says neither NOERROR nor NXDOMAIN"
-        )
-        raise ProbeBroken(text, transport="garbled result")
+        raise _garbled(attempt, result, "rcode says neither NOERROR nor NXDOMAIN")
     client, served_by, served_port = identity(result.get("headers") or {}, body)
+    began_at = None if began is None else unix(when.started + began)
     return Observation(
         attempt=attempt,
         verdict=Verdict[word],
@@ -177,8 +188,8 @@ def observation(
         seconds=seconds,
         began=began,
         clock=when.clock,
-        began_at=None if began is None else unix(when.started + began),
-        began_at_error=None if began is None or math.isinf(when.error) else when.error,
+        began_at=began_at,
+        began_at_error=None if began_at is None or math.isinf(when.error) else when.error,
         detail=detail,
         local=str(result.get("local") or ""),
         remote=str(result.get("remote") or ""),

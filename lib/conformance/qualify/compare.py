@@ -170,34 +170,34 @@ def _turned(old: StoredClaim, new: StoredClaim, builds: Sequence[str]) -> Iterat
     """
     if old.verdict is not new.verdict:
         yield _one(new, "", old.verdict, new.verdict, new.reason)
-    if not (old.results and new.results):
-        return
-    before = _by_part(old)
+    if old.results and new.results:
+        yield from _turned_parts(old, new)
+        yield from _turned_builds(old, new, builds)
+
+
+def _turned_parts(old: StoredClaim, new: StoredClaim) -> Iterator[Turned]:
     now = _by_part(new)
-    for part in before:
-        if part and before[part] is not now.get(part):
-            reason = next(
-                (
-                    result.reason
-                    for result in new.results
-                    if result.part == part and result.verdict is now[part]
-                ),
-                GONE,
-            )
-            yield _one(new, f"part {part}", before[part], now.get(part), reason)
-    said = (
-        new.verdict in UNDECIDED
-    )  # as a whole, which needs no line for each build that was not reached
-    before = _by_build(old)
+    for part, before in _by_part(old).items():
+        if part and before is not now.get(part):
+            same = (one for one in new.results if one.part == part and one.verdict is now[part])
+            reason = next((result.reason for result in same), GONE)
+            yield _one(new, f"part {part}", before, now.get(part), reason)
+
+
+def _turned_builds(old: StoredClaim, new: StoredClaim, builds: Sequence[str]) -> Iterator[Turned]:
     now = _by_build(new)
-    for build in sorted(before):
-        if before[build] is not now.get(build) and (build in now or (build in builds and not said)):
-            reasons = (
-                decision.reason
-                for decision in new.decisions
-                if build in decision.about and decision.verdict is now.get(build)
-            )
-            yield _one(new, f"Windows {build}", before[build], now.get(build), next(reasons, GONE))
+    # Where the whole claim is undecided, its own line says that no build was reached.
+    undecided = new.verdict in UNDECIDED
+    for build, before in sorted(_by_build(old).items()):
+        lost = build in builds and not undecided
+        if before is now.get(build) or (build not in now and not lost):
+            continue
+        reasons = (
+            decision.reason
+            for decision in new.decisions
+            if build in decision.about and decision.verdict is now.get(build)
+        )
+        yield _one(new, f"Windows {build}", before, now.get(build), next(reasons, GONE))
 
 
 GONE = "nothing was decided about it in the newer run"

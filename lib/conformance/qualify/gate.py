@@ -12,6 +12,7 @@ from typing import Literal
 from conformance.catalog import Catalog, NotApplicable, applicability
 from conformance.model.claim import ClaimResult
 from conformance.model.counted import counted
+from conformance.model.facts import Facts
 from conformance.model.verdict import ClaimVerdict
 from conformance.qualify.sets import Demand, GateSet
 from conformance.qualify.stored import StoredClaim, StoredReport
@@ -162,6 +163,12 @@ def _obstacles(
                 yield obstacle
 
 
+def _of_build(facts: Facts, build: str) -> Facts:
+    """Return the facts with the Windows nodes of one build alone."""
+    windows = (node for node in facts.by_os("windows") if build in (node.build, NO_BUILD))
+    return replace(facts, nodes=(*facts.by_os("linux"), *windows))
+
+
 def _excused(
     report: StoredReport, claim: StoredClaim, demand: Demand, build: str, claims: Catalog
 ) -> set[str]:
@@ -171,10 +178,7 @@ def _excused(
     """
     if report.facts is None or claim.id not in claims:
         return set()
-    windows = tuple(
-        node for node in report.facts.by_os("windows") if build in (node.build, NO_BUILD)
-    )
-    facts = replace(report.facts, nodes=(*report.facts.by_os("linux"), *windows))
+    facts = _of_build(report.facts, build)
     known = claims[claim.id]
     parts = {*demand.parts, *(result.part for result in claim.results)}
     whole = applicability(known, facts)

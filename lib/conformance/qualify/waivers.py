@@ -87,39 +87,54 @@ def load(path: Path, known: Mapping[str, Any], today: datetime.date) -> tuple[Wa
     )
 
 
-def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.date) -> Waiver:
+def _check_names(entry: Any, where: str) -> None:
+    """Raise UsageProblem unless an entry has all names that it needs, and no other."""
     if not isinstance(entry, dict):
         raise UsageProblem(f"{where}: expected a mapping with {', '.join(REQUIRED)}")
     missing = [name for name in REQUIRED if not entry.get(name)]
     strange = [str(name) for name in entry if name not in (*REQUIRED, *OPTIONAL)]
-    if missing or strange:
-        problems = [f"lacks {', '.join(missing)}"] * bool(missing) + [
-            f"does not know {', '.join(strange)}"
-        ] * bool(strange)
+    problems = [f"lacks {', '.join(missing)}"] if missing else []
+    if strange:
+        problems.append(f"does not know {', '.join(strange)}")
+    if problems:
         raise UsageProblem(f"{where}: {' and '.join(problems)}")
+
+
+def _expires(value: Any, where: str) -> datetime.date:
+    """Return the last day of a waiver. Raise UsageProblem for anything but a date."""
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return value
+    raise UsageProblem(f"{where}: expires is no date such as 2026-12-31: {value!r}")
+
+
+def _part(part: str, claim: str, where: str) -> str:
+    """Return the part that a waiver names, empty for none. Raise UsageProblem for one that no test decides."""
+    parts = (*(one.part for one in suite_parts().get(claim, ())), ACTIVE_HALF)
+    if part and part not in parts:
+        near = ", ".join(difflib.get_close_matches(part, list(filter(None, parts)), NAMED, 0))
+        raise UsageProblem(f"{where}: the suite has no part {part!r} of it; the nearest: {near}")
+    return part
+
+
+def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.date) -> Waiver:
+    _check_names(entry, where)
     claim = str(entry["claim"])
-    expires = entry["expires"]
     if claim not in known:
         raise UsageProblem(f"{where}: the catalog has no claim {claim}")
-    if not isinstance(expires, datetime.date) or isinstance(expires, datetime.datetime):
-        raise UsageProblem(f"{where} ({claim}): expires is no date such as 2026-12-31: {expires!r}")
-    parts = (*(one.part for one in suite_parts().get(claim, ())), ACTIVE_HALF)
-    if (part := str(entry.get("part") or "")) and part not in parts:
-        near = ", ".join(difflib.get_close_matches(part, list(filter(None, parts)), NAMED, 0))
-        raise UsageProblem(
-            f"{where} ({claim}): the suite has no part {part!r} of it; the nearest: {near}"
-        )
-    if (build := str(entry.get("build") or "")) and not BUILD.fullmatch(build):
-        raise UsageProblem(
-            f"{where} ({claim}): {build!r} is no Windows build such as 20348, or 17763 before .1432"
-        )
+    where = f"{where} ({claim})"
+    expires = _expires(entry["expires"], where)
+    part = _part(str(entry.get("part") or ""), claim, where)
+    build = str(entry.get("build") or "")
+    if build and not BUILD.fullmatch(build):
+        example = "20348, or 17763 before .1432"
+        raise UsageProblem(f"{where}: {build!r} is no Windows build such as {example}")
     if expires < today:
         raise UsageProblem(
-            f"{where} ({claim}): it expired on {expires}; renew it with a reason, or remove it"
+            f"{where}: it expired on {expires}; renew it with a reason, or remove it"
         )
     return Waiver(
         claim=claim,
-        verdicts=_verdicts(entry["verdicts"], f"{where} ({claim})"),
+        verdicts=_verdicts(entry["verdicts"], where),
         reason=" ".join(str(entry["reason"]).split()),
         link=str(entry["link"]),
         owner=str(entry["owner"]),

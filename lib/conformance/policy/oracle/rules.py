@@ -151,30 +151,39 @@ def _icmp(wanted: tuple[int, int | None], packet: Packet) -> bool:
     )
 
 
+def _in_nets(peer: Peer, address: int) -> bool:
+    """Return whether an address is in the peer's networks, and in none of those that it excepts."""
+    if peer.nets is not None and not fields.within(address, peer.nets):
+        return False
+    return peer.not_nets is None or not fields.within(address, peer.not_nets)
+
+
 def _meets(peer: Peer, packet: Packet, world: World, of_destination: bool, ports: bool) -> bool:
     if peer is ANYBODY:
         return True
-    address, port = (
-        (packet.destination, packet.port) if of_destination else (packet.source, packet.source_port)
-    )
+    address = packet.destination if of_destination else packet.source
+    port = packet.port if of_destination else packet.source_port
     there = world.at(address)
     chosen = there if peer.choose is None else tuple(filter(peer.choose, there))
     if peer.choose is not None and not chosen:
         return False
-    if peer.unless and any(map(peer.unless, there)):
-        return False
-    if peer.nets is not None and not fields.within(address, peer.nets):
-        return False
-    if peer.not_nets is not None and fields.within(address, peer.not_nets):
+    if (peer.unless and any(map(peer.unless, there))) or not _in_nets(peer, address):
         return False
     if peer.service and not _of_service(peer, packet, world, of_destination=of_destination):
         return False
-    if not ports:
-        return True
-    if (
-        peer.has_ports
-        and not fields.within(port, peer.ports)
-        and not _named(peer.named, chosen, packet, port)
+    return not ports or _at_port(peer, packet, port, chosen, there)
+
+
+def _at_port(
+    peer: Peer,
+    packet: Packet,
+    port: int | None,
+    chosen: tuple[Member, ...],
+    there: tuple[Member, ...],
+) -> bool:
+    """Return whether the peer's ports, given by number or by the names that ``chosen`` pods use, include a port."""
+    if peer.has_ports and not (
+        fields.within(port, peer.ports) or _named(peer.named, chosen, packet, port)
     ):
         return False
     return not (fields.within(port, peer.not_ports) or _named(peer.not_named, there, packet, port))
