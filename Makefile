@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE =
 .PHONY: help python machine conformance check test report new-claim env suite nftables clean kube-binaries
 .PHONY: check-lint check-types check-unit check-selftest check-runs check-conformance check-cluster check-wheel
 .PHONY: check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms
-.PHONY: check-oracle check-mutations docs
+.PHONY: check-oracle check-mutations docs changelog
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
@@ -142,6 +142,10 @@ check-false-alarms:
 check-oracle:
 	$(BIN)/pytest tests/unit/conformance/policy/oracle --every-probe -p no:cacheprovider
 
+# What the next version's changelog says so far, from changelog.d.
+changelog: env
+	@$(BIN)/towncrier build --draft --version next
+
 # Sixty lines of the judge are changed, one at a time, in a copy of the checkout; at most twelve changes may go unnoticed by
 # the tests. Which lines follows from the commit. About two hours on two cores: a nightly job.
 check-mutations:
@@ -168,7 +172,7 @@ $(VENV)/suite-from-pyproject: pyproject.toml | python
 
 $(VENV)/made-from-pyproject: $(VENV)/suite-from-pyproject
 	$(BIN)/python -m pip install --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --group lint --group types --group selftest
+	$(BIN)/python -m pip install --group lint --group types --group selftest --group changelog
 	$(BIN)/python -m pip install --no-deps --group audit
 	@touch $@
 
