@@ -96,16 +96,7 @@ class PolicyLost(Fault):
         narrow = [name for name in ("protocol", "of", "at", "port") if parameters[name] != "all"]
         self._passed = narrow not in ([], ["of"]) or self._of in WAYS
         """It is lost for some packets alone, which pass it."""
-        whole = self._event in STAYS or (self._event == "felix-down" and narrow != ["protocol"])
-        if (narrow and whole) or (self._passed and self._of in {"calico", "kubernetes"}):
-            given = " ".join(
-                f"{name}={parameters[name]}" for name in dict.fromkeys(("protocol", "of", *narrow))
-            )
-            raise BadFault(f"what is lost {self._event} is lost as a whole: {given}")
-        if self._port != "all" and (not self._port.isdecimal() or self._protocol == "icmp"):
-            raise BadFault(
-                f"port is {self._port!r}, expected a number, of a protocol that has ports"
-            )
+        self._refuse_contradictions(parameters, narrow)
         self._past: dict[str, set[tuple[str | None, str]]] = {}
         """Node to the addresses and namespaces of pods whose policy some packets pass."""
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
@@ -268,36 +259,60 @@ class PolicyLost(Fault):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def _refuse_contradictions(self, parameters: Mapping[str, str], narrow: list[str]) -> None:
+        """Raise BadFault for parameters that cannot hold together; ``narrow``: those that say less than all."""
+        whole = self._event in STAYS or (self._event == "felix-down" and narrow != ["protocol"])
+        if (narrow and whole) or (self._passed and self._of in {"calico", "kubernetes"}):
+            names = dict.fromkeys(("protocol", "of", *narrow))
+            given = " ".join(f"{name}={parameters[name]}" for name in names)
+            raise BadFault(f"what is lost {self._event} is lost as a whole: {given}")
+        if self._port != "all" and (not self._port.isdecimal() or self._protocol == "icmp"):
+            raise BadFault(
+                f"port is {self._port!r}, expected a number, of a protocol that has ports"
+            )
+
     def _changed(self, old: Obj | None, new: Obj | None) -> None:
+        if self._event in ("service-made", "service-changed", "service-gone"):
+            self._backends_changed(_addresses(old), _addresses(new))
+        elif self._event == "backend-gone" and self._follows:
+            self._left = (self._left | _addresses(old)) - _addresses(new)
+        elif self._event == "kube-proxy-restart" and new and self._follows:
+            self._scheduled(old or {}, new)
+        elif old and new:
+            self._edited(old, new)
+        elif new:
+            self._appeared(new)
+        elif old:
+            self._vanished(old)
+
+    def _edited(self, old: Obj, new: Obj) -> None:
+        if self._event == "service-edited" and old["spec"] != new["spec"]:
+            if old["spec"].get("selector") == new["spec"].get("selector"):
+                self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["namespace"])
+        elif self._event.endswith(("-labels", "-annotations")):
+            self._marked(self._event.rpartition("-")[2], old, new["metadata"])
+
+    def _appeared(self, new: Obj) -> None:
         match self._event:
-            case "service-made" | "service-changed" | "service-gone":
-                self._backends_changed(_addresses(old), _addresses(new))
-            case "backend-gone" if self._follows:
-                self._left = (self._left | _addresses(old)) - _addresses(new)
-            case "service-edited" if old and new and old["spec"] != new["spec"]:
-                if old["spec"].get("selector") == new["spec"].get("selector"):
-                    self._lose_everywhere(lambda pod: pod.namespace == new["metadata"]["namespace"])
-            case event if event.endswith(("-labels", "-annotations")) and old and new:
-                self._marked(event.rpartition("-")[2], old, new["metadata"])
-            case "account-made" | "network-set-made" | "policy-beside" | "calico-policy-beside" if (
-                new and not old
-            ):
+            case "account-made" | "network-set-made" | "policy-beside" | "calico-policy-beside":
                 self._happened(NEW, new["metadata"]["namespace"])
-            case "member-deleted" if old and not new:
-                self._left.add((old.get("status") or {}).get("podIP") or "")
-            case "kube-proxy-restart" if new and self._follows:
-                node = new["spec"].get("nodeName")
-                before = ((old or {}).get("spec") or {}).get("nodeName")
-                if node and not before and _labels(new).get("k8s-app", "").startswith("kube-proxy"):
-                    self._lose(node, lambda pod: True)  # it is only now on its node
-            case "third-pod" | "third-service" | "third-policy" if (
-                new and not old and self._follows
-            ):
+            case "third-pod" | "third-service" | "third-policy" if self._follows:
                 self._happened()
-            case "namespace-gone" if old and not new:
-                self._happened()
-            case "pod-replaced" | "new-pod-after-felix-restart" if new and not old:
+            case "pod-replaced" | "new-pod-after-felix-restart":
                 self._came(new)
+
+    def _vanished(self, old: Obj) -> None:
+        if self._event == "member-deleted":
+            self._left.add((old.get("status") or {}).get("podIP") or "")
+        elif self._event == "namespace-gone":
+            self._happened()
+
+    def _scheduled(self, old: Obj, new: Obj) -> None:
+        """Lose what a node's pods have once kube-proxy's pod is on the node, which it was not before."""
+        node = new["spec"].get("nodeName")
+        before = (old.get("spec") or {}).get("nodeName")
+        if node and not before and _labels(new).get("k8s-app", "").startswith("kube-proxy"):
+            self._lose(node, lambda pod: True)
 
     def _marked(self, field: str, old: Obj, now: Obj) -> None:
         if old["metadata"].get(field) == now.get(field):

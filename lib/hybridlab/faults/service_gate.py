@@ -3,7 +3,7 @@
 The composition gives the gate to the kube-proxies in the data plane's place.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Literal
 
@@ -116,40 +116,40 @@ class ServiceGate:
 def _wrong(
     port: ServicePort, way: Way, table: ServiceTable, before: ServiceTable | None
 ) -> ServicePort:
-    if way == "no-node-ports":
-        return replace(port, node_port=None)
-    if way == "no-udp-node-ports":
-        return replace(port, node_port=None) if port.protocol == "udp" else port
-    if way == "own-port":
-        return replace(
-            port, backends=tuple(replace(backend, port=port.port) for backend in port.backends)
-        )
+    if way in ("no-node-ports", "no-udp-node-ports", "clients-kept"):
+        return _wrong_node_port(port, way)
+    return replace(port, backends=tuple(_wrong_backends(port, way, table, before)))
+
+
+def _wrong_node_port(port: ServicePort, way: Way) -> ServicePort:
+    udp = port.protocol == "udp"
     if way == "clients-kept":
-        return replace(
-            port, node_port_keeps_client=port.node_port_keeps_client or port.protocol == "udp"
-        )
-    if way in ("first", "first-of-datagrams"):
-        return (
-            replace(port, backends=port.backends[:1])
-            if way == "first" or port.protocol == "udp"
-            else port
-        )
+        return replace(port, node_port_keeps_client=port.node_port_keeps_client or udp)
+    return replace(port, node_port=None) if udp or way == "no-node-ports" else port
+
+
+def _wrong_backends(
+    port: ServicePort, way: Way, table: ServiceTable, before: ServiceTable | None
+) -> Iterable[Backend]:
+    if way == "own-port":
+        return (replace(backend, port=port.port) for backend in port.backends)
+    if way == "first":
+        return port.backends[:1]
+    if way == "first-of-datagrams":
+        return port.backends[:1] if port.protocol == "udp" else port.backends
     if way == "first-port":
         kind = (port.name.rpartition(":")[0], port.protocol)
-        of_service = (
-            one for one in table.ports if (one.name.rpartition(":")[0], one.protocol) == kind
+        return next(
+            one.backends
+            for one in table.ports
+            if (one.name.rpartition(":")[0], one.protocol) == kind
         )
-        return replace(port, backends=next(of_service).backends)
     if way == "others":
-        return replace(port, backends=_of_another(port, table))
+        return _of_another(port, table)
     if way == "unready":
-        return replace(port, backends=port.backends + port.unready)
-    had = (
-        {service_port.name: service_port.backends for service_port in before.ports}
-        if before
-        else {}
-    )
-    return replace(port, backends=had.get(port.name) or port.backends)
+        return port.backends + port.unready
+    had = {one.name: one.backends for one in before.ports} if before else {}
+    return had.get(port.name) or port.backends
 
 
 def _of_another(port: ServicePort, table: ServiceTable) -> tuple[Backend, ...]:

@@ -40,6 +40,26 @@ class WrongAnswer:
         return self.name in {"", host}
 
 
+def _with_wrong(zone: Zone, given: WrongAnswer) -> Zone:
+    """Return the zone with one fault's wrong answers in the place of the true ones."""
+    hosts = [host for host in zone.a if given.meets(host)]
+    if given.answer == AAAA_DENIED:
+        return replace(zone, denied=tuple(sorted({*zone.denied, *hosts})))
+    if given.answer == PORT:
+        wrong = {
+            at: tuple((port + 1, to) for port, to in there)
+            for at, there in zone.srv.items()
+            if given.meets(at)
+        }
+        return replace(zone, srv={**zone.srv, **wrong})
+    if given.answer == NAME:
+        names = {at: f"not-{name}" for at, name in zone.ptr.items() if given.meets(name)}
+        return replace(zone, ptr={**zone.ptr, **names})
+    extra = given.answer == EXTRA
+    addresses = {host: (*(zone.a[host] if extra else ()), WRONG_ADDRESS) for host in hosts}
+    return replace(zone, a={**zone.a, **addresses})
+
+
 class ZoneGate:
     """Lets the zone through, or one with wrong answers.  Offers ``set_zone`` of the data plane."""
 
@@ -115,27 +135,7 @@ class ZoneGate:
             had = self._served.a
             zone = replace(zone, a={host: had.get(host, true) for host, true in zone.a.items()})
         for given in self._wrong.values():
-            hosts = [host for host in zone.a if given.meets(host)]
-            if given.answer == AAAA_DENIED:
-                zone = replace(zone, denied=tuple(sorted({*zone.denied, *hosts})))
-            elif given.answer == PORT:
-                srv = {
-                    at: tuple((port + 1, to) for port, to in zone.srv[at])
-                    for at in zone.srv
-                    if given.meets(at)
-                }
-                zone = replace(zone, srv=zone.srv | srv)
-            elif given.answer == NAME:
-                names = {
-                    address: f"not-{name}"
-                    for address, name in zone.ptr.items()
-                    if given.meets(name)
-                }
-                zone = replace(zone, ptr=zone.ptr | names)
-            else:
-                extra = given.answer == EXTRA
-                wrong = {host: (*(zone.a[host] if extra else ()), WRONG_ADDRESS) for host in hosts}
-                zone = replace(zone, a=zone.a | wrong)
+            zone = _with_wrong(zone, given)
         await self._dataplane.set_zone(zone)
         self._served = zone
 

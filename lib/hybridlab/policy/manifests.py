@@ -31,29 +31,27 @@ class Cluster:
     """What no object said."""
 
 
+def _of_kind(listed: Iterable[Obj], kind: str) -> Iterator[Obj]:
+    return (obj for obj in listed if obj.get("kind") == kind)
+
+
 def cluster(given: Iterable[Obj], release: Release) -> Cluster:
     """A cluster of these objects."""
     listed = [obj for item in given for obj in _unlisted(item)]
     made = Cluster()
-    nodes = {obj["metadata"]["name"]: obj for obj in listed if obj.get("kind") == "Node"}
-    made.hosts = tuple(
-        f"{address}/32"
-        for node in nodes.values()
-        if _os_of_node(node) == "windows"
-        for address in _internal(node)
-    )
+    nodes = {obj["metadata"]["name"]: obj for obj in _of_kind(listed, "Node")}
+    windows = [node for node in nodes.values() if _os_of_node(node) == "windows"]
+    made.hosts = tuple(f"{address}/32" for node in windows for address in _internal(node))
     if not made.hosts:
         made.assumed.append(
             "no Node of Windows with an InternalIP: the entry for the node's own addresses is left out"
         )
-    tiers = {obj["metadata"]["name"] for obj in listed if obj.get("kind") == "Tier"}
+    tiers = {obj["metadata"]["name"] for obj in _of_kind(listed, "Tier")}
     made.objects += (
         _tier(name, order, end) for name, order, end in release.tiers if name not in tiers
     )
-    namespaces = {obj["metadata"]["name"] for obj in listed if obj.get("kind") == "Namespace"}
-    used = {
-        obj["metadata"].get("namespace", "default") for obj in listed if obj.get("kind") == "Pod"
-    }
+    namespaces = {obj["metadata"]["name"] for obj in _of_kind(listed, "Namespace")}
+    used = {obj["metadata"].get("namespace", "default") for obj in _of_kind(listed, "Pod")}
     made.objects += (_namespace({"metadata": {"name": name}}) for name in sorted(used - namespaces))
     free = _free_addresses(listed)
     for obj in listed:

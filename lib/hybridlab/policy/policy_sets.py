@@ -97,6 +97,13 @@ def rule_ids(rules: Sequence[PolicyRule], seed: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _left_out(rule: PolicyRule) -> str:
+    """Return why a rule that Windows supports becomes no rule of HNS; empty where it becomes some."""
+    if any(peer.nets and not of_ipv4(peer.nets) for peer in (rule.source, rule.destination)):
+        return ONLY_V6
+    return "Log" if rule.action == "log" else ""
+
+
 class PolicySets:
     """The HNS rules of policies; ``members`` is asked when rules are made."""
 
@@ -129,13 +136,8 @@ class PolicySets:
 
     def _rule(self, rule: PolicyRule, direction: Direction) -> list[HnsRule] | str:
         """The rules that one becomes, or why none."""
-        why = unsupported(rule)
-        if why:
+        if why := unsupported(rule) or _left_out(rule):
             return why
-        if any(peer.nets and not of_ipv4(peer.nets) for peer in (rule.source, rule.destination)):
-            return ONLY_V6
-        if rule.action == "log":
-            return "Log"
         action = _ACTIONS[rule.action]
         if rule.destination.service:
             return self._service_rule(rule, action, direction)
@@ -144,12 +146,8 @@ class PolicySets:
         if source is None or destination is None:
             return NO_ADDRESS
         protocol = ANY_PROTOCOL if rule.protocol is None else protocol_number(rule.protocol)
-        here, there = (
-            (rule.destination, rule.source)
-            if direction == "ingress"
-            else (rule.source, rule.destination)
-        )
-        local, remote = (destination, source) if direction == "ingress" else (source, destination)
+        ends = (rule.destination, destination), (rule.source, source)
+        (here, local), (there, remote) = ends if direction == "ingress" else reversed(ends)
         return [
             HnsRule(action, protocol, local_part, remote_part, local_ports, remote_ports)
             for local_part in _chunks(local)

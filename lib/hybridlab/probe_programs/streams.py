@@ -8,7 +8,7 @@ import contextlib
 import re
 import socket
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hybridlab.probe_programs.attempts import SECOND_LOOK, Expired, TwoLooks, place, winsock
@@ -85,6 +85,15 @@ class Lines:
             self.sock.close()
 
 
+def _verdict(ends: Sequence[BaseException | None]) -> Over | None:
+    """Return how a connection ended, rather than that it was closed; raise what no end of one is."""
+    for end in ends:
+        if end is not None and not isinstance(end, Over):
+            raise end
+    overs = [end for end in ends if isinstance(end, Over)]
+    return next((end for end in overs if end.verdict != "CLOSED"), overs[0] if overs else None)
+
+
 class End:
     """One end of a stream."""
 
@@ -142,15 +151,7 @@ class End:
         over: Over | None = None
         try:
             await asyncio.wait({*work, self._told}, return_when=asyncio.FIRST_COMPLETED)
-            ends = [future.exception() for future in (self._told, *work) if future.done()]
-            overs = [end for end in ends if isinstance(end, Over)]
-            if strange := next(
-                (end for end in ends if end is not None and not isinstance(end, Over)), None
-            ):
-                raise strange
-            over = next(
-                (item for item in overs if item.verdict != "CLOSED"), overs[0] if overs else None
-            )
+            over = _verdict([one.exception() for one in (self._told, *work) if one.done()])
         finally:  # (where sending has heard of a RST, receiving hears of an end)
             for task in work:
                 task.cancel()

@@ -6,7 +6,7 @@ reported.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from ipaddress import ip_address
 from typing import Any
@@ -106,20 +106,14 @@ def _is(wanted: str, value: Any) -> bool:
 
 def _check_object(schema: Schema, value: Obj, path: Path_, findings: Findings) -> None:
     properties: Mapping[str, Schema] = schema.get("properties") or {}
-    additional = schema.get("additionalProperties")
-    keeps = bool(schema.get(_PRESERVE)) or additional is True
     for key in list(value):
         part = properties.get(key)
-        if part is not None:
-            if value[key] is None and not part.get("nullable"):
-                del value[key]  # pruned, as the real server does with nulls it may drop
-                continue
+        if part is None:
+            _check_additional(schema, value, key, path, findings)
+        elif value[key] is None and not part.get("nullable"):
+            del value[key]  # pruned, as the real server does with nulls it may drop
+        else:
             value[key] = _check(part, value[key], (path, key), findings)
-        elif isinstance(additional, dict):
-            value[key] = _check(additional, value[key], (path, key), findings)
-        elif not keeps and not schema.get("x-kubernetes-embedded-resource"):
-            findings.unknown.append(render((path, key)))
-            del value[key]
     for key, part in properties.items():
         if key not in value and "default" in part:
             value[key] = _check(part, _copy(part["default"]), (path, key), findings)
@@ -155,65 +149,65 @@ def _check_size(
         )
 
 
+def _check_additional(
+    schema: Schema, value: Obj, key: str, path: Path_, findings: Findings
+) -> None:
+    """Check a field that the schema does not name; prune it unless the schema keeps such fields."""
+    additional = schema.get("additionalProperties")
+    if isinstance(additional, dict):
+        value[key] = _check(additional, value[key], (path, key), findings)
+    elif additional is not True and not any(
+        schema.get(name) for name in (_PRESERVE, "x-kubernetes-embedded-resource")
+    ):
+        findings.unknown.append(render((path, key)))
+        del value[key]
+
+
 def _check_value(schema: Schema, value: Any, path: Path_, findings: Findings) -> None:
     at = render(path)
     causes = findings.causes
     if "enum" in schema and value not in schema["enum"]:
         causes.append(unsupported(at, value, [str(item) for item in schema["enum"]]))
     if isinstance(value, str):
-        form = schema.get("format", "")
-        if form in _FORMS and not _FORMS[form](value):
-            causes.append(
-                Cause(
-                    "FieldValueTypeInvalid",
-                    at,
-                    f'Invalid value: "{value}": {at} in body must be of type {form}: "{value}"',
-                )
-            )
-        pattern = schema.get("pattern")
-        if pattern and not re.search(pattern, value):
-            causes.append(invalid_value(at, value, f"{at} in body should match '{pattern}'"))
-        if len(value) < schema.get("minLength", 0):
-            causes.append(
-                invalid_value(
-                    at, value, f"{at} in body should be at least {schema['minLength']} chars long"
-                )
-            )
-        if "maxLength" in schema and len(value) > schema["maxLength"]:
-            causes.append(
-                Cause(
-                    "FieldValueTooLong",
-                    at,
-                    f"Too long: may not be more than {schema['maxLength']} bytes",
-                )
-            )
+        causes.extend(_of_text(schema, value, at))
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        low = schema.get("minimum")
-        high = schema.get("maximum")
-        if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
-            causes.append(
-                invalid_value(
-                    at, value, f"{at} in body should be greater than or equal to {shown(low)}"
-                )
-            )
-        if high is not None and (
-            value > high or (schema.get("exclusiveMaximum") and value == high)
-        ):
-            causes.append(
-                invalid_value(
-                    at, value, f"{at} in body should be less than or equal to {shown(high)}"
-                )
-            )
+        causes.extend(_of_number(schema, value, at))
     for name in ("allOf", "anyOf", "oneOf"):
         if name in schema:
             fitting = sum(_fits(part, value) for part in schema[name])
             total = len(schema[name])
             if not {"allOf": fitting == total, "anyOf": fitting > 0, "oneOf": fitting == 1}[name]:
-                causes.append(
-                    invalid_value(at, value, f"{at} in body must validate {name} of its schemas")
-                )
+                text = f"{at} in body must validate {name} of its schemas"
+                causes.append(invalid_value(at, value, text))
     if "not" in schema and _fits(schema["not"], value):
         causes.append(invalid_value(at, value, f"{at} in body must not validate the schema (not)"))
+
+
+def _of_text(schema: Schema, value: str, at: str) -> Iterator[Cause]:
+    form = schema.get("format", "")
+    if form in _FORMS and not _FORMS[form](value):
+        text = f'Invalid value: "{value}": {at} in body must be of type {form}: "{value}"'
+        yield Cause("FieldValueTypeInvalid", at, text)
+    pattern = schema.get("pattern")
+    if pattern and not re.search(pattern, value):
+        yield invalid_value(at, value, f"{at} in body should match '{pattern}'")
+    if len(value) < schema.get("minLength", 0):
+        text = f"{at} in body should be at least {schema['minLength']} chars long"
+        yield invalid_value(at, value, text)
+    if "maxLength" in schema and len(value) > schema["maxLength"]:
+        text = f"Too long: may not be more than {schema['maxLength']} bytes"
+        yield Cause("FieldValueTooLong", at, text)
+
+
+def _of_number(schema: Schema, value: float, at: str) -> Iterator[Cause]:
+    low = schema.get("minimum")
+    high = schema.get("maximum")
+    if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
+        text = f"{at} in body should be greater than or equal to {shown(low)}"
+        yield invalid_value(at, value, text)
+    if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
+        text = f"{at} in body should be less than or equal to {shown(high)}"
+        yield invalid_value(at, value, text)
 
 
 def _fits(schema: Schema, value: Any) -> bool:
