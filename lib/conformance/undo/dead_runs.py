@@ -208,9 +208,7 @@ def _lock(
     return RunLock(recovery.kube, run, timings, tell=tell, progress=progress, life=recovery.life)
 
 
-def _unrestored(
-    recovery: Recovery, run: Ownership, tell: Callable[[str], None] = lambda line: None
-) -> list[Leftovers]:
+def _unrestored(recovery: Recovery, run: Ownership, tell: Callable[[str], None] = lambda line: None) -> list[Leftovers]:
     """Dead runs that may have left the cluster changed; none for who may not look.
 
     ``tell`` gets a line for each journal entry that is refused: it is left alone, and stops no run.

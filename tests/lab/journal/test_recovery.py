@@ -26,6 +26,7 @@ from conformance.settings import Settings, load_timings
 from conformance.undo import dead_runs, healers
 from conformance.undo.recovery import Recovery, RecoveryPatience
 
+pytestmark = pytest.mark.usefixtures("more_rows")
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 OTHER = Ownership("other")
 SHORT = LockTimings(stale=1.0, wait=10.0, poll_every=0.05)
