@@ -57,10 +57,12 @@ class Cluster:
         self.log.append(f"patch {target.api_version} {patch['spec']}")
         self.vni = patch["spec"]["vxlanVNI"]
         changed = patch["metadata"]["annotations"]
-        if STORED in changed:
+        if target.api_version == CRD:
             self.annotations = json.loads(changed[STORED])["annotations"]
-        assert changed.get(ENTRY.mark_name, "") is None or not (self.both or target.api_version == V3)
-        self.annotations.pop(ENTRY.mark_name, None)
+        if target.api_version == V3 or self.both:
+            assert changed[ENTRY.mark_name] is None
+        if target.api_version == V3:
+            self.annotations.pop(ENTRY.mark_name, None)
 
 
 def put_back(cluster: Cluster) -> Any:
