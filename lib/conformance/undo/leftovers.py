@@ -57,9 +57,9 @@ class Leftovers:
         return bool(self.entries or self.marks)
 
     @property
-    def spoken(self) -> bool:
-        """Whether its journal says that something is to be put back, be that believed or not."""
-        return bool(self.changed or self.doubts)
+    def only_doubts(self) -> bool:
+        """Whether nothing is there of it but a journal that is not believed: such a run may never have been."""
+        return bool(self.doubts) and not (self.changed or self.objects or self.nodes or self.leases)
 
     @property
     def doubts(self) -> list[str]:
@@ -77,7 +77,11 @@ class Leftovers:
             *(f"run {self.run}: {lease.label}" for lease in self.leases),
             *(f"run {self.run}: mark {name} on {marked.label}" for marked, name in self.marks),
             *self.doubts,
-            *([f"run {self.run}: its journal, with nothing open"] if self.journal and not self.spoken else []),
+            *(
+                [f"run {self.run}: its journal, with nothing open"]
+                if self.journal and not (self.changed or self.doubts)
+                else []
+            ),
         ]
 
 
@@ -113,7 +117,7 @@ def leftovers(kube: Kube, now: datetime.datetime | None = None) -> list[Leftover
         found.append(
             Leftovers(
                 run=run,
-                life=liveness.of(made),
+                life=liveness.of(own or made),  # more may write journals and leases than namespaces
                 since=min((_made_at(item) for item in made), default=now),
                 entries=entries,
                 refused=tuple(f"{entry.label[:300]}: {doubt}" for entry, doubt in doubts if doubt),

@@ -107,7 +107,8 @@ class Recovery:
             age = (now - leftover.since).total_seconds()
             # Whoever journals holds the lease: one that is not held any more has no living run behind it.
             suspect = leftover.life is Life.UNKNOWN and (
-                leftover.spoken
+                leftover.changed
+                or leftover.only_doubts
                 or age > self.patience.abandoned
                 or leftover.run in self._given_up
                 or (bool(named) and self._lease(named) is not None)
@@ -118,6 +119,7 @@ class Recovery:
             elif leftover.life is Life.ALIVE or suspect:
                 lines.append(f"run {leftover.run} is alive: nothing of it is touched")
             else:
+                lines += leftover.doubts
                 lines.append(
                     f"run {leftover.run} began {age / 60:.0f} min ago on another machine, and whether it has ended is "
                     f"not known: nothing of it is touched before {self.patience.abandoned / 3600:g} h; remove it by  "
