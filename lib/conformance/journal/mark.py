@@ -73,7 +73,7 @@ def doubt(entry: Entry, current: Obj, *, as_noted: bool = True) -> str:
     if as_noted and entry.uid and current["metadata"].get("uid") != entry.uid:
         return f"{target.label} is another one by now, with another uid"
     if mark is None:
-        return f"{target.label} does not carry the mark {entry.mark_name}, so that no run of this suite changed it so"
+        return f"{target.label} does not carry the mark {entry.mark_name}: no run of this suite made the change"
     return "" if mark == entry.mark else f"{target.label} is marked for another change: the journal entry was altered"
 
 
