@@ -17,9 +17,7 @@ from conformance.kube.ownership import PROCESS_ANNOTATION, annotations_of
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _SEPARATOR = ":"
-_LOCK_FILE = re.compile(
-    r"/.*/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ-[0-9a-f]{6}/\.run|calico-conformance-\w+)/alive"
-)
+_LOCK_FILE = re.compile(r"/.*/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ-[0-9a-f]{6}/\.run|calico-conformance-\w+)/alive")
 """In the report folder of a run (``run.directory``), or in the folder that a restoring process makes for it.  No other
 path is opened, whatever an annotation says: who may annotate objects is not known."""
 

@@ -22,9 +22,14 @@ SHORT_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 """Ids of runs, and keys of entries, which become part of an annotation's name."""
 OLD = "an earlier release wrote it, which left no mark on what it changed"
 
-_VNI = "[1-9][0-9]{0,6}|1[0-6][0-9]{6}"
+_VNI = (
+    "[1-9][0-9]{0,6}|1[0-5][0-9]{6}|16[0-6][0-9]{5}|167[0-6][0-9]{4}|1677[0-6][0-9]{3}|16777[01][0-9]{2}"
+    "|167772(0[0-9]|1[0-5])"
+)
+"""1 to 16,777,215, which are 24 bits."""
 _VARIABLE = re.compile(
-    r'\{"name":"VXLAN_VNI"(?:,"value":"(?P<value>[0-9]{0,8})"|,"valueFrom":\{"configMapKeyRef":\{[^{}]*\}\})?\}'
+    rf'\{{"name":"VXLAN_VNI"(?:,"value":"(?P<value>({_VNI})?)"'
+    r'|,"valueFrom":\{"configMapKeyRef":\{[^{}]*\}\})?\}'
 )
 """The VNI among the environment variables of calico-node-windows."""
 _NODE_ALONE = r'\{"node":"NAME"\}'
