@@ -242,7 +242,7 @@ def test_what_the_suite_changes_fits(entry: Entry) -> None:
     assert refusal(load(dump(entry))) == ""
 
 
-SECRET = {"env": [{"name": "VXLAN_VNI", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}
+SECRET: Any = {"env": [{"name": "VXLAN_VNI", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}
 REFUSED = {
     "another kind": replace(VNI, target=replace(NODE, kind="Namespace")),
     "a ClusterRoleBinding": replace(
@@ -287,7 +287,7 @@ REFUSED = {
     "a procedure with fields": procedure("hns-network", {"node": "w1"}, fields=VNI.fields),
     "a node that is a command": procedure("hns-network", {"node": "w1; x"}, target=replace(NODE, name="w1; x")),
     "pods that are none": procedure("daemonset-pods", {**PODS, "pods": ["logs"]}),
-    "pods of a Deployment's": procedure("daemonset-pods", {**PODS, "pods": [{**PODS["pods"][0], "kind": "x"}]}),  # type: ignore[dict-item,call-overload]
+    "pods of a Deployment's": procedure("daemonset-pods", {**PODS, "pods": [{**PODS["pods"][0], "kind": "x"}]}),  # type: ignore[dict-item]
     "policies elsewhere": procedure("policy-that-may-end-felix", {**POLICIES, "namespace": "tenant"}),
     "policies of another run": procedure("policy-that-may-end-felix", {**POLICIES, "namespace": "calico-demo-s-a"}),
     "a format without marks": replace(VNI, run=""),

@@ -74,7 +74,7 @@ def test_the_mark_depends_on_all_that_restoring_goes_by_and_on_nothing_that_chan
         assert replace(entry, **same).mark == entry.mark, same  # type: ignore[arg-type]
     assert load(dump(entry)).mark == entry.mark
     for other in ({"key": "2"}, {"run": "s"}, {"uid": "v"}, {"act": "create"}, {"fields": ()}, {"procedure": "x"}):
-        assert replace(entry, **other).mark != entry.mark, other  # type: ignore[arg-type]
+        assert replace(entry, **other).mark != entry.mark, other
     made = replace(entry, act="create")
     assert replace(made, uid="known now").mark == made.mark
 

@@ -58,7 +58,12 @@ def test_no_other_file_of_this_machine_is_opened(path: Path, tmp_path: Path, mon
     through = f"{run}/../.run/alive"
     opened: list[Any] = []
     real = os.open
-    monkeypatch.setattr(os, "open", lambda name, *more, **words: opened.append(name) or real(name, *more, **words))
+
+    def seen(name: Any, *more: Any, **words: Any) -> int:
+        opened.append(name)
+        return real(name, *more, **words)
+
+    monkeypatch.setattr(os, "open", seen)
     others = (elsewhere, run / "epoch", "/etc/shadow", "/dev/null", through, f"{path}\n", "alive", f"/{path}/../x")
     for other in others:
         assert liveness.process(f"{liveness.sign(Path())[:36]}:{other}") is Life.UNKNOWN, other
