@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from conformance.disrupt.felix import FELIX_RESTART
+from conformance.disrupt.own_pool import CIDR
 from conformance.expect.traffic import Expect
 from conformance.journal import Journalled
 from conformance.marks import verifies
@@ -24,15 +26,17 @@ def test_changes_everything_that_can_be_put_back(
 ) -> None:
     worker_pods.get("linux-client", "windows-server")
     node = facts.by_os("windows")[-1].name
-    journalled.patch(FELIX, {"spec": {"logSeverityScreen": "Debug", "healthTimeoutOverrides": None}}, "a test")
+    host_pods.on(node)
+    journalled.procedure(FELIX_RESTART, {"node": node}, "a test")
+    journalled.patch(FELIX, {"spec": {"vxlanVNI": 4097}}, "a test")
     time.sleep(PAUSE)
     journalled.patch(ObjectRef(api_version="v1", kind="Node", name=node), {"spec": {"unschedulable": True}}, "cordon")
-    host_pods.on(node)
     time.sleep(PAUSE)
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"made-{number}", "namespace": "default"}}
+    name = {"name": f"{journalled.changes.run.namespace}-pool-{number}"}
+    spec = {"cidr": CIDR, "blockSize": 26, "disabled": True, "nodeSelector": "!all()", "natOutgoing": False}
+    body = {"apiVersion": FELIX.api_version, "kind": "IPPool", "metadata": name, "spec": spec}
     journalled.create(body, "a test")
-    patch = {"metadata": {"annotations": {"example.org/disrupted": str(number)}}}
-    journalled.patch(FELIX, patch, "a test")
+    journalled.patch(FELIX, {"spec": {"vxlanVNI": 4098}}, "a test")
     time.sleep(PAUSE)
 
 

@@ -54,6 +54,8 @@ class ThirdPartyPods:
             found = self._kube.find("v1", "Pod", pod["name"], pod["namespace"])
             if found is None or found["metadata"].get("uid") != pod["uid"]:
                 continue
+            if found["spec"].get("nodeName") != node or not daemonset_of(found):
+                continue  # nobody would make it anew there
             target = ObjectRef(api_version="v1", kind="Pod", name=pod["name"], namespace=pod["namespace"])
             self._journal.delete_owned_pod(target, f"gives it a network again, which node {node} has made anew")
             awaited[daemonset_of(found)] = label(found)

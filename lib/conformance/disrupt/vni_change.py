@@ -13,14 +13,11 @@ from conformance.disrupt.vni import Delivery, Vni
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.explain import message
 from conformance.expect.traffic import Expect
-from conformance.journal import Journalled, Outcome
+from conformance.journal import NOT_RESTORED, Journalled
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Pair
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
-NOT_RESTORED = (Outcome.CONFLICT, Outcome.FAILED)
-"""Outcomes of a restore after which the cluster is not as it was."""
 
 
 @dataclass

@@ -1,12 +1,14 @@
 """What a run changes beyond its own namespaces, written down in the cluster before it is changed, and put back.
 
 One ConfigMap per run in namespace ``calico-conformance-system``.  A run that dies leaves it there, with all that is
-needed to restore the cluster.
+needed to restore the cluster.  What was changed bears a mark of the run: a journal is believed only as far as the
+marks confirm it.
 """
 
 from conformance.journal.journalled import Journalled
+from conformance.journal.mark import believed
 from conformance.journal.record import Entry
-from conformance.journal.restore import Healers, Outcome, Restored
+from conformance.journal.restore import NOT_RESTORED, Healers, Outcome, Restored
 from conformance.journal.store import Journal
 
-__all__ = ["Entry", "Healers", "Journal", "Journalled", "Outcome", "Restored"]
+__all__ = ["NOT_RESTORED", "Entry", "Healers", "Journal", "Journalled", "Outcome", "Restored", "believed"]

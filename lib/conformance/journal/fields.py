@@ -1,7 +1,7 @@
 """Which fields a merge patch touches, what they held before, and how to put them back (RFC 7396)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from conformance.kube.client import Obj
@@ -29,8 +29,6 @@ class Field:
     before: Content
     ours: Content
     """What the change makes of it."""
-    answered: Content | None = None
-    """What the server made of it, where it stores another form of the value; None: not known."""
     parents: int = 0
     """How many of the path's first names held an object before; the others were made along with the field."""
 
@@ -38,10 +36,6 @@ class Field:
     def label(self) -> str:
         """``.spec.vxlanVNI``, ``.metadata.annotations["a.b/c"]``."""
         return "".join(f".{name}" if name.isidentifier() else f'["{name}"]' for name in self.path)
-
-    def is_ours(self, content: Content) -> bool:
-        """Whether a field still holds what the change made of it."""
-        return content in (self.ours, self.answered)
 
 
 def touched(current: Obj, patch: Mapping[str, Any]) -> tuple[Field, ...]:
@@ -69,11 +63,6 @@ def content_at(obj: Any, path: Sequence[str]) -> Content:
             return ABSENT
         obj = obj[name]
     return Content(present=True, value=obj)
-
-
-def answered(fields: Sequence[Field], obj: Obj) -> tuple[Field, ...]:
-    """The fields with what the server says that they hold after the change."""
-    return tuple(replace(field, answered=content_at(obj, field.path)) for field in fields)
 
 
 def putting_back(fields: Sequence[Field], current: Obj) -> dict[str, Any]:

@@ -6,9 +6,11 @@ from typing import Any
 
 from conformance.errors import EnvironmentBroken
 from conformance.journal.cordon import marked
-from conformance.journal.fields import answered, touched
-from conformance.journal.record import Entry
+from conformance.journal.fields import touched
+from conformance.journal.mark import unmark, with_mark
+from conformance.journal.record import Act, Entry
 from conformance.journal.redaction import SECRET_KINDS, JournalRefused, secret_fields
+from conformance.journal.restorable import refusal
 from conformance.journal.restore import Healers, Restored, restore
 from conformance.journal.retry import read, retry
 from conformance.journal.store import Journal
@@ -45,30 +47,32 @@ class Journalled:
             _refuse_content(held, f"patch {target.label}")
         meta = current["metadata"]
         entry = self._write(
-            Entry(
-                key=self.journal.key(), act="patch", why=why, target=target, fields=fields,
-                uid=str(meta.get("uid") or ""), resource_version=str(meta.get("resourceVersion") or ""),
+            self._entry(
+                "patch", why, target, fields=fields, uid=str(meta.get("uid") or ""),
+                resource_version=str(meta.get("resourceVersion") or ""),
             )
         )  # fmt: skip
         if self.changes.dry_run:
-            self.changes.patch(target, dict(merge_patch), why, foreign=True)
+            self.changes.patch(target, merge_patch, why, foreign=True)
             return current
-        made = self._act(entry, lambda: self.changes.patch(target, dict(merge_patch), why, foreign=True))
+        marking = with_mark(merge_patch, entry)
+        made = self._act(entry, lambda: self.changes.patch(target, marking, why, foreign=True))
         assert made is not None  # no dry run
-        self.journal.mark(replace(entry, fields=answered(fields, made)), "done")
+        self.journal.mark(entry, "done")
         return made
 
     def create(self, obj: Obj, why: str) -> Obj | None:
         """Create an object that no namespace of the run contains; restoring removes it.  Raises as ``patch`` does."""
         target = reference(obj)
         _refuse_secret(target, "create")
-        entry = self._write(Entry(key=self.journal.key(), act="create", why=why, target=target))
+        entry = self._write(self._entry("create", why, target))
         if self.changes.dry_run:
             return self.changes.create(obj, why, foreign=True)
+        marked_body = with_mark(obj, entry)
 
         def create() -> Obj | None:
             try:
-                return self.changes.create(obj, why, foreign=True)
+                return self.changes.create(marked_body, why, foreign=True)
             except ApiRefused as refusal:
                 if not refusal.already_exists:
                     raise
@@ -94,25 +98,42 @@ class Journalled:
         if not any(owner.get("controller") for owner in owners):
             raise EnvironmentBroken(f"refused to delete {target.label}: no controller would make it anew")
         uid = str(found["metadata"]["uid"])
-        entry = self._write(Entry(key=self.journal.key(), act="delete-owned-pod", why=why, target=target, uid=uid))
+        entry = self._write(self._entry("delete-owned-pod", why, target, uid=uid))
         self._act(entry, lambda: self.changes.delete(target, why, foreign=True))
         self.close(entry)
 
     def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Entry:
         """Note, before the act, that healer ``name`` must be run with ``arguments`` unless the entry is closed.
 
-        Raises JournalRefused for a healer that there is not: nobody could undo it.
+        The node that ``arguments`` name is marked first: an entry without a mark is not believed, and a mark without
+        an entry says that nothing had begun.  Raises JournalRefused for a healer that there is not: nobody could undo
+        it; EnvironmentBroken (no such node, or the API server took it not), ApiRefused, LockLost.
         """
         if name not in self.healers:
             raise JournalRefused(f"refused: no healer is called {name!r} ({', '.join(sorted(self.healers)) or 'none'})")
         _refuse_content(dict(arguments), f"note procedure {name}")
-        entry = Entry(key=self.journal.key(), act="procedure", why=why, procedure=name, arguments=dict(arguments))
+        node = ObjectRef(api_version="v1", kind="Node", name=str(arguments.get("node")))
+        found = read(self.changes.kube, node, within=self.journal.within)
+        if found is None:
+            raise EnvironmentBroken(f"{node.label} is not there: {why}")
+        uid, held = str(found["metadata"].get("uid") or ""), dict(arguments)
+        entry = self._entry("procedure", why, node, uid=uid, procedure=name, arguments=held)
         self._check()
-        return self._write(entry)
+        if self.changes.dry_run:
+            return entry
+        marking, within = with_mark({}, entry), self.journal.within
+        retry(lambda: self.changes.patch(node, marking, why, foreign=True), within=within, description=entry.label)
+        try:
+            return self._write(entry)
+        except JournalRefused:
+            unmark(self.changes, node, entry.mark_name, within=within)
+            raise
 
     def close(self, entry: Entry) -> None:
         if not self.changes.dry_run:
             self.journal.mark(entry, "closed")
+            if entry.act == "procedure" and entry.target:
+                unmark(self.changes, entry.target, entry.mark_name, within=self.journal.within)
         self._keys = [key for key in self._keys if key != entry.key]
 
     def restore(self) -> list[Restored]:
@@ -121,6 +142,13 @@ class Journalled:
             return []
         keys, self._keys = self._keys, []
         return restore(self.journal, self.changes, self.healers, only=lambda entry: entry.key in keys)
+
+    def _entry(self, act: Act, why: str, target: ObjectRef, **more: Any) -> Entry:
+        """Describe a change.  Raises JournalRefused for one that no restore would put back."""
+        entry = Entry(key=self.journal.key(), act=act, why=why, run=self.changes.run.run, target=target, **more)
+        if problem := refusal(entry):
+            raise JournalRefused(f"refused to {entry.label}: {problem}; nothing was changed")
+        return entry
 
     def _write(self, entry: Entry) -> Entry:
         if self.changes.dry_run:

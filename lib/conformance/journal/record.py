@@ -1,10 +1,12 @@
 """One change as the journal keeps it: enough to put it back by a process that knows nothing else of the run."""
 
+import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from conformance.journal.fields import Field
+from conformance.kube.ownership import CHANGE_ANNOTATION
 from conformance.model.change import ObjectRef
 from conformance.model.codec import from_plain, to_plain
 
@@ -20,10 +22,14 @@ class Entry:
     """Sorts by time; unique in the run."""
     act: Act
     why: str
+    run: str = ""
+    """The run that made the change; empty: an earlier release, which left no marks."""
     state: EntryState = "intended"
     """``intended``: written before the change, which may or may not have been made; ``closed``: nothing is to do."""
     target: ObjectRef | None = None
+    """What is changed; of a procedure the node that it is carried out on."""
     uid: str = ""
+    """Of the target; of an object that is created it is known, if ever, once that is done."""
     resource_version: str = ""
     """As the object was before the change; for reports."""
     fields: tuple[Field, ...] = ()
@@ -41,19 +47,38 @@ class Entry:
         return self.state != "closed"
 
     @property
+    def mark_name(self) -> str:
+        """Return the name of the annotation by which the target itself confirms this entry."""
+        return f"{CHANGE_ANNOTATION}{self.key}"
+
+    @property
+    def mark(self) -> str:
+        """Return the annotation's value: the run, and a hash of everything that restoring goes by."""
+        uid = "" if self.act == "create" else self.uid
+        acted_on = replace(self, why="", state="intended", uid=uid, resource_version="", at="", worker="")
+        return f"{self.run} {hashlib.sha256(dump(acted_on, sort_keys=True).encode()).hexdigest()}"
+
+    @property
     def label(self) -> str:
         """``patch Node node-1 (v1) .spec.unschedulable: drains it``."""
         names = ", ".join(field.label for field in self.fields)
         what = f"procedure {self.procedure} {json.dumps(self.arguments)}" if self.act == "procedure" else self.act
         target = f" {self.target.label}" if self.target else ""
-        return f"{what}{target}{f' {names}' if names else ''}: {self.why}"
+        text = f"{what}{target}{f' {names}' if names else ''}: {self.why}"
+        return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-def dump(entry: Entry) -> str:
+def dump(entry: Entry, *, sort_keys: bool = False) -> str:
     """As it stands in the ConfigMap."""
-    return json.dumps(to_plain(entry), separators=(",", ":"))
+    return json.dumps(to_plain(entry), separators=(",", ":"), sort_keys=sort_keys)
 
 
 def load(text: str) -> Entry:
-    """Raises ValueError for what is no entry."""
-    return from_plain(Entry, json.loads(text))
+    """Read an entry.  Raises ValueError for anything else."""
+    try:
+        plain = json.loads(text)
+        for touched in plain.get("fields", ()):
+            touched.pop("answered", None)  # written by earlier releases
+        return from_plain(Entry, plain)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error

@@ -1,18 +1,23 @@
-"""Putting back what a journal says was changed: newest first, each field only while it holds our value, verified."""
+"""Putting back what a journal says was changed: newest first, each field only while it holds our value, verified.
+
+An entry is acted upon only if the suite makes such changes (``restorable``) and the object confirms it (``mark``).
+"""
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from conformance.errors import EnvironmentBroken, SuiteError
+from conformance.errors import SuiteError
 from conformance.journal.fields import Field, content_at, putting_back
+from conformance.journal.mark import doubt, mark_fields, unmark, within_reach
 from conformance.journal.record import Entry
 from conformance.journal.redaction import redacted
+from conformance.journal.restorable import by_hand, refusal
 from conformance.journal.retry import read, retry
 from conformance.journal.store import Journal
 from conformance.kube.changes import Changes
-from conformance.kube.client import Kube, Obj
+from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 
@@ -29,7 +34,13 @@ class Outcome(enum.StrEnum):
     UNCHANGED = "nothing to restore"
     CONFLICT = "conflict"
     """Somebody else has changed it since: left as it is."""
+    REFUSED = "refused"
+    """Nothing but the journal says that a run of this suite made the change: left as it is."""
     FAILED = "not restored"
+
+
+NOT_RESTORED = (Outcome.CONFLICT, Outcome.FAILED, Outcome.REFUSED)
+"""Outcomes after which the cluster is not as it was, if a run of this suite wrote the entry."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +66,7 @@ def restore(
     Safe to repeat: what was already put back is found so.
     """
     restorer = _Restorer(journal, changes, healers)
-    entries = [item for item in journal.entries() if item.open and only(item)]
+    entries = [item for item in journal.entries(unreadable=lambda problem: None) if item.open and only(item)]
     return [restorer.restore(entry) for entry in reversed(entries)]
 
 
@@ -72,10 +83,15 @@ class _Restorer:
                 deleted, Outcome.UNCHANGED, f"{deleted.label}: its owner made a new one"
             ),
         }  # fmt: skip
+        run = self.journal.run.run
         try:
+            if why := refusal(entry) or (entry.run != run and f"it speaks of run {entry.run}"):
+                return self._refused(entry, why)
             result = acts[entry.act](entry)
-            if result.outcome is not Outcome.FAILED:
+            if result.outcome not in (Outcome.FAILED, Outcome.REFUSED):
                 self.journal.mark(entry, "closed")
+                if entry.target and entry.act == "procedure":
+                    unmark(self.changes, entry.target, entry.mark_name, within=self.within)
         except SuiteError as error:
             first = str(error).splitlines()[0]
             return _told(entry, Outcome.FAILED, f"{entry.label}: {first}", "once that is mended: pytest --restore")
@@ -83,18 +99,21 @@ class _Restorer:
 
     def _patched(self, entry: Entry) -> Restored:
         assert entry.target is not None
-        target = self._within_reach(entry.target)
+        target = within_reach(self.kube, entry.target, within=self.within)
         as_noted = target == entry.target
         for _ in range(CONFLICTS):
             current = read(self.kube, target, within=self.within)
             if current is None:
                 return _told(entry, Outcome.CONFLICT, f"{entry.label}: the object is gone", _look(target))
             todo = [field for field in entry.fields if content_at(current, field.path) != field.before]
-            foreign = [field for field in todo if not field.is_ours(content_at(current, field.path))]
-            if as_noted and current["metadata"].get("uid") != entry.uid:  # deleted and made again by somebody
-                foreign = todo
+            marks = mark_fields(current, entry.mark_name)
+            if not todo and not marks:
+                return _told(entry, Outcome.UNCHANGED, entry.label)
+            if why := doubt(entry, current, as_noted=as_noted):
+                return self._refused(entry, why)
+            foreign = [field for field in todo if content_at(current, field.path) != field.ours]
             ours = [field for field in todo if field not in foreign]
-            if ours and not self._put_back(target, ours, current):
+            if not self._put_back(target, [*ours, *marks], current):
                 continue
             return self._verified(entry, target, ours, foreign)
         return _told(entry, Outcome.FAILED, f"{entry.label}: the object does not hold still", "pytest --restore")
@@ -114,16 +133,6 @@ class _Restorer:
                 return False
             raise
         return True
-
-    def _within_reach(self, target: ObjectRef) -> ObjectRef:
-        """Where to put it back: as it was noted, or where Calico stores it while Calico's API server is away."""
-        if not self.kube.discovery.serves(target.api_version, target.kind):
-            return stored(self.kube, target, f"{target.api_version} is not served")
-        try:
-            read(self.kube, target, within=self.within)
-        except EnvironmentBroken as error:
-            return stored(self.kube, target, error)
-        return target
 
     def _verified(self, entry: Entry, target: ObjectRef, ours: Sequence[Field], foreign: Sequence[Field]) -> Restored:
         now = read(self.kube, target, within=self.within)
@@ -150,9 +159,8 @@ class _Restorer:
         target, current = entry.target, read(self.kube, entry.target, within=self.within)
         if current is None or current["metadata"].get("deletionTimestamp"):
             return _told(entry, Outcome.UNCHANGED, f"{target.label} is gone")
-        other = entry.uid and current["metadata"].get("uid") != entry.uid
-        if other or not self.changes.run.owns(current):
-            return _told(entry, Outcome.CONFLICT, f"{target.label} is not the one that this run made", _look(target))
+        if why := doubt(entry, current) or ("" if self.changes.run.owns(current) else "it has not the run's labels"):
+            return self._refused(entry, why)
         retry(
             lambda: self.changes.delete(target, "puts it back as it was", foreign=True),
             within=self.within,
@@ -167,6 +175,12 @@ class _Restorer:
             known = ", ".join(sorted(self.healers)) or "none"
             hand = f"undo it by hand: nothing here knows how (there are: {known})"
             return _told(entry, Outcome.FAILED, entry.label, hand)
+        assert entry.target is not None
+        node = read(self.kube, entry.target, within=self.within)
+        if node is None:
+            return _told(entry, Outcome.CONFLICT, f"{entry.label}: the node is gone", _look(entry.target))
+        if why := doubt(entry, node):
+            return self._refused(entry, why)
         try:
             heal(self.journal.run.run, dict(entry.arguments))
         except SuiteError:
@@ -176,6 +190,15 @@ class _Restorer:
             hand = f"undo {entry.procedure} by hand, then pytest --restore"
             return _told(entry, Outcome.FAILED, f"{entry.label}: {type(error).__name__}: {first}", hand)
         return _told(entry, Outcome.RESTORED, f"{entry.label}: healed by {entry.procedure}")
+
+    def _refused(self, entry: Entry, why: str) -> Restored:
+        """Leave an entry and what it names alone, and say how both are dealt with by hand."""
+        where = self.journal.ref
+        forget = f"kubectl delete configmap -n {where.namespace} {where.name}"
+        undo = by_hand(entry)
+        text = f"{_cut(entry.label)}: {why}; nothing was done"
+        return _told(entry, Outcome.REFUSED, text, f"if a run of yours made the change: {undo}; then: {forget}" if undo
+                     else f"no run of this suite wrote that; remove it: {forget}")  # fmt: skip
 
 
 def _told(entry: Entry, outcome: Outcome, text: str, by_hand: str = "") -> Restored:
@@ -200,19 +223,8 @@ def _short(field: Field, content: Any) -> str:
     if not content.present:
         return "absent"
     shown = redacted({field.path[-1]: content.value})[field.path[-1]]
-    text = repr(shown)
-    return text if len(text) <= 120 else f"{text[:120]}..."
+    return _cut(repr(shown), 120)
 
 
-SERVED, STORED = "projectcalico.org/v3", "crd.projectcalico.org/v1"
-KINDS = ("FelixConfiguration",)
-
-
-def stored(kube: Kube, target: ObjectRef, why: object) -> ObjectRef:
-    """Where a target is stored, given why it is not to be reached as Calico's API server serves it.
-
-    Raises EnvironmentBroken when it is not Calico's, or is not stored where this suite could write.
-    """
-    if target.api_version != SERVED or target.kind not in KINDS or not kube.discovery.serves(STORED, target.kind):
-        raise EnvironmentBroken(f"{target.label} is out of reach: {why}")
-    return replace(target, api_version=STORED)
+def _cut(text: str, length: int = 300) -> str:
+    return text if len(text) <= length else f"{text[:length]}..."

@@ -90,17 +90,18 @@ class Journal:
                 raise
             self._changes.patch(self.ref, {"data": data}, "the journal of this run", foreign=True)
 
-    def entries(self) -> list[Entry]:
-        """All entries in the order of their writing.  Raises EnvironmentBroken for what cannot be read."""
+    def entries(self, unreadable: Callable[[str], object] | None = None) -> list[Entry]:
+        """All entries in the order of their writing; for what cannot be read see :func:`entries_of`."""
         found = read(self.kube, self.ref, within=self.within)
-        return entries_of(found) if found else []
+        return entries_of(found, unreadable) if found else []
 
     def remove(self) -> None:
         """Remove it when nothing in it is open; the next write makes it anew."""
 
         def attempt() -> None:
             found = self.kube.find(self.ref.api_version, self.ref.kind, self.ref.name, SYSTEM_NAMESPACE)
-            if found is None or any(entry.open for entry in entries_of(found)):
+            unreadable: list[str] = []
+            if found is None or any(entry.open for entry in entries_of(found, unreadable.append)) or unreadable:
                 return
             unchanged = {"resourceVersion": found["metadata"]["resourceVersion"]}
             body: Obj = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": unchanged}
@@ -134,21 +135,28 @@ def ensure_namespace(kube: Kube, run: Ownership) -> None:
 def journals(kube: Kube) -> list[Obj]:
     """The journals of all runs, as ConfigMaps.  Raises ApiRefused, ApiUnreachable."""
     labels = f"{JOURNAL_LABEL}=true,{MANAGED_BY[0]}={MANAGED_BY[1]},{RUN_LABEL}"
-    return kube.objects("v1", "ConfigMap", SYSTEM_NAMESPACE, labels=labels)
+    found = kube.objects("v1", "ConfigMap", SYSTEM_NAMESPACE, labels=labels)
+    return [one for one in found if one["metadata"]["name"] == f"journal-{one['metadata']['labels'][RUN_LABEL]}"]
 
 
-def entries_of(journal: Obj) -> list[Entry]:
-    """What stands in a ConfigMap.  Raises EnvironmentBroken, naming the key, for what is no entry."""
+def entries_of(journal: Obj, unreadable: Callable[[str], object] | None = None) -> list[Entry]:
+    """What stands in a ConfigMap.
+
+    ``unreadable`` gets a line, with the key, for what is no entry; without it that is an EnvironmentBroken.
+    """
     found = []
     for key, text in sorted((journal.get("data") or {}).items()):
         try:
             found.append(load(text))
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             name = journal["metadata"]["name"]
-            raise EnvironmentBroken(
-                f"ConfigMap {SYSTEM_NAMESPACE}/{name}: entry {key} cannot be read ({error}); "
+            problem = (
+                f"ConfigMap {SYSTEM_NAMESPACE}/{name}: entry {key} cannot be read ({str(error)[:200]}); "
                 f"look at it: kubectl -n {SYSTEM_NAMESPACE} get configmap {name} -o yaml"
-            ) from error
+            )
+            if unreadable is None:
+                raise EnvironmentBroken(problem) from error
+            unreadable(problem)
     return found
 
 

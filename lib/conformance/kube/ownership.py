@@ -13,6 +13,8 @@ PROCESS_ANNOTATION = "calico-conformance/process"
 """How one can tell whether the run is still alive; see conformance.journal.liveness."""
 CORDON_ANNOTATION = "calico-conformance/cordoned"
 """On a node that a run has made unschedulable: which run."""
+CHANGE_ANNOTATION = "calico-conformance/change-"
+"""How the name of the mark begins that a run leaves on what it changes; the key of its journal entry follows."""
 WATCH = "watch"
 """In the place of a worker's name: the standing watch, whose namespace no policy of a test may select."""
 MANAGED_BY = ("app.kubernetes.io/managed-by", "calico-windows-conformance")

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 from conformance.errors import ClusterUnusable, SuiteError, first_line
 from conformance.facts.detect import detect
-from conformance.journal import Journal, Outcome, Restored
+from conformance.journal import NOT_RESTORED, Journal, Outcome, Restored
 from conformance.journal.lease import LockTimings, RunLock
+from conformance.journal.restorable import refusal
 from conformance.journal.restore import restore
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
@@ -63,7 +64,8 @@ def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool, nam
         if shared:
             dead, others = recovery.dead(own=run.run, named=named)  # as it is now that nobody else works on it
         result = recovery.recover(dead, check=lock.check)
-        problem = _problem(result.restored, Changes(kube, run), settings, process, print) if result.restored else ""
+        acted = [restored for restored in result.restored if restored.outcome is not Outcome.REFUSED]
+        problem = _problem(acted, Changes(kube, run), settings, process, print) if acted else ""
         if held and not others:
             recovery.tidy(result, own=run.run)
     finally:
@@ -71,7 +73,7 @@ def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool, nam
     if not result.anything:
         print("nothing was left by dead runs" if not (named and others) else "nothing was touched")
         return LEFT if named and others else 0
-    if result.restored:
+    if acted:
         print(problem or "pods of both operating systems reach each other in all directions")
         result.left += [problem] if problem else []
     print(summary(result))
@@ -105,7 +107,7 @@ def before_a_run(
     """
     run = Ownership(settings.run_id, settings.worker, process)
     recovery = recovery_of(kube, facts, settings, run, tell)
-    dead = _unrestored(recovery, run)
+    dead = _unrestored(recovery, run, tell)
     if not dead or not settings.disruptive:
         return [_told(leftovers, named_by) for leftovers in dead]
     waited: set[str] = set()
@@ -158,13 +160,15 @@ def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, pr
     """
     run = Ownership(settings.run_id, process=process)
     journal = Journal(kube, run, within=settings.timings.run.journal)
-    if not any(entry.open and worker in ("", entry.worker) for entry in journal.entries()):
+    unreadable: list[str] = []
+    if not any(entry.open and worker in ("", entry.worker) for entry in journal.entries(unreadable.append)):
         return PutBack()
     changes = Changes(kube, run)
     healers = healers_of(changes, facts, settings)
     done = restore(journal, changes, healers, only=lambda entry: worker in ("", entry.worker))
-    lines = [str(restored) for restored in done]
-    problem = next((str(restored) for restored in done if restored.outcome in (Outcome.CONFLICT, Outcome.FAILED)), "")
+    lines = [*map(str, done), *unreadable]
+    ours = [restored for restored in done if not refusal(restored.entry)]  # what does not fit, no process of it wrote
+    problem = next((str(restored) for restored in ours if restored.outcome in NOT_RESTORED), "")
     if worker and not problem and any(restored.outcome is Outcome.RESTORED for restored in done):
         try:
             problem = _problem(done, changes, settings, process, lines.append)
@@ -176,7 +180,7 @@ def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, pr
 
 def _disrupted(done: Sequence[Restored], changes: Changes, settings: Settings) -> Disrupted:
     """The nodes that journal entries speak of: those that were changed themselves, and those of procedures."""
-    entries = [restored.entry for restored in done]
+    entries = [restored.entry for restored in done if restored.outcome is not Outcome.REFUSED]
     changed = [entry.target.name for entry in entries if entry.target and entry.target.kind == "Node"]
     procedures = [str(entry.arguments["node"]) for entry in entries if "node" in entry.arguments]
     nodes = tuple(dict.fromkeys([*changed, *procedures]))
@@ -204,10 +208,16 @@ def _lock(
     return RunLock(recovery.kube, run, timings, tell=tell, progress=progress, life=recovery.life)
 
 
-def _unrestored(recovery: Recovery, run: Ownership) -> list[Leftovers]:
-    """Dead runs that may have left the cluster changed; none for who may not look."""
+def _unrestored(recovery: Recovery, run: Ownership, tell: Callable[[str], None] = lambda line: None) -> list[Leftovers]:
+    """Dead runs that may have left the cluster changed; none for who may not look.
+
+    ``tell`` gets a line for each journal entry that is refused: it is left alone, and stops no run.
+    """
     try:
-        return [leftovers for leftovers in recovery.dead(own=run.run)[0] if leftovers.changed]
+        dead = recovery.dead(own=run.run)[0]
+        for line in (line for leftovers in dead for line in leftovers.doubts):
+            tell(line)
+        return [leftovers for leftovers in dead if leftovers.changed]
     except ApiRefused as refusal:
         if not refusal.forbidden:
             raise
@@ -229,8 +239,9 @@ def _command(named_by: Sequence[str]) -> str:
 
 def _told(leftovers: Leftovers, named_by: Sequence[str]) -> str:
     who = f"run {leftovers.run}, begun {leftovers.since:%Y-%m-%d %H:%M} UTC, died"
-    if leftovers.problem:
-        return f"{who}, and what it left to put back is not known: {leftovers.problem}"
+    if not leftovers.entries:
+        marked = ", ".join(target.label for target, _ in leftovers.marks)
+        return f"{who} and left its mark on {marked}, which it may have changed: {_command(named_by)}"
     changes = f"{counted(len(leftovers.entries), 'change')} of the cluster"
     return (
         f"{who} and left {changes} ({leftovers.entries[-1].label}); put it back first: {_command(named_by)}  "

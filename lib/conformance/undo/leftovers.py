@@ -1,11 +1,17 @@
 """What runs have left on a cluster, by run: journals, labelled objects, cordoned nodes, leases.  It changes nothing."""
 
+import contextlib
 import datetime
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from conformance.errors import EnvironmentBroken
-from conformance.journal import liveness
+from conformance.disrupt.felix import NAMESPACES
+from conformance.disrupt.vni import WINDOWS
+from conformance.errors import SuiteError, first_line
+from conformance.facts.calico_api import V3
+from conformance.journal import believed, liveness
 from conformance.journal.liveness import Life
+from conformance.journal.mark import marks_of, within_reach
 from conformance.journal.record import Entry
 from conformance.journal.store import entries_of, journals
 from conformance.kube.changes import reference
@@ -26,9 +32,13 @@ class Leftovers:
     since: datetime.datetime
     """When the oldest of it was made."""
     entries: tuple[Entry, ...] = ()
-    """Open journal entries, oldest first."""
-    problem: str = ""
-    """Why its journal cannot be read, so that ``entries`` are not known; empty: it can."""
+    """Open journal entries that are believed, oldest first."""
+    refused: tuple[str, ...] = ()
+    """The other ones, with why they are not: nothing that they say is done."""
+    unreadable: tuple[str, ...] = ()
+    """What in its journal is no entry."""
+    marks: tuple[tuple[ObjectRef, str], ...] = ()
+    """Objects that bear its mark, and the mark's name, of which no entry that is believed speaks."""
     journal: bool = False
     objects: tuple[ObjectRef, ...] = ()
     """Namespaces and cluster-scoped objects with its label."""
@@ -43,8 +53,21 @@ class Leftovers:
 
     @property
     def changed(self) -> bool:
-        """Whether something beyond its own namespaces is to be put back, or may be."""
-        return bool(self.entries or self.problem)
+        """Whether something beyond its own namespaces is to be put back, as the changed objects themselves say."""
+        return bool(self.entries or self.marks)
+
+    @property
+    def only_doubts(self) -> bool:
+        """Whether nothing is there of it but a journal that is not believed: such a run may never have been."""
+        return bool(self.doubts) and not (self.changed or self.objects or self.nodes or self.leases)
+
+    @property
+    def doubts(self) -> list[str]:
+        """A line for each part of its journal that is not acted upon."""
+        return [
+            *(f"run {self.run}: refused: {line}" for line in self.refused),
+            *(f"run {self.run}: its journal: {line}" for line in self.unreadable),
+        ]
 
     def lines(self) -> list[str]:
         return [
@@ -52,8 +75,13 @@ class Leftovers:
             *(f"run {self.run}: {object_ref.label}" for object_ref in self.objects),
             *(f"run {self.run}: node {name} is cordoned" for name in self.nodes),
             *(f"run {self.run}: {lease.label}" for lease in self.leases),
-            *([f"run {self.run}: {self.problem}"] if self.problem else []),
-            *([f"run {self.run}: its journal, with nothing open"] if self.journal and not self.changed else []),
+            *(f"run {self.run}: mark {name} on {marked.label}" for marked, name in self.marks),
+            *self.doubts,
+            *(
+                [f"run {self.run}: its journal, with nothing open"]
+                if self.journal and not (self.changed or self.doubts)
+                else []
+            ),
         ]
 
 
@@ -64,10 +92,13 @@ def leftovers(kube: Kube, now: datetime.datetime | None = None) -> list[Leftover
     for item in cluster_scoped(kube):
         by_run.setdefault(labels_of(item)[RUN_LABEL], []).append(item)
     journals_by_run = {item["metadata"]["labels"][RUN_LABEL]: item for item in journals(kube)}
-    cordoned = [obj for obj in kube.objects("v1", "Node") if CORDON_ANNOTATION in _annotations(obj)]
+    nodes = kube.objects("v1", "Node")
+    cordoned = [obj for obj in nodes if CORDON_ANNOTATION in _annotations(obj)]
+    marks = [(run, obj, name) for obj in [*nodes, *_changeable(kube)] for run, name in marks_of(obj)]
     leases = kube.objects(*LEASE, SYSTEM_NAMESPACE) if kube.discovery.serves(*LEASE) else []
     ours = [lease for lease in leases if (lease["metadata"].get("labels") or {}).get(MANAGED_BY[0]) == MANAGED_BY[1]]
     runs = {*by_run, *journals_by_run, *(_annotations(item)[CORDON_ANNOTATION] for item in cordoned)}
+    runs |= {run for run, _, _ in marks}
     runs |= {lease["metadata"]["labels"][RUN_LABEL] for lease in ours if RUN_LABEL in lease["metadata"]["labels"]}
     found = []
     for run in runs:
@@ -76,31 +107,50 @@ def leftovers(kube: Kube, now: datetime.datetime | None = None) -> list[Leftover
         held = [
             lease for lease in ours if liveness.holds(lease, run) or lease["metadata"]["labels"].get(RUN_LABEL) == run
         ]
-        nodes = [item for item in cordoned if _annotations(item)[CORDON_ANNOTATION] == run]
+        cordoned_by_it = [item for item in cordoned if _annotations(item)[CORDON_ANNOTATION] == run]
         made = [*own, *([journal] if journal else []), *held]
-        entries, problem = _open(journal) if journal else ((), "")
+        unreadable: list[str] = []
+        opened = [entry for entry in (entries_of(journal, unreadable.append) if journal else ()) if entry.open]
+        doubts = [(entry, _doubt(kube, entry, run)) for entry in opened]
+        entries = tuple(entry for entry, doubt in doubts if not doubt)
+        known = {entry.mark_name for entry in entries}
         found.append(
             Leftovers(
                 run=run,
-                life=liveness.of(made),
+                life=liveness.of(own or made),  # more may write journals and leases than namespaces
                 since=min((_made_at(item) for item in made), default=now),
                 entries=entries,
-                problem=problem,
+                refused=tuple(f"{entry.label[:300]}: {doubt}" for entry, doubt in doubts if doubt),
+                unreadable=tuple(unreadable),
+                marks=tuple((reference(obj), name) for by, obj, name in marks if by == run and name not in known),
                 journal=journal is not None,
                 objects=tuple(reference(item) for item in own if not item["metadata"].get("deletionTimestamp")),
-                nodes=tuple(str(node["metadata"]["name"]) for node in nodes),
+                nodes=tuple(str(node["metadata"]["name"]) for node in cordoned_by_it),
                 leases=tuple(reference(item) for item in held),
             )
         )
     return sorted(found, key=lambda one: (one.since, one.run))
 
 
-def _open(journal: Obj) -> tuple[tuple[Entry, ...], str]:
-    """A journal's open entries, or why it cannot be read: the other runs' are restored all the same."""
+def _changeable(kube: Kube) -> Iterator[Obj]:
+    """The objects beside nodes that may bear a mark after their run; those that cannot be read are left out."""
+    felix = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
+    windows = ObjectRef(api_version="apps/v1", kind="DaemonSet", name=WINDOWS)
+    for target in (felix, *(replace(windows, namespace=space) for space in NAMESPACES)):
+        with contextlib.suppress(SuiteError):
+            place = within_reach(kube, target, within=0.0)
+            if found := kube.find(place.api_version, place.kind, place.name, place.namespace):
+                yield {"apiVersion": place.api_version, "kind": place.kind, **found}
+
+
+def _doubt(kube: Kube, entry: Entry, run: str) -> str:
+    """Why an entry is not believed; one whose object is out of reach is left to the restore."""
+    if entry.run not in ("", run):
+        return f"it speaks of run {entry.run}"
     try:
-        return tuple(entry for entry in entries_of(journal) if entry.open), ""
-    except EnvironmentBroken as error:
-        return (), f"its journal: {str(error).splitlines()[0]}"
+        return believed(kube, entry)
+    except SuiteError as error:
+        return first_line(error)
 
 
 def _annotations(obj: Obj) -> dict[str, str]:

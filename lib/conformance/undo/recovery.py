@@ -1,6 +1,7 @@
 """Putting a cluster back as it was before runs that are dead: their journals first, then what else they left."""
 
 import datetime
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -9,7 +10,8 @@ from conformance.journal import liveness
 from conformance.journal.cordon import LIFTED, cordoned_by
 from conformance.journal.lease import RUN_LOCK
 from conformance.journal.liveness import Life
-from conformance.journal.restore import Healers, Outcome, Restored, restore
+from conformance.journal.mark import unmark
+from conformance.journal.restore import NOT_RESTORED, Healers, Outcome, Restored, restore
 from conformance.journal.store import Journal, journals
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
@@ -29,11 +31,13 @@ class Recovered:
     """One line for each other leftover."""
     left: list[str] = field(default_factory=list)
     """What is still there or still to do, with how."""
+    unreadable: list[str] = field(default_factory=list)
+    """What in journals is no entry, which stays there."""
 
     @property
     def anything(self) -> bool:
         """Whether there was anything to do at all."""
-        return bool(self.restored or self.lines or self.left)
+        return bool(self.restored or self.lines or self.left or self.unreadable)
 
     @property
     def changed(self) -> bool:
@@ -43,9 +47,8 @@ class Recovered:
     @property
     def whole(self) -> bool:
         """Whether nothing is left to do by hand."""
-        return not self.left and not any(
-            restored.outcome in (Outcome.CONFLICT, Outcome.FAILED) for restored in self.restored
-        )
+        wrong = any(restored.outcome in NOT_RESTORED for restored in self.restored)
+        return not (self.left or self.unreadable or wrong)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +108,7 @@ class Recovery:
             # Whoever journals holds the lease: one that is not held any more has no living run behind it.
             suspect = leftover.life is Life.UNKNOWN and (
                 leftover.changed
+                or leftover.only_doubts
                 or age > self.patience.abandoned
                 or leftover.run in self._given_up
                 or (bool(named) and self._lease(named) is not None)
@@ -115,6 +119,7 @@ class Recovery:
             elif leftover.life is Life.ALIVE or suspect:
                 lines.append(f"run {leftover.run} is alive: nothing of it is touched")
             else:
+                lines += leftover.doubts
                 lines.append(
                     f"run {leftover.run} began {age / 60:.0f} min ago on another machine, and whether it has ended is "
                     f"not known: nothing of it is touched before {self.patience.abandoned / 3600:g} h; remove it by  "
@@ -140,6 +145,7 @@ class Recovery:
                 (result.lines if line.endswith("is removed") else result.left).append(line)
             for node in item.nodes:
                 self._uncordon(node, item, result)
+            self._unmark(item, result)
         return result
 
     def untidy(self, *, own: str = "") -> bool:
@@ -190,6 +196,9 @@ class Recovery:
         journal = Journal(self.kube, run, within=self.patience.within)
         try:
             check()
+            result.unreadable += one.unreadable
+            for line in one.unreadable:
+                self._tell(f"run {one.run}: its journal: {line}")
             for done in restore(journal, Changes(self.kube, run), self.healers):
                 self._tell(f"run {one.run}: {done}")
                 result.restored.append(done)
@@ -208,6 +217,21 @@ class Recovery:
             lambda: Changes(self.kube, Ownership(one.run)).patch(target, dict(LIFTED), "its run is over", foreign=True),
             f"node {node} was cordoned by run {one.run} and takes pods again", result,
         )  # fmt: skip
+
+    def _unmark(self, one: Leftovers, result: Recovered) -> None:
+        """Take away the marks of procedures that had not begun, or were over; name every other mark that is left."""
+        for after in (found for found in leftovers(self.kube) if found.run == one.run) if one.marks else ():
+            for target, name in after.marks:
+                where = f"{target.label} bears mark {name} of run {one.run}"
+                if target.kind == "Node" and not after.doubts:
+                    changes = Changes(self.kube, Ownership(one.run))
+                    act = functools.partial(unmark, changes, target, name, within=self.patience.within)
+                    self._do(act, f"{where}, whose change is over: the mark is removed", result)
+                    continue
+                space = f" -n {target.namespace}" if target.namespace else ""
+                line = f"{where}, and no journal says what it held before: see whether it is as it should be, then  "
+                result.left.append(f"{line}kubectl annotate{space} {target.kind.lower()} {target.name} {name}-")
+                self._tell(result.left[-1])
 
     def _do(self, act: Callable[[], object], done: str, result: Recovered) -> None:
         try:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from conformance.journal import Journal, Journalled
+from conformance.journal import Journal, Journalled, restorable
+from conformance.journal.restorable import Row
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
@@ -15,6 +16,26 @@ from conformance.kube.ownership import Ownership
 from tests.lab.lab_process import RunningLab, running_lab
 
 RUN = Ownership("j1", "gw0")
+TEXT, VNI = '"[^"]*"', "[1-9][0-9]{0,7}"
+ROWS = (
+    Row(
+        what='"patch","","projectcalico.org/v3","FelixConfiguration",null,"default"',
+        fields={
+            ("spec", "vxlanVNI"): (f"absent|{VNI}", f"absent|{VNI}"),
+            ("spec", "logSeverityScreen"): (f"absent|{TEXT}", TEXT),
+            ("metadata", "annotations", "example.org/a"): (f"absent|{TEXT}", TEXT),
+            ("metadata", "annotations"): ("absent", ".*"),
+        },
+    ),
+    Row(what='"create","","v1","ConfigMap","kube-system","made"', by_hand="remove it"),
+    Row(what='"procedure","(heal|breaks)","v1","Node",null,"NAME"', arguments=".*", by_hand="heal it"),
+)
+"""Beside what the suite changes: enough of each kind to try the journal with."""
+
+
+@pytest.fixture
+def more_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restorable, "ROWS", (*ROWS, *restorable.ROWS))
 
 
 @pytest.fixture(scope="module")

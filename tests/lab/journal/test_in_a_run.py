@@ -52,12 +52,12 @@ def test_a_users_edit_during_a_disruptive_test_survives_and_is_named(harness: hi
     run = harness.start()
     journalled(harness, run)
     user = Changes(harness.kube, Ownership("user"))
-    user.patch(FELIX, {"spec": {"logSeverityScreen": "Fatal"}}, "a user's edit", foreign=True)
+    user.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a user's edit", foreign=True)
     assert run.wait(WITHIN) == 6
-    assert harness.kube.get(FELIX.api_version, FELIX.kind, FELIX.name)["spec"]["logSeverityScreen"] == "Fatal"
+    assert harness.kube.get(FELIX.api_version, FELIX.kind, FELIX.name)["spec"]["vxlanVNI"] == 5000
     said = (harness.folder / "run.log").read_text()
-    assert ".spec.logSeverityScreen was 'Info', was set to 'Debug' by this suite and is now 'Fatal'" in said
-    user.patch(FELIX, {"spec": {"logSeverityScreen": "Info"}}, "a user's edit", foreign=True)
+    assert ".spec.vxlanVNI was 4096, was set to 4097 by this suite and is now 5000" in said
+    user.patch(FELIX, {"spec": {"vxlanVNI": 4096}}, "a user's edit", foreign=True)
 
 
 def test_what_the_janitor_does_not_own_it_does_not_touch(harness: hit_run.Harness) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from conformance.errors import EnvironmentBroken, LockLost
-from conformance.journal import Journal, Journalled, Outcome
+from conformance.journal import Journal, Journalled, Outcome, believed
+from conformance.journal.fields import Content
+from conformance.journal.mark import marks_of, unmark
 from conformance.journal.redaction import JournalRefused
 from conformance.journal.restore import restore
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
-from conformance.kube.ownership import Ownership
+from conformance.kube.ownership import Ownership, annotations_of
 from conformance.model.change import ObjectRef
+from tests.lab.journal.conftest import RUN
 
+pytestmark = pytest.mark.usefixtures("more_rows")
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 Begin = Callable[..., Journalled]
 
@@ -31,6 +36,11 @@ def content(kube: Kube, target: ObjectRef) -> dict[str, Any]:
     for name in ("resourceVersion", "generation", "managedFields"):
         found["metadata"].pop(name, None)
     return found
+
+
+def marks(kube: Kube) -> list[tuple[str, str]]:
+    """Of the node that is changed here."""
+    return list(marks_of(kube.get("v1", "Node", a_node(kube).name)))
 
 
 def a_node(kube: Kube) -> ObjectRef:
@@ -121,20 +131,106 @@ def test_an_object_that_was_made_is_removed_and_one_of_somebody_else_is_left(kub
     foreign = Changes(kube, Ownership("foreign"))
     foreign.delete(target, "a user", foreign=True)
     foreign.create(body, "a user", foreign=True)
-    assert outcomes(journalled.restore()) == [Outcome.CONFLICT]
+    (done,) = journalled.restore()
+    assert done.outcome is Outcome.REFUSED
+    assert "is another one by now, with another uid; nothing was done" in str(done)
     assert kube.find("v1", "ConfigMap", "made", "kube-system") is not None
     foreign.delete(target, "a user", foreign=True)
 
 
-def test_procedures_are_healed_newest_first_unless_they_were_closed(begin: Begin) -> None:
+def test_procedures_are_healed_newest_first_unless_they_were_closed(kube: Kube, begin: Begin) -> None:
     healed: list[Any] = []
-    journalled = begin(heal=lambda run, arguments: healed.append((run, arguments)))
-    journalled.procedure("heal", {"node": "a"}, "a test")
-    closed = journalled.procedure("heal", {"node": "b"}, "a test")
-    journalled.procedure("heal", {"node": "c"}, "a test")
+    node = a_node(kube).name
+    before = content(kube, a_node(kube))
+    journalled = begin(heal=lambda run, arguments: healed.append((run, arguments["at"], len(marks(kube)))))
+    journalled.procedure("heal", {"node": node, "at": "a"}, "a test")
+    closed = journalled.procedure("heal", {"node": node, "at": "b"}, "a test")
+    journalled.procedure("heal", {"node": node, "at": "c"}, "a test")
+    assert len(marks(kube)) == 3
     journalled.close(closed)
     assert outcomes(journalled.restore()) == [Outcome.RESTORED, Outcome.RESTORED]
-    assert healed == [("j1", {"node": "c"}), ("j1", {"node": "a"})]
+    assert healed == [("j1", "c", 2), ("j1", "a", 1)], "a mark goes once its procedure is over"
+    assert content(kube, a_node(kube)) == before
+
+
+def test_a_procedure_that_cannot_be_noted_leaves_no_mark(kube: Kube, journal: Journal, begin: Begin) -> None:
+    too_much = {"node": a_node(kube).name, "pods": "x" * 1024 * 1024}
+    with pytest.raises(JournalRefused, match="of which a ConfigMap holds 1048576"):
+        begin(heal=lambda run, arguments: None).procedure("heal", too_much, "a test")
+    assert marks(kube) == []
+    assert journal.entries() == []
+
+
+def test_a_node_is_marked_before_its_procedure_is_noted(
+    kube: Kube, journal: Journal, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(Exception): ...
+
+    def killed(entry: Any) -> None:
+        raise Killed
+
+    monkeypatch.setattr(journal, "write", killed)
+    with pytest.raises(Killed):
+        begin(heal=lambda run, arguments: None).procedure("heal", {"node": a_node(kube).name}, "a test")
+    ((run, name),) = marks(kube)
+    assert run == "j1"
+    assert journal.entries() == []
+    assert unmark(Changes(kube, journal.run), a_node(kube), name, within=1.0)
+    assert marks(kube) == []
+
+
+def test_what_is_changed_bears_the_mark_until_it_is_put_back(kube: Kube, journal: Journal, begin: Begin) -> None:
+    journalled = begin()
+    journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    (entry,) = journal.entries()
+    found = kube.get(FELIX.api_version, FELIX.kind, FELIX.name)
+    assert annotations_of(found)[entry.mark_name] == entry.mark
+    assert believed(kube, entry) == ""
+    assert outcomes(journalled.restore()) == [Outcome.RESTORED]
+    assert list(marks_of(kube.get(FELIX.api_version, FELIX.kind, FELIX.name))) == []
+    assert believed(kube, entry) != ""
+
+
+@pytest.mark.parametrize(
+    ("altered", "why"),
+    [
+        ({"uid": "00000000-0000-0000-0000-000000000000"}, "is another one by now, with another uid"),
+        ({"key": "1"}, "does not carry the mark calico-conformance/change-1"),
+        ({"run": "j2"}, "it speaks of run j2"),
+        ({"run": ""}, "an earlier release wrote it"),
+        ({"before": 4200}, "is marked for another change: the journal entry was altered"),
+    ],
+    ids=["uid", "key", "run", "format", "value"],
+)
+def test_an_entry_that_the_object_does_not_confirm_is_refused_by_name(
+    kube: Kube, journal: Journal, begin: Begin, altered: dict[str, Any], why: str
+) -> None:
+    journalled = begin()
+    journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    (entry,) = journal.entries()
+    changed = content(kube, FELIX)
+    if before := altered.pop("before", None):
+        altered["fields"] = (replace(entry.fields[0], before=Content(present=True, value=before)),)
+    journal.mark(entry, "closed")
+    forged = journal.write(replace(entry, **altered))
+    (done,) = restore(journal, Changes(kube, RUN), {})
+    assert done.outcome is Outcome.REFUSED
+    assert why in done.text
+    by_hand = "if a run of yours made the change: kubectl patch felixconfiguration.projectcalico.org default"
+    assert by_hand in done.by_hand
+    assert content(kube, FELIX) == changed, "nothing was changed"
+    assert forged in journal.entries(), "it stays in the journal"
+    journal.mark(forged, "closed")
+    journal.write(entry)
+    assert outcomes(restore(journal, Changes(kube, RUN), {})) == [Outcome.RESTORED]
+
+
+def test_what_this_suite_never_changes_is_not_changed_either(kube: Kube, journal: Journal, begin: Begin) -> None:
+    labels = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}
+    target = ObjectRef(api_version="v1", kind="Namespace", name="default")
+    with pytest.raises(JournalRefused, match="this suite makes no such change; nothing was changed"):
+        begin().patch(target, labels, "a test")
+    assert journal.entries() == []
 
 
 def test_a_healer_that_breaks_is_told_stays_open_and_does_not_keep_others_back(
@@ -145,11 +241,13 @@ def test_a_healer_that_breaks_is_told_stays_open_and_does_not_keep_others_back(
 
     journalled = begin(breaks=breaks)
     journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
-    journalled.procedure("breaks", {}, "a test")
+    journalled.procedure("breaks", {"node": a_node(kube).name}, "a test")
     failed, restored = journalled.restore()
     assert (failed.outcome, restored.outcome) == (Outcome.FAILED, Outcome.RESTORED)
     assert "RuntimeError: no such node" in str(failed)
-    assert [entry.open for entry in journal.entries()] == [False, True]
+    open_entries = [entry for entry in journal.entries() if entry.open]
+    assert [entry.procedure for entry in open_entries] == ["breaks"]
+    journalled.close(open_entries[0])
 
 
 def test_a_procedure_that_nobody_can_undo_is_refused(journal: Journal, begin: Begin) -> None:

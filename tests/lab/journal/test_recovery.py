@@ -17,15 +17,18 @@ from conformance.facts.detect import detect
 from conformance.journal import Journal, Journalled, lease, liveness
 from conformance.journal.lease import LockTimings, RunLock
 from conformance.journal.liveness import Life
+from conformance.journal.record import Entry
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
-from conformance.kube.ownership import Ownership
+from conformance.kube.ownership import PROCESS_ANNOTATION, Ownership
 from conformance.model.change import ObjectRef
 from conformance.plugin import recover
+from conformance.run.directory import RunDirectory
 from conformance.settings import Settings, load_timings
 from conformance.undo import dead_runs, healers
 from conformance.undo.recovery import Recovery, RecoveryPatience
 
+pytestmark = pytest.mark.usefixtures("more_rows")
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 OTHER = Ownership("other")
 SHORT = LockTimings(stale=1.0, wait=10.0, poll_every=0.05)
@@ -132,6 +135,45 @@ def test_a_named_run_without_a_lock_is_named_and_left_alone_until_it_is_old(kube
     assert [leftovers.run for leftovers in old.dead(named="other")[0]] == ["other"]
     with pytest.raises(UsageProblem, match=r"--run othre: .*; runs that left something: other"):
         recovery.dead(named="othre")
+
+
+@pytest.mark.parametrize("says", ["nothing", "that it is dead"])
+def test_a_forged_journal_makes_no_run_dead(kube: Kube, left: ObjectRef, tmp_path: Path, says: str) -> None:
+    free, _ = RunDirectory.create(tmp_path)
+    free.alive.touch()
+    forger = Ownership("other", process=liveness.sign(free.alive) if says != "nothing" else "")
+    Changes(kube, OTHER).patch(
+        left, {"metadata": {"annotations": {PROCESS_ANNOTATION: "boot:/of/another/machine"}}}, ""
+    )
+    journal = Journal(kube, forger, within=5.0)
+    journal.write(Entry(key="1", run="other", act="patch", why="x", target=left))
+    try:
+        dead, lines = Recovery(kube, {}, PATIENCE, tell=print).dead()
+    finally:
+        Changes(kube, forger).delete(journal.ref, "a test", foreign=True)
+    assert dead == []
+    assert lines[0].startswith(
+        "run other: refused: patch Namespace calico-demo-other-main (v1): x: this suite makes no"
+    )
+    assert lines[1].startswith("run other began 0 min ago on another machine, and whether it has ended is not known")
+
+
+def test_marks_that_no_journal_speaks_of_are_taken_away_or_named(kube: Kube) -> None:
+    """Of a node at once: its procedure had not begun, or was over.  Elsewhere somebody has to look."""
+    node = ObjectRef(api_version="v1", kind="Node", name=kube.objects("v1", "Node")[0]["metadata"]["name"])
+    name = "calico-conformance/change-1-gw0"
+    for target in (node, FELIX):
+        Changes(kube, OTHER).patch(target, {"metadata": {"annotations": {name: "other 0"}}}, "a test", foreign=True)
+    recovery = Recovery(kube, {}, PATIENCE, tell=print)
+    (dead,), _ = recovery.dead()
+    assert (dead.run, dead.changed) == ("other", True)
+    result = recovery.recover([dead])
+    assert result.lines == [f"{node.label} bears mark {name} of run other, whose change is over: the mark is removed"]
+    (line,) = result.left
+    assert line.endswith(f"kubectl annotate felixconfiguration default {name}-")
+    assert not result.whole
+    Changes(kube, OTHER).patch(FELIX, {"metadata": {"annotations": {name: None}}}, "a test", foreign=True)
+    assert recovery.dead() == ([], [])
 
 
 def test_only_the_named_run_is_looked_at(kube: Kube, other: RunLock) -> None:

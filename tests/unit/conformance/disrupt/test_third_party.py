@@ -61,6 +61,16 @@ def test_what_was_made_anew_meanwhile_is_left_alone(cluster: Any, patience: Any,
     assert cluster.log == []
 
 
+@pytest.mark.parametrize("name", ["logs-2", "web"], ids=["on-another-node", "of-a-Deployment"])
+def test_what_no_daemonset_makes_anew_on_the_node_is_left_alone(
+    cluster: Any, patience: Any, clock: Any, name: str
+) -> None:
+    found = cluster.find("v1", "Pod", name)
+    pods = [{"namespace": found["metadata"]["namespace"], "name": name, "uid": found["metadata"]["uid"]}]
+    ThirdPartyPods(cluster, Plainly(cluster), patience, clock=clock).renew("w1", pods)
+    assert cluster.log == []
+
+
 def test_one_that_does_not_come_back_is_told(cluster: Any, patience: Any, clock: Any) -> None:
     cluster.brought_back = lambda old, number: None
     theirs = ThirdPartyPods(cluster, cluster, patience, clock=clock)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,6 +50,37 @@ def test_only_touched_fields_are_noted() -> None:
 def test_an_entry_survives_its_way_through_the_config_map() -> None:
     entry = Entry(key="1", act="patch", why="a test", fields=touched({"spec": {"a": [1]}}, {"spec": {"a": None}}))
     assert load(dump(entry)) == entry
+
+
+def test_an_entry_of_an_earlier_release_can_be_read() -> None:
+    fields = touched({"spec": {"vxlanVNI": 1}}, {"spec": {"vxlanVNI": 2}})
+    entry = Entry(key="1", act="patch", why="a test", fields=fields)
+    plain = json.loads(dump(entry))
+    del plain["run"]
+    plain["fields"][0]["answered"] = {"present": True, "value": 2}
+    assert load(json.dumps(plain)) == entry
+
+
+@pytest.mark.parametrize("text", ["no entry", "7", "null", "{}", '{"fields": [7]}', "[" * 100_000])
+def test_what_is_no_entry_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match="Error: "):
+        load(text)
+
+
+def test_the_mark_depends_on_all_that_restoring_goes_by_and_on_nothing_that_changes_meanwhile() -> None:
+    fields = touched({"spec": {"a": {"y": 1, "x": 2}}}, {"spec": {"a": None}})
+    entry = Entry(key="1", run="r", act="patch", why="a test", uid="u", fields=fields)
+    for same in ({"state": "done"}, {"at": "now"}, {"worker": "gw0"}, {"why": "b"}, {"resource_version": "7"}):
+        assert replace(entry, **same).mark == entry.mark, same  # type: ignore[arg-type]
+    assert load(dump(entry)).mark == entry.mark
+    for other in ({"key": "2"}, {"run": "s"}, {"uid": "v"}, {"act": "create"}, {"fields": ()}, {"procedure": "x"}):
+        assert replace(entry, **other).mark != entry.mark, other
+    made = replace(entry, act="create")
+    assert replace(made, uid="known now").mark == made.mark
+
+
+def test_what_is_shown_of_an_entry_has_no_control_characters() -> None:
+    assert "\x1b" not in Entry(key="1", act="patch", why="\x1b]0;x\x07\n::error::").label
 
 
 def test_secrets_are_found_by_name_and_hidden() -> None:

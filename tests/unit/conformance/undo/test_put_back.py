@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,10 +10,15 @@ import pytest
 
 from conformance.errors import EnvironmentBroken
 from conformance.journal import Entry, Outcome, Restored
+from conformance.journal.fields import touched
+from conformance.model.change import ObjectRef
 from conformance.settings import Settings, load_timings
 from conformance.undo import dead_runs
 
-ENTRY = Entry(key="1-gw0", act="patch", why="a test", worker="gw0")
+NODE = ObjectRef(api_version="v1", kind="Node", name="w1")
+FIELDS = touched({}, {"spec": {"unschedulable": True}})
+ENTRY = Entry(key="1-gw0", run="r", act="patch", why="", worker="gw0", target=NODE, uid="u", fields=FIELDS)
+FORGED = replace(ENTRY, target=replace(NODE, kind="Namespace"))
 CUT_OFF = "not every pod reaches every other: a does not reach b"
 
 
@@ -25,6 +31,7 @@ CUT_OFF = "not every pod reaches every other: a does not reach b"
         ("gw0", Outcome.RESTORED, EnvironmentBroken("no pod"), "not known whether pods reach each other: no pod"),
         ("gw0", Outcome.CONFLICT, "", "conflict: the VNI"),
         ("gw0", Outcome.FAILED, "", "not restored: the VNI"),
+        ("gw0", Outcome.REFUSED, "", "refused: the VNI"),
         ("", Outcome.RESTORED, CUT_OFF, ""),
         ("gw1", Outcome.FAILED, CUT_OFF, ""),
     ],
@@ -38,7 +45,7 @@ def test_whether_it_is_put_back(
         return str(traffic)
 
     stand_ins = {
-        "Journal": lambda *_, **__: SimpleNamespace(entries=lambda: [ENTRY]),
+        "Journal": lambda *_, **__: SimpleNamespace(entries=lambda unreadable: [ENTRY]),
         "restore": lambda *_, **__: [Restored(entry=ENTRY, outcome=outcome, text="the VNI")],
         "detect": lambda *_, **__: None,
         "connectivity_problem": connectivity_problem,
@@ -50,3 +57,14 @@ def test_whether_it_is_put_back(
     assert done.problem == problem
     told = [] if worker == "gw1" else [f"{outcome}: the VNI"]
     assert list(done.lines) == [*told, *({problem} - {"", *told})]
+
+
+def test_an_entry_that_no_process_of_the_run_can_have_written_is_no_problem_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = [Restored(entry=FORGED, outcome=Outcome.REFUSED, text="labels")]
+    monkeypatch.setattr(dead_runs, "Journal", lambda *_, **__: SimpleNamespace(entries=lambda unreadable: [FORGED]))
+    monkeypatch.setattr(dead_runs, "restore", lambda *_, **__: done)
+    kube: Any = None
+    told = dead_runs.of_a_worker(kube, kube, Settings(timings=load_timings()), "", process="")
+    assert (told.lines, told.problem) == (("refused: labels",), "")

@@ -1,0 +1,125 @@
+"""The marks that a run leaves on what it changes, which decide whether its journal is believed.
+
+The mark is an annotation of the changed object: the run, and a hash of the journal entry.  It is written in the same
+request as the change, and taken away in the same request that puts the change back.  A procedure's mark is on its node
+from before it begins.  Whoever can write it may change the object anyway.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from conformance.errors import EnvironmentBroken
+from conformance.journal.fields import ABSENT, Content, Field, content_at, putting_back
+from conformance.journal.record import Entry
+from conformance.journal.restorable import refusal
+from conformance.journal.retry import read, retry
+from conformance.kube import guard
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube, Obj
+from conformance.kube.ownership import CHANGE_ANNOTATION, STORED_METADATA, annotations_of
+from conformance.model.change import ObjectRef
+
+_ANNOTATIONS = ("metadata", "annotations")
+
+
+def with_mark(body: Any, entry: Entry) -> Any:
+    """Return an object, or a merge patch, that also leaves the entry's mark."""
+    return guard.merged(body, {"metadata": {"annotations": {entry.mark_name: entry.mark}}})
+
+
+def marks_of(obj: Obj) -> Iterator[tuple[str, str]]:
+    """Yield the run and the annotation's name of each mark on an object."""
+    for name, value in annotations_of(obj).items():
+        if name.startswith(CHANGE_ANNOTATION):
+            yield str(value).partition(" ")[0], name
+
+
+def mark_fields(current: Obj, name: str) -> tuple[Field, ...]:
+    """Return the fields of an object that hold this mark, as they are without it; none where it has no such mark."""
+    marked = content_at(current, (*_ANNOTATIONS, name))
+    fields = [Field(path=(*_ANNOTATIONS, name), before=ABSENT, ours=marked, parents=1)] if marked.present else []
+    stored = content_at(current, (*_ANNOTATIONS, STORED_METADATA))  # of what Calico's API server serves
+    if name in annotations_of({"metadata": {"annotations": {STORED_METADATA: stored.value}}}):
+        given = json.loads(stored.value)
+        del given["annotations"][name]
+        less = Content(present=True, value=json.dumps(given))
+        fields.append(Field(path=(*_ANNOTATIONS, STORED_METADATA), before=less, ours=stored, parents=2))
+    return tuple(fields)
+
+
+def unmark(changes: Changes, target: ObjectRef, name: str, *, within: float) -> bool:
+    """Take a mark from an object that is served where it was changed; False when it has none."""
+    current = read(changes.kube, target, within=within) or {}
+    fields = mark_fields(current, name)
+    if fields:
+        patch = putting_back(fields, current)
+        retry(
+            lambda: changes.patch(target, patch, "what it marks is over", foreign=True),
+            within=within,
+            description=f"take mark {name} from {target.label}",
+        )
+    return bool(fields)
+
+
+def doubt(entry: Entry, current: Obj, *, as_noted: bool = True) -> str:
+    """Return why an object does not confirm a journal entry; empty when it carries the entry's own mark.
+
+    ``as_noted``: read as the entry names it, and not where Calico stores it under another uid.
+    """
+    target, mark = entry.target, annotations_of(current).get(entry.mark_name)
+    assert target is not None  # it fits the tables
+    if as_noted and entry.uid and current["metadata"].get("uid") != entry.uid:
+        return f"{target.label} is another one by now, with another uid"
+    if mark is None:
+        return f"{target.label} does not carry the mark {entry.mark_name}: no run of this suite made the change"
+    return "" if mark == entry.mark else f"{target.label} is marked for another change: the journal entry was altered"
+
+
+def believed(kube: Kube, entry: Entry, *, within: float = 0.0) -> str:
+    """Return why a journal entry is not to be acted upon; empty when its change is in force as the entry says.
+
+    It fits the tables, the object has the recorded uid, carries the entry's mark, and holds what the run wrote.
+    Raises ApiRefused, EnvironmentBroken.
+    """
+    target, why = entry.target, refusal(entry)
+    if why or target is None or entry.act == "delete-owned-pod":
+        return why or "it changes nothing that lasts"
+    reached = within_reach(kube, target, within=within)
+    current = read(kube, reached, within=within)
+    if current is None:
+        return f"{target.label} is gone"
+    if why := doubt(entry, current, as_noted=reached == target):
+        return why
+    if entry.act == "patch" and not any(content_at(current, one.path) == one.ours for one in entry.fields):
+        return f"{target.label} holds nothing any more of what the run wrote"
+    return ""
+
+
+SERVED, STORED = "projectcalico.org/v3", "crd.projectcalico.org/v1"
+KINDS = ("FelixConfiguration",)
+
+
+def within_reach(kube: Kube, target: ObjectRef, *, within: float) -> ObjectRef:
+    """Where an object is read and put back: as it was noted, or where Calico stores it while its API server is away.
+
+    Raises EnvironmentBroken as :func:`stored`, ApiRefused.
+    """
+    if not kube.discovery.serves(target.api_version, target.kind):
+        return stored(kube, target, f"{target.api_version} is not served")
+    try:
+        read(kube, target, within=within)
+    except EnvironmentBroken as error:
+        return stored(kube, target, error)
+    return target
+
+
+def stored(kube: Kube, target: ObjectRef, why: object) -> ObjectRef:
+    """Where a target is stored, given why it is not to be reached as Calico's API server serves it.
+
+    Raises EnvironmentBroken when it is not Calico's, or is not stored where this suite could write.
+    """
+    if target.api_version != SERVED or target.kind not in KINDS or not kube.discovery.serves(STORED, target.kind):
+        raise EnvironmentBroken(f"{target.label} is out of reach: {why}")
+    return replace(target, api_version=STORED)
