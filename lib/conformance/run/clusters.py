@@ -114,13 +114,16 @@ class Clusters:
             raise ClusterUnusable([first_contact(door.access, error)]) from None
 
     def _recover(self, door: Kube, facts: Facts, connection: Connection, settings: Settings) -> list[str]:
-        """Put back what runs that died have changed; why that cannot be, or may not be."""
-        if connection.how == "lab" or settings.dry_run:
+        """Put back what runs that died have changed; why that cannot be, or may not be.
+
+        A run that only reads names it.
+        """
+        if connection.how == "lab":
             return []
         from conformance.undo.dead_runs import before_a_run
 
         def tell(line: str) -> None:
-            self._recovered = True
+            self._recovered = not settings.reads_only
             print(line, file=sys.stderr)
 
         named = _named_by(connection)
@@ -141,7 +144,7 @@ class Clusters:
     def _connected(self, connection: Connection, settings: Settings) -> Kube:
         if self._door is None:
             reach = Reach(self._run.shared if self._run else None, settings.timings.run.api_gone)
-            self._door = Kube(_access(connection), settings.timings.run, read_only=settings.dry_run, reach=reach)
+            self._door = Kube(_access(connection), settings.timings.run, read_only=settings.reads_only, reach=reach)
         return self._door
 
     def lock(

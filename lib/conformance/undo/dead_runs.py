@@ -100,12 +100,19 @@ def before_a_run(
 ) -> list[str]:
     """Put back what dead runs changed, if this run may; else, or where it could not be done, why no run can begin.
 
+    A run that only reads names what it would put back, and changes nothing.
     ``process`` signs what is made for it (``journal.liveness``); ``named_by`` are the options that name the
     cluster.
     """
     run = Ownership(settings.run_id, settings.worker, process)
     recovery = recovery_of(kube, facts, settings, run, tell)
     dead = _unrestored(recovery, run)
+    if settings.reads_only and (settings.disruptive or settings.dry_run):
+        for leftovers in dead:
+            tell(f"leftovers: {_who(leftovers)}; a run with --allow-disruptive puts back, before its first test:")
+            for line in leftovers.lines():
+                tell(f"  {line}")
+        return []
     if not dead or not settings.disruptive:
         return [_told(leftovers, named_by) for leftovers in dead]
     waited: set[str] = set()
@@ -227,8 +234,12 @@ def _command(named_by: Sequence[str]) -> str:
     return shlex.join(["pytest", *named_by, "--restore"])
 
 
+def _who(leftovers: Leftovers) -> str:
+    return f"run {leftovers.run}, begun {leftovers.since:%Y-%m-%d %H:%M} UTC, died"
+
+
 def _told(leftovers: Leftovers, named_by: Sequence[str]) -> str:
-    who = f"run {leftovers.run}, begun {leftovers.since:%Y-%m-%d %H:%M} UTC, died"
+    who = _who(leftovers)
     if leftovers.problem:
         return f"{who}, and what it left to put back is not known: {leftovers.problem}"
     changes = f"{counted(len(leftovers.entries), 'change')} of the cluster"
