@@ -76,7 +76,6 @@ class Run:
             self.connection = self.provider.open(self.choice, self.settings, self.directory)
             self.settings = told_by(self.connection, self.settings)
             self.inspection = self.provider.inspect(self.connection, self.settings)
-            self.settings = replace(self.settings, lacking=self.inspection.lacking)
             if self.inspection.reasons:
                 raise ClusterUnusable(self.inspection.reasons)
             check_nodes("--disruptive-node", [self.settings.disruptive_node], self.inspection.facts)
@@ -205,7 +204,11 @@ class Run:
 
 
 def permitted(settings: Settings, inspection: Inspection) -> Settings:
-    """Settings without disruption where the run lock cannot be taken, or the cluster's owner has not opted in."""
+    """Settings with what was found out about the run's user.
+
+    Without disruption where the run lock cannot be taken, or the cluster's owner has not opted in.
+    """
+    settings = replace(settings, lacking=inspection.lacking, token_ends=inspection.token_ends)
     if settings.cluster_disruptive and inspection.not_opted_in:
         settings = replace(settings, cluster_disruptive=False, not_cluster_disruptive=inspection.not_opted_in)
     if not inspection.no_lock:

@@ -148,6 +148,8 @@ class Settings:
     """The only node on which tests may do what concerns a whole node (``--disruptive-node``); empty: any."""
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Rights that the run's user was found not to have, by what needs them; whose tests do not run."""
+    token_ends: float | None = None
+    """Seconds since 1970 at which the user's credentials end, where nothing renews them; None: not known, or never."""
     run_id: str = "local"
     """Short name of the run, part of the names of its namespaces."""
     worker: str = "main"

@@ -1,4 +1,4 @@
-"""What only says something sends no write and no exec, whatever else it is told, and beside what dead runs have left."""
+"""What only says something sends no write and no exec, whatever else it is told and whatever dead runs have left."""
 
 from __future__ import annotations
 
