@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conformance.errors import EnvironmentBroken, SuiteError
+from conformance.errors import EnvironmentBroken, SuiteError, first_line
 from conformance.journal.fields import Field, content_at, putting_back
 from conformance.journal.record import Entry
-from conformance.journal.redaction import redacted
 from conformance.journal.retry import read, retry
+from conformance.journal.staying import shown, stays
 from conformance.journal.store import Journal
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
@@ -72,13 +72,14 @@ class _Restorer:
                 deleted, Outcome.UNCHANGED, f"{deleted.label}: its owner made a new one"
             ),
         }  # fmt: skip
+        result = None
         try:
             result = acts[entry.act](entry)
             if result.outcome is not Outcome.FAILED:
                 self.journal.mark(entry, "closed")
         except SuiteError as error:
-            first = str(error).splitlines()[0]
-            return _told(entry, Outcome.FAILED, f"{entry.label}: {first}", "once that is mended: pytest --restore")
+            text = f"{result.text if result else stays(entry)}: {first_line(error)}"
+            return _told(entry, Outcome.FAILED, text, "once that is mended: pytest --restore")
         return result
 
     def _patched(self, entry: Entry) -> Restored:
@@ -133,7 +134,7 @@ class _Restorer:
             return _told(entry, Outcome.FAILED, f"{target.label}: after putting it back {found}", "pytest --restore")
         if foreign:
             found = "; ".join(
-                f"{field.label} was {_shown_before(field)}, was set to {_short(field, field.ours)} by this suite "
+                f"{field.label} was {_shown_before(field)}, was set to {shown(field, field.ours)} by this suite "
                 f"and is now {_shown(field, now)}"
                 for field in foreign
             )
@@ -188,20 +189,11 @@ def _look(target: ObjectRef) -> str:
 
 
 def _shown(field: Field, obj: Obj | None) -> str:
-    return _short(field, content_at(obj or {}, field.path))
+    return shown(field, content_at(obj or {}, field.path))
 
 
 def _shown_before(field: Field) -> str:
-    return _short(field, field.before)
-
-
-def _short(field: Field, content: Any) -> str:
-    """A value as messages show it."""
-    if not content.present:
-        return "absent"
-    shown = redacted({field.path[-1]: content.value})[field.path[-1]]
-    text = repr(shown)
-    return text if len(text) <= 120 else f"{text[:120]}..."
+    return shown(field, field.before)
 
 
 SERVED, STORED = "projectcalico.org/v3", "crd.projectcalico.org/v1"

@@ -38,6 +38,15 @@ PAUSE = 0.25
 """s.  Before a request is repeated, unless the server says Retry-After; doubles up to 2 s."""
 
 
+UNAUTHORIZED = 10.0
+"""s.  For so long a request is repeated whose credentials were taken before and are not now: a webhook that knows
+tokens may be away for a moment.  Then the run ends, and what it still asks is tried once."""
+
+
+GATEWAY = 500
+"""Statuses from here on are a gateway's, or those of a server that is not up yet."""
+
+
 def preload() -> None:
     """Import what takes long, for whoever has something else to wait for."""
     import kubernetes.client.api_client
@@ -131,7 +140,7 @@ class Kube:
         Raises ApiRefused for an error status, ApiUnreachable when no answer came (ApiGone: for too long, or the run was
         interrupted).  ``repeat``: also repeat after transport errors and 5xx (default: for GET only).  429 is always
         repeated, since nothing was done, and so is 401 where the credentials were taken before; if it lasts, the run
-        ends.
+        ends, and is answered 401 at once from then on.
         """
         from urllib3.exceptions import HTTPError  # comes with the client
 
@@ -159,7 +168,8 @@ class Kube:
                     self.reach.answered()
                 failure: BaseException = refused
                 unauthorized = answer.status == 401 and self._accepted
-                again = answer.status == 429 or unauthorized or (repeat and answer.status in (500, 502, 503, 504))
+                mends = unauthorized and not self.reach.ended and time.monotonic() - begin < UNAUTHORIZED
+                again = answer.status == 429 or mends or (repeat and answer.status in (500, 502, 503, 504))
                 with contextlib.suppress(TypeError, ValueError):
                     wait = float(answer.getheader("Retry-After"))
             except (HTTPError, OSError) as error:
@@ -180,6 +190,15 @@ class Kube:
                 raise ApiUnreachable(name, tries, seconds, failure) from failure
             SYSTEM_CLOCK.sleep(wait)
             pause = min(2.0, pause * 2)
+
+    def answers(self) -> bool:
+        """Whether the API server answers now, whatever it says; asked once, also when it was given up."""
+        patience = (self.timings.api_connect, self.timings.api_connect)
+        try:
+            answer = self._call("GET", f"{self.access.configuration.host}/version", None, "", patience)
+        except Exception:  # of TLS, of the connection, of a proxy on the way
+            return False
+        return int(answer.status) < GATEWAY
 
     def _patience(self, seconds: float | None = None) -> float:
         """Seconds for an answer (``seconds``: for what may come of a watch)."""

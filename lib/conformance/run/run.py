@@ -152,6 +152,11 @@ class Run:
         return Reach(self.directory.shared).gone if self.directory else ""
 
     @property
+    def was_gone(self) -> str:
+        """That it was gone and came back at the run's end, in one line; empty: it was not."""
+        return Reach(self.directory.shared).was_gone if self.directory else ""
+
+    @property
     def ended(self) -> str:
         """Why no test can decide anything any more, in one line; empty: some can."""
         return Reach(self.directory.shared).ended if self.directory else ""

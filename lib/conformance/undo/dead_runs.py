@@ -4,6 +4,7 @@ next run.  What is put back beyond runs' own namespaces is put back under the ru
 
 import shlex
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from conformance.errors import ClusterUnusable, SuiteError, first_line
 from conformance.facts.detect import detect
@@ -158,13 +159,23 @@ def recovery_of(kube: Kube, facts: Facts, settings: Settings, run: Ownership, te
     return Recovery(kube, healers_of(Changes(kube, run), facts, settings), patience, tell=tell)
 
 
-def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, process: str) -> PutBack:
+def of_a_worker(
+    kube: Kube,
+    facts: Facts,
+    settings: Settings,
+    worker: str,
+    *,
+    process: str,
+    memory: Path | None = None,
+    named_by: Sequence[str] = (),
+) -> PutBack:
     """Put back what one process of this run has changed, or every one (empty), now that it has ended.
 
-    Others of the run go on after one's end: that the cluster is as before is shown by traffic then.
+    Others of the run go on after one's end: that the cluster is as before is shown by traffic then.  ``memory``: as of
+    the journal, from which is named what stays where nobody answers.
     """
     run = Ownership(settings.run_id, process=process)
-    journal = Journal(kube, run, within=settings.timings.run.journal)
+    journal = Journal(kube, run, within=settings.timings.run.journal, memory=memory)
     if not any(entry.open and worker in ("", entry.worker) for entry in journal.entries()):
         return PutBack()
     changes = Changes(kube, run)
@@ -172,6 +183,8 @@ def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, pr
     done = restore(journal, changes, healers, only=lambda entry: worker in ("", entry.worker))
     lines = [str(restored) for restored in done]
     problem = next((str(restored) for restored in done if restored.outcome in (Outcome.CONFLICT, Outcome.FAILED)), "")
+    if left := sum(restored.outcome is Outcome.FAILED for restored in done):
+        lines.append(f"{counted(left, 'change')} of the cluster not put back; put back by: {_command(named_by)}")
     if worker and not problem and any(restored.outcome is Outcome.RESTORED for restored in done):
         try:
             problem = _problem(done, changes, settings, process, lines.append)
