@@ -20,7 +20,7 @@ from conformance.errors import ClusterUnusable
 from conformance.kube.access import Access
 from conformance.kube.discovery import Discovery, Resource
 from conformance.kube.guard import GuardRefused
-from conformance.kube.reach import Reach
+from conformance.kube.reach import CredentialsDead, Reach
 from conformance.kube.refused import ApiRefused, ApiUnreachable, describe
 from conformance.settings import RunTimings, load_timings
 from conformance.timing import SYSTEM_CLOCK
@@ -186,7 +186,8 @@ class Kube:
                 if unauthorized:  # all the while: not the hiccup of a webhook that knows tokens
                     self.reach.end(f"the API server takes the credentials of {self.access.user} no more: {failure}")
                 if isinstance(failure, ApiRefused):
-                    raise failure if tries == 1 else failure.repeated(tries, seconds)
+                    kind = CredentialsDead if unauthorized else ApiRefused
+                    raise failure.repeated(tries, seconds, kind)
                 raise ApiUnreachable(name, tries, seconds, failure) from failure
             SYSTEM_CLOCK.sleep(wait)
             pause = min(2.0, pause * 2)

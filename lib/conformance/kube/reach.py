@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from conformance.errors import EnvironmentBroken
-from conformance.kube.refused import ApiUnreachable
+from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 NOBODY_ASKED = 30.0
 """s.  Between two questions without an answer, after which they are no longer one silence; no request takes longer."""
@@ -29,6 +29,10 @@ class ApiGone(ApiUnreachable, EnvironmentBroken):
     def __init__(self, message: str) -> None:
         EnvironmentBroken.__init__(self, message)
         self.last = message
+
+
+class CredentialsDead(ApiRefused, EnvironmentBroken):
+    """The API server takes the user's credentials no more, and nothing renews them."""
 
 
 class Reach:

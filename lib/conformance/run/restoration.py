@@ -49,9 +49,10 @@ class Restoration:
             run.progress().tell(f"the API server is away, and {told}: {done.problem}")
             run.alive.doing(f"the API server is away, and {told}")
             try:
-                if run.provider.answers_again(run.connection, run.settings, within=deadline.remaining):
-                    run.progress().tell("the API server answers again: what this run has changed is put back")
-                    done = self._tried(worker, check=run.lock().check)  # another run may have done it meanwhile
+                if not run.provider.answers_again(run.connection, run.settings, within=deadline.remaining):
+                    break
+                run.progress().tell("the API server answers again: what this run has changed is put back")
+                done = self._tried(worker, check=run.lock().check)  # another run may have done it meanwhile
             except KeyboardInterrupt:  # there is a report all the same, which names what stays
                 break
         self.epoch.advance()  # as the worker would have done
@@ -61,7 +62,8 @@ class Restoration:
 
     def _tried(self, worker: str, *, check: Callable[[], object] = lambda: None) -> PutBack:
         run = self.run
-        assert run.provider and run.connection  # the caller has looked
+        assert run.provider  # the caller has looked
+        assert run.connection
         assert run.inspection
         try:
             check()

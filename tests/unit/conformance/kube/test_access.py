@@ -19,7 +19,7 @@ import pytest
 import trustme
 import yaml
 
-from conformance.errors import ClusterUnusable, UsageProblem
+from conformance.errors import ClusterUnusable, EnvironmentBroken, UsageProblem
 from conformance.kube import access, execute
 from conformance.kube.access import from_environment, from_kubeconfig, in_cluster
 from conformance.kube.channels import ExecBroken
@@ -371,6 +371,10 @@ def test_a_token_that_is_taken_no_more_is_tried_again_for_a_while_and_then_ends_
         kube.read("/api/v1/nodes")
     assert len([request for request in api.requests if request.path == "/api/v1/nodes"]) > 2
     assert reach.ended.startswith("the API server takes the credentials of u no more: GET /api/v1/nodes: 401")
+    api.requests.clear()
+    with pytest.raises(EnvironmentBroken, match="401"):  # so that nobody waits for what cannot be asked
+        kube.read("/api/v1/nodes")
+    assert len(api.requests) == 1
 
 
 def test_credentials_that_were_never_taken_end_no_run(tmp_path: Path, fakes: Any, api: Any) -> None:
