@@ -154,7 +154,10 @@ class StreamExpect:
         told = unless_changed(self.expect, [end.workload for end in state.ends], wrong)
         opened = min((event.at for event, _ in state.timeline), default=now) - unix(0.0)
         by = context.others.excuse(source, state.target, "closed", protocol="TCP", since=opened, otherwise=opened)
-        return others.decided(context.others, text, by, lasting=False) if by and told is wrong else told
+        if told is not wrong or by:
+            return others.decided(context.others, text, by, lasting=False) if told is wrong else told
+        run = context.runs.excuse(others.nodes_of(source, state.target), opened) if state.lost else ""
+        return others.decided(context.runs, text, run) if run else told
 
     # --- how they are decided --------------------------------------------------------------------------------------
 
