@@ -63,18 +63,6 @@ class Runs(Protocol):
         """Which may have lost a path between these nodes since then (``time.monotonic``; None: now); empty: none."""
 
 
-class NoRuns:
-    """Where nothing is known of other runs."""
-
-    exempt = ""
-
-    def look(self) -> None:
-        """Nothing to look at."""
-
-    def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
-        return ""
-
-
 class Nobody:
     """Where nothing is known of others."""
 
@@ -82,6 +70,9 @@ class Nobody:
 
     def excuse(self, *way: object, **how: object) -> str:
         return ""
+
+    def look(self) -> None:
+        """Nothing to look at."""
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
         return [""] * len(ways)

@@ -72,12 +72,6 @@ class Journal:
         fresh.write_text(dump(entry), encoding="utf-8")
         fresh.replace(path)
 
-    def remembered(self) -> list[Entry]:
-        """All open entries as the run's processes on this machine know them, in the order of their writing."""
-        if self._memory is None:
-            return [entry for _, entry in sorted(self._mine.items()) if entry.open]
-        return [load(path.read_text(encoding="utf-8")) for path in sorted(self._memory.glob("*.json"))]
-
     def mark(self, entry: Entry, state: EntryState) -> Entry:
         """Write how far an entry has come; a closed one keeps nothing but what it was about."""
         changed = replace(entry, state=state)
@@ -120,9 +114,9 @@ class Journal:
         try:
             found = read(self.kube, self.ref, within=self.within)
         except SuiteError:
-            if self._memory is None and not self._mine:  # another run's
+            if self._memory is None:  # another run's
                 raise
-            return self.remembered()
+            return [load(path.read_text(encoding="utf-8")) for path in sorted(self._memory.glob("*.json"))]
         return entries_of(found) if found else []
 
     def remove(self) -> None:

@@ -43,10 +43,6 @@ UNAUTHORIZED = 10.0
 tokens may be away for a moment.  Then the run ends, and what it still asks is tried once."""
 
 
-GATEWAY = 500
-"""Statuses from here on are a gateway's, or those of a server that is not up yet."""
-
-
 def preload() -> None:
     """Import what takes long, for whoever has something else to wait for."""
     import kubernetes.client.api_client
@@ -193,13 +189,13 @@ class Kube:
             pause = min(2.0, pause * 2)
 
     def answers(self) -> bool:
-        """Whether the API server answers now, whatever it says; asked once, also when it was given up."""
+        """Whether the API server answers now, and no gateway for it; asked once, also when it was given up."""
         patience = (self.timings.api_connect, self.timings.api_connect)
         try:
             answer = self._call("GET", f"{self.access.configuration.host}/version", None, "", patience)
         except Exception:  # of TLS, of the connection, of a proxy on the way
             return False
-        return int(answer.status) < GATEWAY
+        return answer.status not in (500, 502, 503, 504)
 
     def _patience(self, seconds: float | None = None) -> float:
         """Seconds for an answer (``seconds``: for what may come of a watch)."""

@@ -39,12 +39,10 @@ class Restoration:
         At the run's end (``worker`` is empty) it is tried for long where the API server has gone away meanwhile.  One
         line each, and tests that wait for it go on.  Controller only.
         """
-        run = self.run
-        if not run.provider or not run.connection or not run.inspection:
-            return ()
-        done = self._tried(worker)
+        run, done = self.run, self._tried(worker)
         deadline = Deadline(run.settings.timings.run.put_back_away)
-        while done.problem and not (worker or run.choice.own_lab or deadline.expired) and run.gone:
+        patient = not (worker or run.choice.own_lab)
+        while run.provider and run.connection and patient and done.problem and run.gone and not deadline.expired:
             told = f"for up to {deadline.remaining / 60:.0f} min it is tried to put back what this run has changed"
             run.progress().tell(f"the API server is away, and {told}: {done.problem}")
             run.alive.doing(f"the API server is away, and {told}")
@@ -62,9 +60,8 @@ class Restoration:
 
     def _tried(self, worker: str, *, check: Callable[[], object] = lambda: None) -> PutBack:
         run = self.run
-        assert run.provider  # the caller has looked
-        assert run.connection
-        assert run.inspection
+        if not run.provider or not run.connection or not run.inspection:
+            return PutBack()
         try:
             check()
             return run.provider.put_back(run.connection, run.settings, run.inspection.facts, worker)
