@@ -155,6 +155,10 @@ class StandIn:
         self.note("put back is done")
         return PutBack(problem=str(self.told.get("not put back", "")))
 
+    def answers_again(self, connection: object, settings: object, *, within: float) -> bool:
+        self.note(f"away {within:.0f}")
+        return False
+
     def interrupt(self, seconds: float) -> None:
         self.note(f"interrupt {seconds:g}")
 

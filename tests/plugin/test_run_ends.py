@@ -95,7 +95,7 @@ def test_after_max_minutes_nothing_begins_and_the_rest_is_not_run(project: Proje
 def test_a_token_that_ends_before_the_run_may_is_announced_once_and_noted(project: Project, workers: int) -> None:
     project.suite('@verifies("CONN-1")\ndef test_it(): pass')
     run = project.run("-n", str(workers), STAND_IN=json.dumps({"token_ends": time.time() + 30}))
-    said = "note: the user's token ends at "
+    said = "note: the user's credentials end at "
     assert run.code == 0
     assert run.out.count(said) == 2  # when the tests are known, and among the notes
     assert said in project.run("--plan", STAND_IN=json.dumps({"token_ends": time.time() + 30})).out

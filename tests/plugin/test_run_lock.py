@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+
 import pytest
 
 from .conftest import Project
@@ -76,3 +79,16 @@ def test_without_the_right_to_it_exclusive_tests_do_not_run_and_the_claims_are_n
     assert run.claim("VXLAN-10")["reason"] == "runner may not create leases.coordination.k8s.io"
     assert "runner may not create leases.coordination.k8s.io: that costs VXLAN-10" in run.report["run"]["notes"]
     assert "lock" not in log(project)
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize(("seconds", "verdict"), [(60, "NOT_RUN"), (86400, "CONFIRMED")])
+def test_nothing_is_changed_that_could_not_be_put_back_before_the_credentials_end(
+    project: Project, workers: str, seconds: int, verdict: str
+) -> None:
+    project.suite(SUITE)
+    ends = json.dumps({"token_ends": time.time() + seconds})
+    run = project.run("-n", workers, "--kubeconfig=lane", "--allow-cluster-disruptive", STAND_IN=ends)
+    assert (run.verdict("VXLAN-10"), run.verdict("CONN-1")) == (verdict, "CONFIRMED")
+    assert ("the user's credentials end at " in run.claim("VXLAN-10")["reason"]) == (verdict == "NOT_RUN")
+    assert ("lock" in log(project)) == (verdict == "CONFIRMED")

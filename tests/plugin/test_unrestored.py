@@ -128,3 +128,25 @@ def test_node(changed):
     assert "1 rerun" in run.out
     assert run.claim("RST-3")["reason"] == "in clearing up: EnvironmentBroken: not restored: Felix"
     assert "FileExistsError" not in run.out
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize(
+    ("named", "told", "waited"),
+    [
+        ("--kubeconfig=lane", {"gone": "no answer for 40 s", "not put back": "VNI 4096 -> 4097 stays"}, True),
+        ("--kubeconfig=lane", {"gone": "no answer for 40 s"}, False),
+        ("--kubeconfig=lane", {"not put back": "VNI 4096 -> 4097 stays"}, False),
+        ("--no-watch", {"gone": "no answer for 40 s", "not put back": "VNI 4096 -> 4097 stays"}, False),
+    ],
+    ids=["a-change-stays", "nothing-stays", "it-answers", "with-the-lab"],
+)
+def test_a_cluster_that_went_away_changed_is_tried_for_a_while(
+    project: Project, workers: str, named: str, told: dict[str, str], waited: bool
+) -> None:
+    project.suite('@verifies("CONN-1")\ndef test_it(): pass')
+    run = project.run("-n", workers, named, STAND_IN=json.dumps(told))
+    lines = (project.path / "cluster.log").read_text().splitlines()
+    assert ("away 900" in lines) == waited
+    said = "the API server is away, and for up to 15 min it is tried to put back what this run has changed: VNI 4096"
+    assert (said in run.out) == waited

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.figures import FigureLog, PolicyChange
-from conformance.expect.others import Nobody, Others
+from conformance.expect.others import Nobody, Others, Runs
 from conformance.expect.watches import Turns
 from conformance.expect.wavering import OpenPaths
 from conformance.model import decision
@@ -62,6 +62,8 @@ class Context:
     """Those of these nodes that may have died just now: their kubelets are late, and nobody calls them lost yet."""
     others: Others = field(default_factory=Nobody)
     """Policies that are not the suite's."""
+    runs: Runs = field(default_factory=Nobody)
+    """Changes of other runs, which may lose a path and give nothing else."""
     open_paths: OpenPaths = field(default_factory=OpenPaths)
     """What earlier tests saw open, and whether what wavers of it may be asked once more at the end."""
     watches: Turns | None = None

@@ -83,17 +83,19 @@ def excused(
     want: bool,
     turned: bool = False,
 ) -> EnvironmentBroken | None:
-    """What takes the place of a message where a policy of others could give what was seen, or that it ``turned``."""
+    """What takes the place of a message where a policy of others could give what was seen, or that it ``turned``.
+
+    So does a change of another run, where a path that is to be open is lost.
+    """
     context = expect.context
-    change = expect.context.change()
+    change = context.change()
     since = context.since.get((*key(attempt.source, attempt.target), want))
     otherwise = seen[0].at - unix(0.0) if turned else since
     at = change.enforced_at if change else "both"
     told = partial(
         others.excused, context.others, attempt, seen, want=want, otherwise=otherwise, at=at
     )
-    return (
-        others.decided(context.others, text, by, lasting=bool(told(lasting=True)))
-        if (by := told())
-        else None
-    )
+    if by := told():
+        return others.decided(context.others, text, by, lasting=bool(told(lasting=True)))
+    by = others.lost_by(context.runs, attempt, seen) if want else ""
+    return others.decided(context.runs, text, by) if by else None

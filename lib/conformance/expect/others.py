@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Literal, Protocol
 
 from conformance.errors import EnvironmentBroken, MissingCapability, Wavered
+from conformance.expect.engine.answered import unexpected_backend
 from conformance.expect.explain import message
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Side
@@ -22,6 +23,8 @@ RESOLVER = Target(host="", port=53, protocol="udp", path=Addressing.EXTERNAL)
 """Whatever answers a pod's names: the cluster's DNS."""
 CLOSED = DENIED_VERDICTS | {Verdict.PROHIBITED, Verdict.REFUSED, Verdict.DNS_FAILED}
 """How a path ends that a policy closes, where a denial may be told to the sender as well."""
+LOST = CLOSED | {Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER}
+"""How a path ends that is lost."""
 
 
 class Others(Protocol):
@@ -55,6 +58,19 @@ class Others(Protocol):
         """For each way which policy surely closes it; empty: none."""
 
 
+class Runs(Protocol):
+    """What is known of changes that other runs have made and not put back yet."""
+
+    exempt: str
+    """What to do about one that is in the way."""
+
+    def look(self) -> None:
+        """Remember those that are open now."""
+
+    def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
+        """Which may have lost a path between these nodes since then (``time.monotonic``; None: now); empty: none."""
+
+
 class Nobody:
     """Where nothing is known of others."""
 
@@ -62,6 +78,9 @@ class Nobody:
 
     def excuse(self, *way: object, **how: object) -> str:
         return ""
+
+    def look(self) -> None:
+        """Nothing to look at."""
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
         return [""] * len(ways)
@@ -119,8 +138,21 @@ def excused(
     return next(filter(None, told), "")
 
 
+def nodes_of(source: Workload, target: Target | None) -> list[str]:
+    """Return the nodes of a path's ends; a target that is on none of them has the empty name."""
+    ends = [*target.backends, *([target.at] if target.at else [])] if target else []
+    return [source.node, *([end.node for end in ends] or [""])]
+
+
+def lost_by(runs: Runs, attempt: Attempt, seen: Sequence[Observation]) -> str:
+    """Which change of another run may have lost a path that is to be open; empty: none, or another pod answers."""
+    if not seen or seen[-1].verdict not in LOST or any(map(unexpected_backend, seen)):
+        return ""
+    return runs.excuse(nodes_of(attempt.source, attempt.target), seen[0].at - unix(0.0))
+
+
 def decided(
-    others: Others, text: str | Explanation, by: str, *, lasting: bool = True
+    others: Others | Runs, text: str | Explanation, by: str, *, lasting: bool = True
 ) -> EnvironmentBroken:
     """The failure that somebody else's policy is, in place of a message about what was seen.
 

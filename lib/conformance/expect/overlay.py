@@ -19,6 +19,7 @@ from conformance.expect.engine.answered import (
 )
 from conformance.expect.explain import message
 from conformance.expect.explain.between_nodes import Blamed, Entries, blamed
+from conformance.expect.others import lost_by
 from conformance.expect.poll import Polled, poll
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
@@ -220,6 +221,8 @@ class Overlay:
     def _otherwise(self, source: Workload, target: Target, last: Observation) -> Blamed:
         """What explains a dead path: another pod that answers in the server's place, else what the nodes have."""
         found = blamed(self.entries, source, target)
+        if by := lost_by(self.expect.context.runs, last.attempt, [last]):
+            return Blamed((by, *found.wrong), found.unread)
         if other := unexpected_backend(last):
             return Blamed(
                 (f"{other} answers in the place of the server", *found.wrong), found.unread

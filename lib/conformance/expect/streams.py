@@ -198,11 +198,13 @@ class StreamExpect:
         by = context.others.excuse(
             source, state.target, "closed", protocol="TCP", since=opened, otherwise=opened
         )
-        return (
-            others.decided(context.others, text, by, lasting=False)
-            if by and told is wrong
-            else told
-        )
+        if told is not wrong or by:
+            return (
+                others.decided(context.others, text, by, lasting=False) if told is wrong else told
+            )
+        nodes = others.nodes_of(source, state.target)
+        run = context.runs.excuse(nodes, opened) if state.lost else ""
+        return others.decided(context.runs, text, run) if run else told
 
     # --- how they are decided --------------------------------------------------------------------------------------
 

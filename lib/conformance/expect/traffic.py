@@ -472,6 +472,7 @@ class Expect(Session):
         told = f"{counted(len(paths), 'path is', 'paths are')} not yet as expected, the first {paths[0].attempt.label}"
         self.context.progress(f"{', '.join(self.context.claims)}: {told}")
         self.context.policies_there(())  # remembers those that are gone when it is over
+        self.context.runs.look()  # in the same way
         return vet.lost(self, paths)
 
     def _vet(self, outcomes: Sequence[Outcome], because: str) -> None:

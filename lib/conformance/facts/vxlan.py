@@ -5,10 +5,11 @@ It judges nothing.  Facts of nodes come from their hosts, which is where the dat
 
 import ipaddress
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from conformance.catalog import Conditions
+from conformance.errors import EnvironmentBroken
 from conformance.facts import vxlan_entries
 from conformance.facts.objects import ADDRESS, CRD, V3, CalicoObjects
 from conformance.facts.vxlan_entries import ANNOUNCED, DEVICE, Peer, forwarding, listed
@@ -42,12 +43,19 @@ class VxlanFacts:
     """On other clusters there is no such overlay, and nothing that was read of one would say anything."""
 
     def __init__(
-        self, kube: Kube, facts: Facts, hosts: Hosts, calico: CalicoObjects, looked_into: Collection[str] = ()
+        self,
+        kube: Kube,
+        facts: Facts,
+        hosts: Hosts,
+        calico: CalicoObjects,
+        *,
+        looked_into: Collection[str] = (),
+        vni_changed: Callable[[], str] = str,
     ) -> None:
         """``looked_into``: Linux nodes that may be looked into for what they do not announce, since the run covers
-        them."""
+        them.  ``vni_changed``: which other run has given nodes another VNI just now; empty: none."""
         self._kube, self._facts, self._hosts, self._calico = kube, facts, hosts, calico
-        self._looked_into = looked_into
+        self._looked_into, self._vni_changed = looked_into, vni_changed
         self._macs: dict[str, str] = {}
 
     def tunnels(self) -> dict[str, Fact[str]]:
@@ -164,8 +172,11 @@ class VxlanFacts:
         return vxlan_entries.remote_subnets(node, networks, peer, self._vni().value or 0) if peer.tunnel else {}
 
     def _against_the_vni(self, told: str, where: str) -> Fact[str]:
+        """Raises EnvironmentBroken where it is another, and another run is changing the VNI."""
         wanted = self._vni()
         value = CONFIGURED if told == str(wanted.value) else f"{told}, the VNI is {wanted.value}"
+        if value != CONFIGURED and (by := self._vni_changed()):
+            raise EnvironmentBroken(f"{where}: {value}, while {by}")
         return Fact(
             value, f"{where}: {told}; FelixConfiguration default .spec.vxlanVNI = {wanted.value}: {wanted.source}"
         )

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.errors import SuiteError
+from conformance.errors import SuiteError, first_line
 from conformance.journal.fields import Field, content_at, putting_back
 from conformance.journal.mark import doubt, mark_fields, unmark, within_reach
 from conformance.journal.record import Entry
-from conformance.journal.redaction import redacted
 from conformance.journal.restorable import by_hand, refusal
 from conformance.journal.retry import read, retry
+from conformance.journal.staying import shown, stays
 from conformance.journal.store import Journal
 from conformance.kube.changes import Changes
 from conformance.kube.client import Obj
@@ -84,6 +84,7 @@ class _Restorer:
             ),
         }  # fmt: skip
         run = self.journal.run.run
+        result = None
         try:
             if why := refusal(entry) or (entry.run != run and f"it speaks of run {entry.run}"):
                 return self._refused(entry, why)
@@ -93,8 +94,8 @@ class _Restorer:
                 if entry.target and entry.act == "procedure":
                     unmark(self.changes, entry.target, entry.mark_name, within=self.within)
         except SuiteError as error:
-            first = str(error).splitlines()[0]
-            return _told(entry, Outcome.FAILED, f"{entry.label}: {first}", "once that is mended: pytest --restore")
+            text = f"{result.text if result else stays(entry)}: {first_line(error)}"
+            return _told(entry, Outcome.FAILED, text, "once that is mended: pytest --restore")
         return result
 
     def _patched(self, entry: Entry) -> Restored:
@@ -142,7 +143,7 @@ class _Restorer:
             return _told(entry, Outcome.FAILED, f"{target.label}: after putting it back {found}", "pytest --restore")
         if foreign:
             found = "; ".join(
-                f"{field.label} was {_shown_before(field)}, was set to {_short(field, field.ours)} by this suite "
+                f"{field.label} was {_shown_before(field)}, was set to {shown(field, field.ours)} by this suite "
                 f"and is now {_shown(field, now)}"
                 for field in foreign
             )
@@ -211,19 +212,11 @@ def _look(target: ObjectRef) -> str:
 
 
 def _shown(field: Field, obj: Obj | None) -> str:
-    return _short(field, content_at(obj or {}, field.path))
+    return shown(field, content_at(obj or {}, field.path))
 
 
 def _shown_before(field: Field) -> str:
-    return _short(field, field.before)
-
-
-def _short(field: Field, content: Any) -> str:
-    """A value as messages show it."""
-    if not content.present:
-        return "absent"
-    shown = redacted({field.path[-1]: content.value})[field.path[-1]]
-    return _cut(repr(shown), 120)
+    return shown(field, field.before)
 
 
 def _cut(text: str, length: int = 300) -> str:

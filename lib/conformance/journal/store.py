@@ -6,9 +6,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from conformance.errors import EnvironmentBroken
+from conformance.errors import EnvironmentBroken, SuiteError
 from conformance.journal.record import Entry, EntryState, dump, load
 from conformance.journal.redaction import JournalRefused
 from conformance.journal.retry import read, retry
@@ -26,11 +27,12 @@ AT_MOST = 1024 * 1024
 class Journal:
     """One run's journal.  Thread-safe; several processes of the run may write at once.
 
-    ``within`` is for how many seconds a write is tried again.
+    ``within`` is for how many seconds a write is tried again.  ``memory``: a folder that the run's processes share, in
+    which what is open stands once more, for when the cluster cannot be asked.
     """
 
-    def __init__(self, kube: Kube, run: Ownership, *, within: float) -> None:
-        self.kube, self.run, self.within = kube, run, within
+    def __init__(self, kube: Kube, run: Ownership, *, within: float, memory: Path | None = None) -> None:
+        self.kube, self.run, self.within, self._memory = kube, run, within, memory
         self.ref = ObjectRef(api_version="v1", kind="ConfigMap", name=f"journal-{run.run}", namespace=SYSTEM_NAMESPACE)
         self._changes = Changes(kube, run)
         self._lock = threading.Lock()
@@ -52,9 +54,23 @@ class Journal:
         if not entry.at:
             now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             entry = replace(entry, at=now, worker=self.run.worker)
+        if entry.state != "intended":  # it was made, or is put back, whatever becomes of the note
+            self._remember(entry)
         self._retry(lambda: self._put(entry), f"write to {self.ref.label} before {entry.label}")
-        self._mine[entry.key] = entry
+        self._remember(entry)
         return entry
+
+    def _remember(self, entry: Entry) -> None:
+        self._mine[entry.key] = entry
+        if self._memory is None:
+            return
+        path = self._memory / f"{entry.key}.json"
+        if not entry.open:
+            path.unlink(missing_ok=True)
+            return
+        fresh = path.with_suffix(".new")
+        fresh.write_text(dump(entry), encoding="utf-8")
+        fresh.replace(path)
 
     def mark(self, entry: Entry, state: EntryState) -> Entry:
         """Write how far an entry has come; a closed one keeps nothing but what it was about."""
@@ -91,8 +107,16 @@ class Journal:
             self._changes.patch(self.ref, {"data": data}, "the journal of this run", foreign=True)
 
     def entries(self, unreadable: Callable[[str], object] | None = None) -> list[Entry]:
-        """All entries in the order of their writing; for what cannot be read see :func:`entries_of`."""
-        found = read(self.kube, self.ref, within=self.within)
+        """All entries in the order of their writing; from memory those that are open, where nobody answers.
+
+        For what cannot be read see :func:`entries_of`.
+        """
+        try:
+            found = read(self.kube, self.ref, within=self.within)
+        except SuiteError:
+            if self._memory is None:  # another run's
+                raise
+            return [load(path.read_text(encoding="utf-8")) for path in sorted(self._memory.glob("*.json"))]
         return entries_of(found, unreadable) if found else []
 
     def remove(self) -> None:

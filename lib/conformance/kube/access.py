@@ -9,6 +9,7 @@ import importlib.util
 import json
 import logging
 import os
+import re
 import ssl
 import subprocess
 import time
@@ -37,7 +38,7 @@ class Access:
     renew: Callable[[], None] | None = field(default=None, repr=False)
     """Gets new credentials into ``configuration`` before they are due; None where there is no way to get any."""
     ends: datetime | None = None
-    """When its token ends, where that can be read from it and nothing renews it."""
+    """When its token or client certificate ends, where that can be read from it and nothing renews it."""
 
 
 def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) -> Access:
@@ -67,7 +68,8 @@ def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) ->
         raise UsageProblem(f"kubeconfig {name}: cluster {cluster!r} has no server address (found {server!r})")
     configuration = _load(files, str(chosen), name)
     _demand_usable_proxy(configuration, f"kubeconfig {name}, context {chosen}")
-    plugin = (users[user].get("user") or {}).get("exec")
+    given = users[user].get("user") or {}
+    plugin = given.get("exec")
     if plugin and not _has_credentials(configuration):
         raise UsageProblem(f"kubeconfig {name}, user {user}: {_why_no_credentials(plugin, files[0].parent)}")
 
@@ -78,9 +80,15 @@ def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) ->
 
     where = f"kubeconfig {name}, context {chosen}"
     token = configuration.get_api_key_with_prefix("BearerToken", alias="authorization") or ""
+    from_file = given.get("tokenFile") and not given.get("token")
+    known = [
+        None if plugin or from_file or given.get("auth-provider") else end_of(token),
+        None if plugin else end_of_certificate(given.get("client-certificate-data"), configuration.cert_file),
+    ]
     return Access(
-        where, server, str(user), configuration, renew if plugin else None, ends=None if plugin else end_of(token)
-    )
+        where, server, str(user), configuration, renew if plugin or from_file else None,
+        ends=min(filter(None, known), default=None),
+    )  # fmt: skip
 
 
 def from_environment(environ: Mapping[str, str], context: str | None = None) -> Access:
@@ -130,6 +138,13 @@ PLUGIN_WITHIN = 60.0
 """s.  For a credential plugin that is asked what is wrong; one that waits for a person must be called beforehand."""
 
 
+PEM = rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----"
+VALIDITY = re.compile(rb"\x30.(?:\x17\x0d\d{12}|\x18\x0f\d{14})Z(?:\x17\x0d|\x18\x0f)(?P<ends>\d{12,14})Z", re.DOTALL)
+"""A certificate's notBefore and notAfter in DER: the only two times in a row (RFC 5280, 4.1.2.5)."""
+YEAR_WITH_CENTURY = 14
+"""Digits of a GeneralizedTime; a UTCTime has no century, and its years before 50 are 20xx."""
+
+
 def end_of(token: str) -> datetime | None:
     """When a token ends that says so (a JSON Web Token, RFC 7519); None: it does not."""
     try:
@@ -137,6 +152,23 @@ def end_of(token: str) -> datetime | None:
         return datetime.fromtimestamp(float(json.loads(base64.urlsafe_b64decode(f"{body}==="))["exp"]), UTC)
     except (IndexError, KeyError, TypeError, ValueError, OverflowError):
         return None
+
+
+def end_of_certificate(data: str | None, path: str | None) -> datetime | None:
+    """Return when a client certificate ends (``notAfter``, RFC 5280), the first of PEM in base64 or of a file.
+
+    None: there is no certificate, or its end cannot be read.
+    """
+    try:
+        pem = re.search(PEM, base64.b64decode(data) if data else Path(path or "").read_bytes(), re.DOTALL)
+        found = VALIDITY.search(ssl.PEM_cert_to_DER_cert(pem[0].decode())) if pem else None
+    except (OSError, ValueError):
+        return None
+    if found is None:
+        return None
+    text = found["ends"].decode()
+    century = "" if len(text) == YEAR_WITH_CENTURY else "20" if text < "50" else "19"
+    return datetime.strptime(f"{century}{text}Z", "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
 
 
 def _seldom(hook: Callable[[Any], None]) -> Callable[[Any], None]:

@@ -20,7 +20,7 @@ from conformance.errors import ClusterUnusable
 from conformance.kube.access import Access
 from conformance.kube.discovery import Discovery, Resource
 from conformance.kube.guard import GuardRefused
-from conformance.kube.reach import Reach
+from conformance.kube.reach import CredentialsDead, Reach
 from conformance.kube.refused import ApiRefused, ApiUnreachable, describe
 from conformance.settings import RunTimings, load_timings
 from conformance.timing import SYSTEM_CLOCK
@@ -36,6 +36,11 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 """Posted, and yet a question."""
 PAUSE = 0.25
 """s.  Before a request is repeated, unless the server says Retry-After; doubles up to 2 s."""
+
+
+UNAUTHORIZED = 10.0
+"""s.  For so long a request is repeated whose credentials were taken before and are not now: a webhook that knows
+tokens may be away for a moment.  Then the run ends, and what it still asks is tried once."""
 
 
 def preload() -> None:
@@ -131,7 +136,7 @@ class Kube:
         Raises ApiRefused for an error status, ApiUnreachable when no answer came (ApiGone: for too long, or the run was
         interrupted).  ``repeat``: also repeat after transport errors and 5xx (default: for GET only).  429 is always
         repeated, since nothing was done, and so is 401 where the credentials were taken before; if it lasts, the run
-        ends.
+        ends, and is answered 401 at once from then on.
         """
         from urllib3.exceptions import HTTPError  # comes with the client
 
@@ -159,7 +164,8 @@ class Kube:
                     self.reach.answered()
                 failure: BaseException = refused
                 unauthorized = answer.status == 401 and self._accepted
-                again = answer.status == 429 or unauthorized or (repeat and answer.status in (500, 502, 503, 504))
+                mends = unauthorized and not self.reach.ended and time.monotonic() - begin < UNAUTHORIZED
+                again = answer.status == 429 or mends or (repeat and answer.status in (500, 502, 503, 504))
                 with contextlib.suppress(TypeError, ValueError):
                     wait = float(answer.getheader("Retry-After"))
             except (HTTPError, OSError) as error:
@@ -176,10 +182,20 @@ class Kube:
                 if unauthorized:  # all the while: not the hiccup of a webhook that knows tokens
                     self.reach.end(f"the API server takes the credentials of {self.access.user} no more: {failure}")
                 if isinstance(failure, ApiRefused):
-                    raise failure if tries == 1 else failure.repeated(tries, seconds)
+                    kind = CredentialsDead if unauthorized else ApiRefused
+                    raise failure.repeated(tries, seconds, kind)
                 raise ApiUnreachable(name, tries, seconds, failure) from failure
             SYSTEM_CLOCK.sleep(wait)
             pause = min(2.0, pause * 2)
+
+    def answers(self) -> bool:
+        """Whether the API server answers now, and no gateway for it; asked once, also when it was given up."""
+        patience = (self.timings.api_connect, self.timings.api_connect)
+        try:
+            answer = self._call("GET", f"{self.access.configuration.host}/version", None, "", patience)
+        except Exception:  # of TLS, of the connection, of a proxy on the way
+            return False
+        return answer.status not in (500, 502, 503, 504)
 
     def _patience(self, seconds: float | None = None) -> float:
         """Seconds for an answer (``seconds``: for what may come of a watch)."""

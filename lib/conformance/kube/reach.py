@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from conformance.errors import EnvironmentBroken
-from conformance.kube.refused import ApiUnreachable
+from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 NOBODY_ASKED = 30.0
 """s.  Between two questions without an answer, after which they are no longer one silence; no request takes longer."""
@@ -29,6 +29,10 @@ class ApiGone(ApiUnreachable, EnvironmentBroken):
     def __init__(self, message: str) -> None:
         EnvironmentBroken.__init__(self, message)
         self.last = message
+
+
+class CredentialsDead(ApiRefused, EnvironmentBroken):
+    """The API server takes the user's credentials no more, and nothing renews them."""
 
 
 class Reach:
@@ -44,18 +48,21 @@ class Reach:
     @property
     def gone(self) -> str:
         """What is known of its going, in one line; empty while it is there."""
-        if self._folder is None:
-            return ""
-        try:
-            return (self._folder / "gone").read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return ""
+        return self._line("gone")
+
+    @property
+    def was_gone(self) -> str:
+        """The same of an API server that came back when no test was left; empty: it was there all the while."""
+        return self._line("was-gone")
 
     @property
     def ended(self) -> str:
         """Why no test of the run can decide anything any more, in one line; empty while some can."""
+        return self._line("ended")
+
+    def _line(self, name: str) -> str:
         try:
-            return (self._folder / "ended").read_text(encoding="utf-8") if self._folder else ""
+            return (self._folder / name).read_text(encoding="utf-8") if self._folder else ""
         except FileNotFoundError:
             return ""
 
@@ -89,6 +96,13 @@ class Reach:
         if not self._interrupted:
             self._until = time.monotonic() + seconds
             self._interrupted = self._thread.may_ask = True
+
+    def is_back(self) -> None:
+        """It answers again: everything may be asked once more."""
+        if self._folder is not None:
+            with contextlib.suppress(FileNotFoundError):
+                (self._folder / "gone").replace(self._folder / "was-gone")
+            (self._folder / "silence").unlink(missing_ok=True)
 
     def answered(self) -> None:
         if self._folder is not None and (self._folder / "silence").exists():

@@ -31,10 +31,10 @@ class ApiRefused(SuiteError):
         line = body.decode(errors="replace").strip().splitlines()
         return cls(code, phrase, line[0][:300] if line else "no body", request)
 
-    def repeated(self, tries: int, seconds: float) -> ApiRefused:
-        """The same, the last of so many answers to the same request."""
-        again = ApiRefused(self.code, self.reason, self.message, self.request, self.status)
-        again.args = (f"{self} ({counted(tries, 'try', 'tries')} in {seconds:.1f} s)",)
+    def repeated(self, tries: int, seconds: float, kind: type[ApiRefused]) -> ApiRefused:
+        """The same of another kind, the last of so many answers to the same request."""
+        again = kind(self.code, self.reason, self.message, self.request, self.status)
+        again.args = (f"{self} ({counted(tries, 'try', 'tries')} in {seconds:.1f} s)",) if tries > 1 else self.args
         return again
 
     @property

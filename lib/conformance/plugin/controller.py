@@ -394,6 +394,8 @@ class Controller:
                 notes.append(f"{why}: that costs {', '.join(costs)}")
         if gone := self.run.gone:
             notes.append(f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be there")
+        elif back := self.run.was_gone:
+            notes.append(f"{back}; it answers again, and what was left then is INCONCLUSIVE")
         if self.run.lost:
             notes.append(f"{self.run.lost}: nothing beyond the run's own namespaces was changed from then on")
         if short := self._cut_short(tests):

@@ -31,7 +31,7 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         access = door(choice)
     except UsageProblem as error:
         raise pytest.UsageError(str(error)) from None
-    kube = Kube(access, settings.timings.run)
+    kube = Kube(access, settings.timings.run, read_only=True)
     try:
         print("\n".join(of_nodes([node_facts(obj) for obj in kube.objects("v1", "Node")], settings.images)))
         return 0

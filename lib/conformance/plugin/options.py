@@ -224,6 +224,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         external_target=external_target(option.external_target) if option.external_target else None,
         max_minutes=option.max_minutes,
         dry_run=option.dry_run,
+        plan=option.plan,
         keep=option.keep,
         capture_packets=option.capture_packets,
         disruptive=allowed or (choice.own_lab and not option.no_disruptive),

@@ -34,12 +34,14 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         word = "--janitor" if option.janitor else "--restore"
         if choice.own_lab:
             raise UsageProblem(f"{word} is for a cluster that stays: name it by --kubeconfig=PATH")
+        if option.plan:
+            raise UsageProblem(f"{word} --plan contradict each other: pytest --janitor --dry-run says what there is")
         if option.dry_run and option.restore:
             raise UsageProblem("--restore --dry-run: ask  pytest --janitor --dry-run  what there is to restore")
         access = door(choice)
     except UsageProblem as error:
         raise pytest.UsageError(str(error)) from None
-    kube = Kube(access, settings.timings.run)
+    kube = Kube(access, settings.timings.run, read_only=settings.reads_only)
     try:
         with _signature() as process:
             return clear_up(kube, settings, process, dry_run=option.dry_run, named=option.run or "")

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +142,7 @@ def _worker(config: pytest.Config) -> State:
     interruption.begin(worker=True)
     run = interruption.run = Run(
         choice=choice,
-        settings=permitted(replace(settings, lacking=inspection.lacking), inspection),
+        settings=permitted(settings, inspection),
         directory=directory,
         provider=config.hook.pytest_conformance_provider(config=config),
         connection=connection,

@@ -23,12 +23,15 @@ from conformance.run.directory import RunDirectory
 from conformance.run.lab import LabProcess
 from conformance.run.provider import Connection, Inspection
 from conformance.settings import Settings
+from conformance.timing import until
 
 if TYPE_CHECKING:
     from conformance.journal.lease import RunLock
 
 OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
 """In the line by which a lab says that it is ready: a host beyond its cluster that answers ping and HTTP."""
+LOOK_EVERY = 2.0
+"""s.  Between two looks whether an API server that has gone away answers again."""
 EMULATED = "hybridlab.emulated"
 """Label by which a node says that it is emulated (docs/lab.md): a lab named by its kubeconfig is known by it."""
 
@@ -114,13 +117,16 @@ class Clusters:
             raise ClusterUnusable([first_contact(door.access, error)]) from None
 
     def _recover(self, door: Kube, facts: Facts, connection: Connection, settings: Settings) -> list[str]:
-        """Put back what runs that died have changed; why that cannot be, or may not be."""
-        if connection.how == "lab" or settings.dry_run:
+        """Put back what runs that died have changed; why that cannot be, or may not be.
+
+        A run that only reads names it.
+        """
+        if connection.how == "lab":
             return []
         from conformance.undo.dead_runs import before_a_run
 
         def tell(line: str) -> None:
-            self._recovered = True
+            self._recovered = not settings.reads_only
             print(line, file=sys.stderr)
 
         named = _named_by(connection)
@@ -141,7 +147,7 @@ class Clusters:
     def _connected(self, connection: Connection, settings: Settings) -> Kube:
         if self._door is None:
             reach = Reach(self._run.shared if self._run else None, settings.timings.run.api_gone)
-            self._door = Kube(_access(connection), settings.timings.run, read_only=settings.dry_run, reach=reach)
+            self._door = Kube(_access(connection), settings.timings.run, read_only=settings.reads_only, reach=reach)
         return self._door
 
     def lock(
@@ -175,7 +181,20 @@ class Clusters:
     def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> PutBack:
         from conformance.undo.dead_runs import of_a_worker
 
-        return of_a_worker(self._connected(connection, settings), facts, settings, worker, process=self._process)
+        return of_a_worker(
+            self._connected(connection, settings), facts, settings, worker, process=self._process,
+            memory=self._run.changes if self._run else None, named_by=_named_by(connection),
+        )  # fmt: skip
+
+    def answers_again(self, connection: Connection, settings: Settings, *, within: float) -> bool:
+        door = self._connected(connection, settings)
+        settled = until(
+            door.answers, bool, within=within, every=LOOK_EVERY,
+            description="the API server answers again",
+        )  # fmt: skip
+        if settled.converged:
+            door.reach.is_back()
+        return settled.converged
 
     def enter(self, test: str) -> None:
         if self._door is not None:

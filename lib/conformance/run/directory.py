@@ -47,6 +47,8 @@ class RunDirectory:
         """Whose denials are watched, an empty file each."""
         self.unrestored = self.shared / "unrestored"
         """What exclusive tests may have left changed (``conformance.run.unrestored``)."""
+        self.changes = self.shared / "changes"
+        """What the run has changed beyond its own namespaces and not put back: open journal entries, a file each."""
         self.alive = self.shared / "alive"
         """Locked by every process of the run for as long as it lives: what is left of a dead run may be removed."""
         self.attachments = path / "attachments"
@@ -61,7 +63,7 @@ class RunDirectory:
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
         shared = (run.locks, run.slots, run.plans, run.turns, run.watches, run.probing, run.images, run.late)
-        for folder in (*shared, run.unrestored):
+        for folder in (*shared, run.unrestored, run.changes):
             folder.mkdir(parents=True, exist_ok=True)
         (run.shared / "epoch").write_text("0")
         latest = reports / "latest"

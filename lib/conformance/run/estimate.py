@@ -75,9 +75,10 @@ def token_line(ends: float | None, most: int, now: float) -> str:
     if ends is None or ends >= now + most * 60:
         return ""
     return (
-        f"the user's token ends at {datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M} UTC, in "
+        f"the user's credentials end at {datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M} UTC, in "
         f"{max(0, ends - now) / 60:.0f} min, and this run may take {most}: what comes after that is INCONCLUSIVE, and "
-        "what the run made stays; name a kubeconfig with a token that lasts (calico-conformance kubeconfig --hours N)"
+        "what the run made stays; name a kubeconfig with credentials that last "
+        "(calico-conformance kubeconfig --hours N)"
     )
 
 

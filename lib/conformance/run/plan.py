@@ -1,8 +1,10 @@
 """What a test is about, and whether it can run on this cluster: decided from catalog and facts beforehand."""
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from conformance.catalog import Catalog, Claim, Isolation, IsolationKind, Needs
 from conformance.facts.rights import RBAC_ROLES
@@ -76,7 +78,9 @@ def _hindered(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Setti
     if lacking := _forbidden(test, settings):
         return lacking
     changing = [isolation for isolation in isolation_of(test.parts, catalog) if isolation.kind in CHANGING]
-    if refusal := _not_allowed(changing, settings) or _too_wide(changing, facts, settings):
+    if refusal := (
+        _not_allowed(changing, settings) or _too_wide(changing, facts, settings) or _too_late(changing, settings)
+    ):
         return refusal
     return _lack(test.needs, facts, settings, otherwise=test.otherwise)
 
@@ -117,6 +121,20 @@ def _too_wide(changing: Sequence[Isolation], facts: Facts, settings: Settings) -
             f"allow it with --max-disrupted-nodes {len(windows)}, or run it on a smaller cluster",
         )
     return None
+
+
+def _too_late(changing: Sequence[Isolation], settings: Settings) -> tuple[str, str] | None:
+    """Why nothing is changed any more: the user's credentials end before it could be put back.  And what to do."""
+    timings, ends = settings.timings, settings.token_ends
+    node = timings.windows.felix_restart + timings.windows.pod_ready
+    needed, left = timings.run.put_back if _whole(changing) else node, (ends or 0.0) - time.time()
+    if not changing or ends is None or left >= needed:
+        return None
+    at = f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M:%SZ}, in {max(0.0, left):.0f} s"
+    return (
+        f"the user's credentials end at {at}, and putting back what it changes may take {needed:.0f} s",
+        "name a kubeconfig with credentials that last, or are renewed (tokenFile, a credential plugin)",
+    )
 
 
 def _whole(changing: Sequence[Isolation]) -> bool:

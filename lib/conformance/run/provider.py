@@ -139,6 +139,9 @@ class Provider(Protocol):
         Raises SuiteError.
         """
 
+    def answers_again(self, connection: Connection, settings: Settings, *, within: float) -> bool:
+        """Wait until the API server, which was given up as gone, answers again; whether it does ``within`` seconds."""
+
     def interrupt(self, seconds: float) -> None:
         """End what this process waits for; only clearing up may ask the cluster, for so many seconds.
 

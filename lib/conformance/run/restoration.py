@@ -1,6 +1,6 @@
 """What tests change beyond the run's namespaces is put back: whether it was, as one process of the run knows it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from conformance.errors import SuiteError, first_line
@@ -8,6 +8,7 @@ from conformance.model.change import PutBack
 from conformance.run.directory import Epoch
 from conformance.run.run import Run
 from conformance.run.unrestored import Unrestored
+from conformance.timing import Deadline
 
 
 class Restoration:
@@ -35,17 +36,35 @@ class Restoration:
     def put_back(self, worker: str = "") -> tuple[str, ...]:
         """Put back what processes of the run (empty: any of them) have changed and did not live to put back.
 
-        One line each, and tests that wait for it go on.  Controller only.
+        At the run's end (``worker`` is empty) it is tried for long where the API server has gone away meanwhile.  One
+        line each, and tests that wait for it go on.  Controller only.
         """
-        run = self.run
-        if not run.provider or not run.connection or not run.inspection:
-            return ()
-        try:
-            done = run.provider.put_back(run.connection, run.settings, run.inspection.facts, worker)
-        except SuiteError as error:
-            why = f"not known whether everything was put back: {first_line(error)}; pytest --restore"
-            done = PutBack(lines=(why,), problem=why)
+        run, done = self.run, self._tried(worker)
+        deadline = Deadline(run.settings.timings.run.put_back_away)
+        patient = not (worker or run.choice.own_lab)
+        while run.provider and run.connection and patient and done.problem and run.gone and not deadline.expired:
+            told = f"for up to {deadline.remaining / 60:.0f} min it is tried to put back what this run has changed"
+            run.progress().tell(f"the API server is away, and {told}: {done.problem}")
+            run.alive.doing(f"the API server is away, and {told}")
+            try:
+                if not run.provider.answers_again(run.connection, run.settings, within=deadline.remaining):
+                    break
+                run.progress().tell("the API server answers again: what this run has changed is put back")
+                done = self._tried(worker, check=run.lock().check)  # another run may have done it meanwhile
+            except KeyboardInterrupt:  # there is a report all the same, which names what stays
+                break
         self.epoch.advance()  # as the worker would have done
         if self.unrestored:
             self.unrestored.settle_all(worker, done.problem)
         return done.lines
+
+    def _tried(self, worker: str, *, check: Callable[[], object] = lambda: None) -> PutBack:
+        run = self.run
+        if not run.provider or not run.connection or not run.inspection:
+            return PutBack()
+        try:
+            check()
+            return run.provider.put_back(run.connection, run.settings, run.inspection.facts, worker)
+        except SuiteError as error:
+            why = f"not known whether everything was put back: {first_line(error)}; pytest --restore"
+            return PutBack(lines=(why,), problem=why)

@@ -76,7 +76,6 @@ class Run:
             self.connection = self.provider.open(self.choice, self.settings, self.directory)
             self.settings = told_by(self.connection, self.settings)
             self.inspection = self.provider.inspect(self.connection, self.settings)
-            self.settings = replace(self.settings, lacking=self.inspection.lacking)
             if self.inspection.reasons:
                 raise ClusterUnusable(self.inspection.reasons)
             check_nodes("--disruptive-node", [self.settings.disruptive_node], self.inspection.facts)
@@ -153,6 +152,11 @@ class Run:
         return Reach(self.directory.shared).gone if self.directory else ""
 
     @property
+    def was_gone(self) -> str:
+        """That it was gone and came back at the run's end, in one line; empty: it was not."""
+        return Reach(self.directory.shared).was_gone if self.directory else ""
+
+    @property
     def ended(self) -> str:
         """Why no test can decide anything any more, in one line; empty: some can."""
         return Reach(self.directory.shared).ended if self.directory else ""
@@ -205,7 +209,11 @@ class Run:
 
 
 def permitted(settings: Settings, inspection: Inspection) -> Settings:
-    """Settings without disruption where the run lock cannot be taken, or the cluster's owner has not opted in."""
+    """Settings with what was found out about the run's user.
+
+    Without disruption where the run lock cannot be taken, or the cluster's owner has not opted in.
+    """
+    settings = replace(settings, lacking=inspection.lacking, token_ends=inspection.token_ends)
     if settings.cluster_disruptive and inspection.not_opted_in:
         settings = replace(settings, cluster_disruptive=False, not_cluster_disruptive=inspection.not_opted_in)
     if not inspection.no_lock:

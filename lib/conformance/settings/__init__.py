@@ -123,6 +123,8 @@ class Settings:
     own names its own."""
     dry_run: bool = False
     """Describe changes instead of making them (``--dry-run``)."""
+    plan: bool = False
+    """Print what would run, and end (``--plan``)."""
     max_minutes: float | None = None
     """After so many minutes no test begins any more (``--max-minutes``); None: all begin."""
     keep: bool = False
@@ -146,10 +148,17 @@ class Settings:
     """The only node on which tests may do what concerns a whole node (``--disruptive-node``); empty: any."""
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Rights that the run's user was found not to have, by what needs them; whose tests do not run."""
+    token_ends: float | None = None
+    """Seconds since 1970 at which the user's credentials end, where nothing renews them; None: not known, or never."""
     run_id: str = "local"
     """Short name of the run, part of the names of its namespaces."""
     worker: str = "main"
     """Short name of this process: ``main`` or ``gw0``, ``gw1`` ..., part of the names of its namespaces."""
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether the run sends the cluster nothing but questions, whatever else it was told."""
+        return self.dry_run or self.plan
 
 
 def external_target(text: str) -> tuple[str, int]:

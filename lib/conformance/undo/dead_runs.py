@@ -4,6 +4,7 @@ next run.  What is put back beyond runs' own namespaces is put back under the ru
 
 import shlex
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from conformance.errors import ClusterUnusable, SuiteError, first_line
 from conformance.facts.detect import detect
@@ -102,12 +103,19 @@ def before_a_run(
 ) -> list[str]:
     """Put back what dead runs changed, if this run may; else, or where it could not be done, why no run can begin.
 
+    A run that only reads names what it would put back, and changes nothing.
     ``process`` signs what is made for it (``journal.liveness``); ``named_by`` are the options that name the
     cluster.
     """
     run = Ownership(settings.run_id, settings.worker, process)
     recovery = recovery_of(kube, facts, settings, run, tell)
     dead = _unrestored(recovery, run, tell)
+    if settings.reads_only and (settings.disruptive or settings.dry_run):
+        for leftovers in dead:
+            tell(f"leftovers: {_who(leftovers)}; a run with --allow-disruptive puts back, before its first test:")
+            for line in leftovers.lines():
+                tell(f"  {line}")
+        return []
     if not dead or not settings.disruptive:
         return [_told(leftovers, named_by) for leftovers in dead]
     waited: set[str] = set()
@@ -153,13 +161,23 @@ def recovery_of(kube: Kube, facts: Facts, settings: Settings, run: Ownership, te
     return Recovery(kube, healers_of(Changes(kube, run), facts, settings), patience, tell=tell)
 
 
-def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, process: str) -> PutBack:
+def of_a_worker(
+    kube: Kube,
+    facts: Facts,
+    settings: Settings,
+    worker: str,
+    *,
+    process: str,
+    memory: Path | None = None,
+    named_by: Sequence[str] = (),
+) -> PutBack:
     """Put back what one process of this run has changed, or every one (empty), now that it has ended.
 
-    Others of the run go on after one's end: that the cluster is as before is shown by traffic then.
+    Others of the run go on after one's end: that the cluster is as before is shown by traffic then.  ``memory``: as of
+    the journal, from which is named what stays where nobody answers.
     """
     run = Ownership(settings.run_id, process=process)
-    journal = Journal(kube, run, within=settings.timings.run.journal)
+    journal = Journal(kube, run, within=settings.timings.run.journal, memory=memory)
     unreadable: list[str] = []
     if not any(entry.open and worker in ("", entry.worker) for entry in journal.entries(unreadable.append)):
         return PutBack()
@@ -169,6 +187,8 @@ def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, pr
     lines = [*map(str, done), *unreadable]
     ours = [restored for restored in done if not refusal(restored.entry)]  # what does not fit, no process of it wrote
     problem = next((str(restored) for restored in ours if restored.outcome in NOT_RESTORED), "")
+    if left := sum(restored.outcome is Outcome.FAILED for restored in done):
+        lines.append(f"{counted(left, 'change')} of the cluster not put back; put back by: {_command(named_by)}")
     if worker and not problem and any(restored.outcome is Outcome.RESTORED for restored in done):
         try:
             problem = _problem(done, changes, settings, process, lines.append)
@@ -237,8 +257,12 @@ def _command(named_by: Sequence[str]) -> str:
     return shlex.join(["pytest", *named_by, "--restore"])
 
 
+def _who(leftovers: Leftovers) -> str:
+    return f"run {leftovers.run}, begun {leftovers.since:%Y-%m-%d %H:%M} UTC, died"
+
+
 def _told(leftovers: Leftovers, named_by: Sequence[str]) -> str:
-    who = f"run {leftovers.run}, begun {leftovers.since:%Y-%m-%d %H:%M} UTC, died"
+    who = _who(leftovers)
     if not leftovers.entries:
         marked = ", ".join(target.label for target, _ in leftovers.marks)
         return f"{who} and left its mark on {marked}, which it may have changed: {_command(named_by)}"

@@ -423,3 +423,48 @@ def test_a_path_that_is_closed_because_its_pod_restarted_is_no_violation(expect:
 def test_the_matrix_is_kept_with_a_success_too(expect: Make, attached: dict[str, str]) -> None:
     expect(friend=[UP], stranger=[UP]).reachable([FRIEND, STRANGER], SERVER, because="nothing forbids it")
     assert attached["matrix"].count("CONNECTED | CONNECTED") == 2
+
+
+class Disrupted:
+    """Another living run has changed something that touches every path."""
+
+    exempt = "wait until that run has ended"
+
+    def __init__(self) -> None:
+        self.asked: list[Sequence[str]] = []
+        self.looks = 0
+
+    def look(self) -> None:
+        self.looks += 1
+
+    def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
+        self.asked.append(nodes)
+        return "run other is changing the cluster: gives every node VNI 4097"
+
+
+def beside(expect: Expect) -> tuple[Expect, Disrupted]:
+    runs = Disrupted()
+    return replace(expect, context=replace(expect.context, runs=runs)), runs
+
+
+def test_a_path_that_another_runs_change_may_have_lost_is_not_decided(expect: Make) -> None:
+    lost, runs = beside(expect(friend=[DROPPED]))
+    with pytest.raises(EnvironmentBroken, match="run other is changing the cluster: gives every") as broken:
+        lost.reachable(FRIEND, SERVER, because="nothing forbids it")
+    assert "wait until that run has ended" in str(broken.value)
+    assert runs.asked == [[FRIEND.node, ""]]  # whoever answers at that address is on no node that is known
+    assert runs.looks
+
+
+@pytest.mark.parametrize("arrived", [UP, REFUSED])
+def test_another_runs_change_excuses_no_leak(expect: Make, arrived: Verdict) -> None:
+    leaks, runs = beside(opened(expect(friend=[UP], stranger=[arrived])))
+    with pytest.raises(Nonconformance, match=f"observed {arrived}"):
+        blocked(leaks, STRANGER, SERVER, because="a policy forbids it", beside=BESIDE)
+    assert runs.asked == []
+
+
+def test_another_runs_change_is_not_asked_about_while_all_is_well(expect: Make) -> None:
+    well, runs = beside(expect(friend=[UP]))
+    well.reachable(FRIEND, SERVER, because="nothing forbids it")
+    assert (runs.asked, runs.looks) == ([], 0)

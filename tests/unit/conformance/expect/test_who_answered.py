@@ -12,6 +12,7 @@ from conformance.expect.beyond import Beyond
 from conformance.expect.commands import Commands
 from conformance.expect.context import Context
 from conformance.expect.fragments import Fragments
+from conformance.expect.others import lost_by
 from conformance.expect.overlay import Overlay
 from conformance.expect.pages import Pages
 from conformance.expect.sizes import SMALLEST, Sizes
@@ -226,3 +227,23 @@ def test_a_ping_and_a_command_are_said_to_name_nobody() -> None:
         f"{BECAUSE}; who answered could not be told: a reply to a ping names an address and no pod",
         f"{BECAUSE}; who answered could not be told by this command: it prints no name of the server",
     ]
+
+
+def test_another_runs_change_excuses_no_other_pods_answer() -> None:
+    class Disrupted:
+        exempt = "wait"
+
+        def look(self) -> None: ...
+
+        def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
+            return "run other is changing the cluster"
+
+    expect = Town(servers={SERVER.address: ANOTHER}).expect()
+    beside = replace(expect, context=replace(expect.context, runs=Disrupted()))
+    with pytest.raises(Nonconformance, match=ANOTHER):
+        beside.reachable(CLIENT, SERVER.tcp(8080), because=BECAUSE)
+    attempt = expect.attempt(CLIENT, SERVER.tcp(8080))
+    lost = observation(attempt, Verdict.TIMED_OUT)
+    elsewhere = observation(attempt, Verdict.CONNECTED, served_by=ANOTHER)
+    assert lost_by(Disrupted(), attempt, [lost])
+    assert not any(lost_by(Disrupted(), attempt, seen) for seen in ([elsewhere, lost], [lost, elsewhere], []))

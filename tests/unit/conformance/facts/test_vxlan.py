@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conformance.errors import EnvironmentBroken
 from conformance.facts.vxlan import VxlanFacts
 from conformance.model.facts import Fact, NodeFacts
 from conformance.model.host import (
@@ -328,3 +329,19 @@ def test_no_route_is_wanted_to_a_block_that_two_nodes_have() -> None:
     cluster = Cluster()
     cluster.beside("l2", "192.168.4.0/26", "192.168.4.9")
     assert cluster.facts().routes("l1") == {}
+
+
+def test_a_vni_that_another_run_is_changing_says_nothing_of_a_node() -> None:
+    cluster, asked = Cluster(), list[str]()
+    cluster.networks = [network(4095)]
+
+    def changed() -> str:
+        asked.append("")
+        return "run other is changing the cluster"
+
+    nodes: Any = SimpleNamespace(nodes=tuple(cluster.nodes), by_os=lambda os: ())
+    beside = VxlanFacts(cluster, nodes, cluster, cluster, vni_changed=changed)  # type: ignore[arg-type]
+    with pytest.raises(EnvironmentBroken, match="4095, the VNI is 4096, while run other is changing the cluster"):
+        beside.vsid("w1")
+    cluster.networks, asked = [network(4096)], []
+    assert (only(beside.vsid("w1")), asked) == ("the configured VNI", [])

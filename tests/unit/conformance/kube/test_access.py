@@ -19,7 +19,7 @@ import pytest
 import trustme
 import yaml
 
-from conformance.errors import ClusterUnusable, UsageProblem
+from conformance.errors import ClusterUnusable, EnvironmentBroken, UsageProblem
 from conformance.kube import access, execute
 from conformance.kube.access import from_environment, from_kubeconfig, in_cluster
 from conformance.kube.channels import ExecBroken
@@ -265,6 +265,46 @@ def test_the_end_of_a_static_token_is_known_and_that_of_a_plugin_s_is_not(tmp_pa
     assert from_kubeconfig(plugin).ends is None
 
 
+def with_user(path: Path, fakes: Any, server: str, **user: Any) -> Path:
+    return Path(fakes.kubeconfig(path, server, users=[{"name": "u", "user": user}]))
+
+
+@pytest.mark.parametrize("ends", [datetime(2027, 3, 4, 5, 6, 7, tzinfo=UTC), datetime(2055, 3, 4, 5, 6, 7, tzinfo=UTC)])
+@pytest.mark.parametrize("inline", [True, False])
+def test_the_end_of_a_client_certificate_is_known(tmp_path: Path, fakes: Any, ends: datetime, inline: bool) -> None:
+    own = trustme.CA().issue_cert("client", not_after=ends)
+    pem, key = own.cert_chain_pems[0].bytes(), own.private_key_pem.bytes()
+    (tmp_path / "cert.pem").write_bytes(pem)
+    (tmp_path / "key.pem").write_bytes(key)
+    data = {
+        "client-certificate-data": base64.b64encode(pem).decode(),
+        "client-key-data": base64.b64encode(key).decode(),
+    }
+    files = {"client-certificate": "cert.pem", "client-key": "key.pem"}
+    user = data if inline else files
+    assert from_kubeconfig(with_user(tmp_path / "k", fakes, "https://127.0.0.1:1", **user)).ends == ends
+    sooner = datetime(2026, 12, 1, tzinfo=UTC)
+    both = with_user(tmp_path / "b", fakes, "https://127.0.0.1:1", token=token(exp=sooner.timestamp()), **user)
+    assert from_kubeconfig(both).ends == sooner
+
+
+def test_a_token_from_a_file_has_no_known_end_and_is_read_again_when_it_is_refused(
+    tmp_path: Path, fakes: Any, api: Any
+) -> None:
+    old, new = token(exp=1.0), token(exp=2.0)
+    (tmp_path / "token").write_text(old)
+    own = from_kubeconfig(with_user(tmp_path / "k", fakes, api.url, tokenFile="token"))
+    assert own.ends is None
+    kube = Kube(own, RUN)
+    api.routes["GET /api/v1/nodes"] = lambda request: (
+        fakes.listing()
+        if request.headers["Authorization"] == f"Bearer {new}"
+        else fakes.status(401, "Unauthorized", "")
+    )
+    (tmp_path / "token").write_text(new)
+    assert kube.objects("v1", "Node") == []
+
+
 @pytest.mark.parametrize("text", ["", "Bearer opaque", "a.b.c", "a.W10.c", f"Bearer {token()}", token(exp="soon"),
                                   token(exp=1e30)])  # fmt: skip
 def test_a_token_that_says_no_end_has_none(text: str) -> None:
@@ -331,6 +371,10 @@ def test_a_token_that_is_taken_no_more_is_tried_again_for_a_while_and_then_ends_
         kube.read("/api/v1/nodes")
     assert len([request for request in api.requests if request.path == "/api/v1/nodes"]) > 2
     assert reach.ended.startswith("the API server takes the credentials of u no more: GET /api/v1/nodes: 401")
+    api.requests.clear()
+    with pytest.raises(EnvironmentBroken, match="401"):  # so that nobody waits for what cannot be asked
+        kube.read("/api/v1/nodes")
+    assert len(api.requests) == 1
 
 
 def test_credentials_that_were_never_taken_end_no_run(tmp_path: Path, fakes: Any, api: Any) -> None:

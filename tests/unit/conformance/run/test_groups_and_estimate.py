@@ -73,7 +73,8 @@ def test_a_token_that_ends_before_the_run_may_is_announced(*, ends: float | None
     line = token_line(ends, 60, now=1_000.0)
     assert bool(line) == said
     if ends == 4_000.0:
-        assert line.startswith("the user's token ends at 1970-01-01 01:06 UTC, in 50 min, and this run may take 60: ")
+        begins = "the user's credentials end at 1970-01-01 01:06 UTC, in 50 min, and this run may take 60: "
+        assert line.startswith(begins)
         assert "calico-conformance kubeconfig --hours N" in line
 
 

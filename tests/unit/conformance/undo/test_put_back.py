@@ -55,7 +55,8 @@ def test_whether_it_is_put_back(
     kube: Any = None
     done = dead_runs.of_a_worker(kube, kube, Settings(timings=load_timings()), worker, process="")
     assert done.problem == problem
-    told = [] if worker == "gw1" else [f"{outcome}: the VNI"]
+    how = ["1 change of the cluster not put back; put back by: pytest --restore"] if outcome is Outcome.FAILED else []
+    told = [] if worker == "gw1" else [f"{outcome}: the VNI", *how]
     assert list(done.lines) == [*told, *({problem} - {"", *told})]
 
 

@@ -1,0 +1,108 @@
+"""What other living runs have changed and not put back yet: it may have lost a path, and nothing else.
+
+Nothing is read while all is well.  What cannot be read excuses nothing, nor does a run without an open change.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from conformance.errors import SuiteError
+from conformance.journal import liveness
+from conformance.journal.lease import RUN_LOCK
+from conformance.journal.liveness import Life
+from conformance.journal.mark import believed
+from conformance.journal.record import Entry
+from conformance.journal.store import entries_of, journals
+from conformance.kube.client import Kube, Obj
+from conformance.kube.ownership import RUN_LABEL
+from conformance.timing import SYSTEM_CLOCK, Clock, until
+
+VNI = ("spec", "vxlanVNI")
+LOOK_EVERY = 1.0
+"""s.  Between two looks whether a run of another machine renews its run lock."""
+
+
+class OtherRuns:
+    """The changes of others on one cluster.  Remembers those that it saw open: one may end just before it is asked."""
+
+    exempt = "wait until that run has ended, then run again (pytest --janitor --dry-run says what runs have left)"
+
+    def __init__(
+        self,
+        kube: Kube,
+        run: str,
+        *,
+        doubt: Callable[[Kube, Entry], str] = believed,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """``doubt`` returns why an entry is not to be believed; empty: it is."""
+        self._kube = kube
+        self._run = run
+        self._doubt = doubt
+        self._clock = clock
+        self._seen: dict[tuple[str, str], tuple[float, Obj, Entry]] = {}
+        """Run and key of an entry to when it was open last (``time.monotonic``), and its journal."""
+
+    def look(self) -> None:
+        """Remember which changes that could lose a path are open now."""
+        now = time.monotonic()
+        with suppress(SuiteError):
+            for journal in journals(self._kube):
+                run = journal["metadata"]["labels"][RUN_LABEL]
+                with suppress(SuiteError):  # of one that cannot be read
+                    for entry in entries_of(journal) if run != self._run else ():
+                        matters = entry.open and (_node(entry) or _is_vni(entry))
+                        if matters and not self._doubt(self._kube, entry):
+                            self._seen[run, entry.key] = (now, journal, entry)
+
+    def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
+        """Return which living run's change may have lost a path between these nodes; empty: none.
+
+        ``since``: when the path was tried first (``time.monotonic``); None: now.
+        """
+        across = len(set(nodes)) > 1
+        return self._first(lambda entry: _node(entry) in nodes or (across and _is_vni(entry)), since)
+
+    def of_vni(self) -> str:
+        """Return which living run has given nodes another VNI; empty: none."""
+        return self._first(_is_vni, None)
+
+    def _first(self, fits: Callable[[Entry], bool], since: float | None) -> str:
+        since = time.monotonic() if since is None else since
+        self.look()
+        found = [(run, journal, entry) for (run, _), (at, journal, entry) in self._seen.items()
+                 if at >= since and fits(entry)]  # fmt: skip
+        with suppress(SuiteError):
+            lives = {run: self._lives(run, journal) for run, journal, _ in found}
+            told = (f"run {run} is changing the cluster: {entry.label}" for run, _, entry in found if lives[run])
+            return next(told, "")
+        return ""
+
+    def _lives(self, run: str, journal: Obj) -> bool:
+        """Whether a run lives; one of another machine does if it renews its run lock, or gives it back."""
+        lease = self._lease(run)
+        life = liveness.of([journal, *([lease] if lease else [])])
+        if life is not Life.UNKNOWN or lease is None:
+            return life is Life.ALIVE
+        version = lease["metadata"]["resourceVersion"]
+        return until(
+            lambda: self._lease(run), lambda now: now is None or now["metadata"]["resourceVersion"] != version,
+            within=float(lease["spec"].get("leaseDurationSeconds") or 0), every=LOOK_EVERY,
+            description=f"run {run} renews its run lock", clock=self._clock,
+        ).converged  # fmt: skip
+
+    def _lease(self, run: str) -> Obj | None:
+        found = self._kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
+        return found if found is not None and liveness.holds(found, run) else None
+
+
+def _node(entry: Entry) -> str:
+    """The node that a change concerns alone; empty: none."""
+    if entry.target is not None:
+        return entry.target.name if entry.target.kind == "Node" else ""
+    return str(entry.arguments.get("node") or "")
+
+
+def _is_vni(entry: Entry) -> bool:
+    return any(field.path == VNI for field in entry.fields)

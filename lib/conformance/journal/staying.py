@@ -1,0 +1,36 @@
+"""What a change that could not be put back leaves behind, told from the journal's entry alone."""
+
+import json
+from typing import Any
+
+from conformance.journal.fields import Content, Field
+from conformance.journal.record import Entry
+from conformance.journal.redaction import redacted
+
+SHOWN = 120
+"""Characters of a value that a message shows."""
+
+
+def stays(entry: Entry) -> str:
+    """Return ``FelixConfiguration default (projectcalico.org/v3): .spec.vxlanVNI 4096 -> 4097 stays``.
+
+    An entry that was noted, and of which it is not known whether the change was made, only may stay.
+    """
+    verb = "stays" if entry.state == "done" else "may stay (it is not known whether it was made)"
+    if entry.act == "procedure":
+        return f"{entry.procedure} {json.dumps(entry.arguments)} is not undone: {entry.why}"
+    label = entry.target.label if entry.target else ""
+    if entry.act == "patch":
+        values = ", ".join(f"{field.label} {shown(field, field.before)} -> {shown(field, field.ours)}"
+                           for field in entry.fields)  # fmt: skip
+        return f"{label}: {values} {verb}"
+    return f"{label}, which this suite made, {verb}" if entry.act == "create" else f"{label} was deleted: {entry.why}"
+
+
+def shown(field: Field, content: Content) -> str:
+    """A value as messages show it, without what may be a secret."""
+    if not content.present:
+        return "absent"
+    value: Any = redacted({field.path[-1]: content.value})[field.path[-1]]
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

@@ -1,0 +1,176 @@
+"""A TLS proxy on loopback before a lab's API server: it passes requests on, refuses them by a rule, or goes away.
+
+One connection carries one request, so that the rule sees each of them; upgraded ones (exec) are passed on as they are.
+"""
+
+from __future__ import annotations
+
+import base64
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import trustme
+import yaml
+
+REVIEWS = ("selfsubjectaccessreviews", "selfsubjectrulesreviews")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request, by what a rule may go by."""
+
+    method: str
+    path: str
+    upgrade: bool
+
+    @property
+    def reads(self) -> bool:
+        """Whether it can change nothing: get, list, watch, and reviews of one's own access."""
+        if self.upgrade or self.path.partition("?")[0].endswith(("/exec", "/attach", "/portforward")):
+            return False
+        return self.method == "GET" or (self.method == "POST" and self.path.partition("?")[0].endswith(REVIEWS))
+
+
+Rule = Callable[[Asked], int]
+"""The status that a request is refused with; 0: it is passed on."""
+
+
+@dataclass
+class ApiProxy:
+    """Listens from its making on."""
+
+    kubeconfig: Path
+    """Names the proxy in the lab's place."""
+    upstream: tuple[str, int]
+    authority: str
+    """Of the lab, in PEM."""
+    server: ssl.SSLContext
+    rule: Rule = field(default=lambda asked: 0)
+    refused: list[Asked] = field(default_factory=list)
+    passed: list[Asked] = field(default_factory=list)
+    away: bool = False
+    """Whether connections are reset at once, as if nobody were there."""
+    port: int = 0
+
+    def __post_init__(self) -> None:
+        self._open: set[socket.socket] = set()
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def go_away(self) -> None:
+        """Reset what is open, and what comes."""
+        self.away = True
+        for one in list(self._open):
+            _reset(one)
+
+    def close(self) -> None:
+        self.away = True
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for one in list(self._open):
+            _reset(one)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            if self.away:
+                _reset(client)
+                continue
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, plain: socket.socket) -> None:
+        self._open.add(plain)
+        with suppress(OSError, ValueError):
+            client = self.server.wrap_socket(plain, server_side=True)
+            self._open.add(client)
+            self._request(client)
+            client.close()
+        with suppress(OSError):
+            plain.close()
+        self._open = {one for one in self._open if one.fileno() >= 0}
+
+    def _request(self, client: socket.socket) -> None:
+        data = b""
+        while b"\r\n\r\n" not in data:
+            more = client.recv(65536)
+            if not more:
+                return
+            data += more
+        head, _, body = data.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        method, path, _ = first.split(" ", 2)
+        asked = Asked(method, path, upgrade="upgrade" in headers)
+        while len(body) < int(headers.get("content-length", 0)):
+            body += client.recv(65536)
+        if status := self.rule(asked):
+            self.refused.append(asked)
+            client.sendall(_refusal(status, asked))
+            return
+        self.passed.append(asked)
+        if not asked.upgrade:
+            lines = [line for line in lines if not line.lower().startswith("connection:")] + ["Connection: close"]
+        context = ssl.create_default_context(cadata=self.authority)
+        with context.wrap_socket(socket.create_connection(self.upstream), server_hostname=self.upstream[0]) as server:
+            self._open.add(server)
+            server.sendall("\r\n".join([first, *lines]).encode("latin-1") + b"\r\n\r\n" + body)
+            if asked.upgrade:
+                threading.Thread(target=_pipe, args=(client, server), daemon=True).start()
+            _pipe(server, client)
+
+
+def _pipe(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError, ValueError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_RDWR)
+
+
+def _reset(one: socket.socket) -> None:
+    """Close it so that the other end hears of it at once, whoever waits for it here."""
+    with suppress(OSError):
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    with suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
+    one.close()
+
+
+def _refusal(status: int, asked: Asked) -> bytes:
+    reason = {401: "Unauthorized", 403: "Forbidden"}.get(status, "InternalError")
+    message = f"the proxy refuses {asked.method}" if status != 401 else "Unauthorized"
+    body = f'{{"kind":"Status","status":"Failure","code":{status},"reason":"{reason}","message":"{message}"}}'.encode()
+    head = f"HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"Connection: close\r\n\r\n" + body
+
+
+@contextmanager
+def api_proxy(lab: Path, folder: Path) -> Iterator[ApiProxy]:
+    """A proxy before the API server that the kubeconfig ``lab`` names; its own kubeconfig lies in ``folder``."""
+    content = yaml.safe_load(lab.read_text())
+    cluster = content["clusters"][0]["cluster"]
+    parts = urlsplit(cluster["server"])
+    authority = trustme.CA()
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    pem = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    one = ApiProxy(folder / "kubeconfig-of-the-proxy", (str(parts.hostname), int(parts.port or 443)), pem, server)
+    cluster["server"] = f"https://127.0.0.1:{one.port}"
+    cluster["certificate-authority-data"] = base64.b64encode(authority.cert_pem.bytes()).decode()
+    one.kubeconfig.write_text(yaml.safe_dump(content))
+    try:
+        yield one
+    finally:
+        one.close()
