@@ -5,7 +5,6 @@ be lost for good: with one of them on the node nothing at all is done.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken, MissingCapability
@@ -16,7 +15,7 @@ from conformance.kube.client import Obj
 from conformance.kube.node_conditions import CORDON, tolerated
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
-from conformance.pods.third_party import daemonset_of, is_own, label, networked
+from conformance.pods.third_party import controller, daemonset_of, is_own, label, networked
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, until
 
 ROUNDS = 2
@@ -143,7 +142,7 @@ class Drain:
         """Return those of a node's pods that a drain evicts.  Raises as :meth:`possible`."""
         evicted = [item for item in pods if networked(item) and not daemonset_of(item)]
         self._refuse(
-            node, "pods without a controller would be lost", [item for item in evicted if _controller(item) is None],
+            node, "pods without a controller would be lost", [item for item in evicted if controller(item) is None],
             "move them away, or name another node by --disruptive-node NAME",
         )  # fmt: skip
         self._refuse(
@@ -170,7 +169,7 @@ class Drain:
             return f"tolerates {CORDON['key']}"
         if _pinned(spec):
             return "is pinned to the node"
-        owner, kube = _controller(pod) or {}, self._changes.kube
+        owner, kube = controller(pod) or {}, self._changes.kube
         try:
             found = kube.find(owner.get("apiVersion", ""), owner["kind"], owner["name"], pod["metadata"]["namespace"])
         except ApiRefused as refusal:
@@ -238,11 +237,6 @@ def _node(name: str) -> ObjectRef:
 def _pod(pod: Obj) -> ObjectRef:
     meta = pod["metadata"]
     return ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
-
-
-def _controller(pod: Obj) -> dict[str, Any] | None:
-    owners = pod["metadata"].get("ownerReferences") or []
-    return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def _volumes(pod: Obj) -> list[str]:

@@ -41,8 +41,13 @@ def label(pod: Obj) -> str:
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
+def controller(pod: Obj) -> Obj | None:
+    """Return the owner reference of what makes a pod anew; None: nothing does."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
 def daemonset_of(pod: Obj) -> str:
     """Its DaemonSet, by namespace and name; empty when it has none."""
-    owners = pod["metadata"].get("ownerReferences") or []
-    owner = next((item for item in owners if item.get("controller") and item.get("kind") == "DaemonSet"), None)
-    return f"{pod['metadata']['namespace']}/{owner['name']}" if owner else ""
+    owner = controller(pod) or {}
+    return f"{pod['metadata']['namespace']}/{owner['name']}" if owner.get("kind") == "DaemonSet" else ""
