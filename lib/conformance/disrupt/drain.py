@@ -58,8 +58,8 @@ class Drain:
             raise MissingCapability(
                 f"node {node} cannot be drained: pods of others would come back although it is cordoned: "
                 f"{', '.join(back)}",
-                "have them tolerate the taints alone that the node has without a cordon and name no node, or move them "
-                "away; this run can do without the tests that drain nodes by leaving out --allow-cluster-disruptive",
+                "let them tolerate only the taints that nodes have without a cordon, and name no node; or move them "
+                "away; or run without --allow-cluster-disruptive",
             )
 
     def refuse_budgets(self, node: str) -> None:

@@ -75,7 +75,8 @@ class Readiness:
         for name, count in noted.items():
             whole = ready[name] and name not in unready and " on node " not in name
             if ready[name] < count and not whole:
-                yield f"{name} {unready.get(name) or f'has {ready[name]} of {count} Ready pods'}"
+                short = "is gone" if name.startswith("node ") else f"has {ready[name]} of {count} Ready pods"
+                yield f"{name} {unready.get(name, short)}"
 
     def _look(self) -> tuple[Counter[str], dict[str, str]]:
         """Return how many Ready pods each system workload has, and what is not Ready; a Ready node counts 1."""
@@ -106,8 +107,8 @@ def _workload(pod: Obj) -> str:
     meta, owner = pod["metadata"], controller(pod) or {"kind": "Pod", "name": pod["metadata"]["name"]}
     kind, name, revision = owner["kind"], owner["name"], (meta.get("labels") or {}).get("pod-template-hash")
     if kind in PER_NODE:
-        name = meta["name"] if kind == "Node" else name
-        return f"{kind} {meta['namespace']}/{name} on node {pod['spec'].get('nodeName')}"
+        what = f"static pod {label(pod)}" if kind == "Node" else f"{kind} {meta['namespace']}/{name}"
+        return f"{what} on node {pod['spec'].get('nodeName')}"
     if kind == "ReplicaSet" and revision:
         kind, name = "Deployment", name.removesuffix(f"-{revision}")
     return f"{kind} {meta['namespace']}/{name}"
