@@ -107,6 +107,33 @@ def test_cluster():
     )
 
 
+def test_a_problem_of_the_whole_cluster_keeps_tests_of_other_nodes_from_beginning(project: Project) -> None:
+    project.suite(
+        """
+from conformance.plugin import state
+
+@pytest.fixture
+def changed(pytestconfig, number):
+    yield
+    with state.of(pytestconfig).restoration.putting_back(everywhere=True):
+        if number == 0:
+            raise EnvironmentBroken("node win-1 is not Ready again")
+
+@verifies("RST-3")
+@pytest.mark.parametrize("number", range(4))
+def test_node(number, changed):
+    assert number == 0, "it began"
+"""
+    )
+    run = project.run("-n", "0")
+    assert run.code == 6
+    tests = {test["test"].rpartition("::")[2]: test for test in run.report["tests"]}
+    assert tests["test_node[0]"]["reason"] == "in clearing up: EnvironmentBroken: node win-1 is not Ready again"
+    for number in (1, 2, 3):
+        assert tests[f"test_node[{number}]"]["verdict"] == "INCONCLUSIVE"
+        assert tests[f"test_node[{number}]"]["reason"].endswith("not put back: node win-1 is not Ready again")
+
+
 def test_a_test_that_cannot_put_back_judges_nothing_when_it_is_tried_again(project: Project) -> None:
     project.suite(
         """
