@@ -41,6 +41,8 @@ class Bystander:
     kind: Kind
     before: dict[str, bool] = field(default_factory=dict)
     """The ways that were open when it was deployed."""
+    were_there: set[str] = field(default_factory=set)
+    """Uids of the pods that it had then."""
 
     def deploy(self) -> None:
         """Deploy it and wait until all its ways are open.  Raises RuntimeError."""
@@ -53,6 +55,7 @@ class Bystander:
         self.before.update(self._settled(lambda ways: all(ways.values())))
         if shut := sorted(way for way, is_open in self.before.items() if not is_open):
             raise RuntimeError(f"the bystander's own traffic does not pass before anything was disrupted: {shut}")
+        self.were_there.update(self.pods())
 
     def lost(self) -> list[str]:
         """Return the ways that were open and are not any more, once controllers have done their work."""

@@ -90,9 +90,9 @@ def load(processes: int) -> Iterator[None]:
     """So many processes that do nothing but compute.
 
     Each is a session of its own: Linux shares the cores out between sessions first (sched_autogroup), and several in
-    one session would leave most of them to the lab.
+    one session would leave most of them to the lab.  They end with this process, however it ends.
     """
-    spin = [sys.executable, "-c", "while True: pass"]
+    spin = [sys.executable, "-c", f"import os\nwhile os.getppid() == {os.getpid()}:\n    sum(range(100_000))"]
     spinning = [subprocess.Popen(spin, start_new_session=True) for _ in range(processes)]
     try:
         yield
