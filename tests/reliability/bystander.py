@@ -46,16 +46,24 @@ class Bystander:
 
     def deploy(self) -> None:
         """Deploy it and wait until all its ways are open.  Raises RuntimeError."""
+        self.start()
+        self.before.update(self._settled(lambda ways: all(ways.values())))
+        if shut := sorted(way for way, is_open in self.before.items() if not is_open):
+            raise RuntimeError(f"the bystander's own traffic does not pass before anything was disrupted: {shut}")
+        self.were_there.update(self.pods())
+
+    def start(self) -> None:
+        """Deploy it and wait until its pods are Ready, whatever they reach."""
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         objects = [space, *(made for os in PROGRAM for made in self._objects(os))]
         document = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         self.lab.kubectl("apply", "-f", "-", stdin=document)
         for os in PROGRAM:
             self.lab.kubectl("-n", NAMESPACE, "rollout", "status", f"deployment/{os}", "--timeout=50s")
-        self.before.update(self._settled(lambda ways: all(ways.values())))
-        if shut := sorted(way for way, is_open in self.before.items() if not is_open):
-            raise RuntimeError(f"the bystander's own traffic does not pass before anything was disrupted: {shut}")
-        self.were_there.update(self.pods())
+
+    def remove(self) -> None:
+        """Remove it with its namespace."""
+        self.lab.kubectl("delete", "namespace", NAMESPACE, "--timeout=50s")
 
     def lost(self) -> list[str]:
         """Return the ways that were open and are not any more, once controllers have done their work."""
@@ -72,11 +80,11 @@ class Bystander:
 
     def _settled(self, enough: Any) -> dict[str, bool]:
         deadline = time.monotonic() + WELL_WITHIN
-        while not enough(ways := self._ways()) and time.monotonic() < deadline:
+        while not enough(ways := self.ways()) and time.monotonic() < deadline:
             time.sleep(0.5)
         return ways
 
-    def _ways(self) -> dict[str, bool]:
+    def ways(self) -> dict[str, bool]:
         """Each direction, and whether every pod that it is about gets through: pods, ClusterIPs and names."""
         found = json.loads(self.lab.kubectl("-n", NAMESPACE, "get", "pods,services", "-o", "json").stdout)["items"]
         pods = [item for item in found if item["kind"] == "Pod" and not item["metadata"].get("deletionTimestamp")]

@@ -195,7 +195,7 @@ def test_a_bystander_without_traffic_is_something_left_behind(monkeypatch: pytes
     monkeypatch.setattr(hit_run, "SETTLED_WITHIN", 0.0)
     monkeypatch.setattr(bystander, "WELL_WITHIN", 0.0)
     monkeypatch.setattr(snapshot, "take", lambda _: NOTHING)
-    monkeypatch.setattr(Bystander, "_ways", lambda self: ways | {"linux to windows by pod": False})
+    monkeypatch.setattr(Bystander, "ways", lambda self: ways | {"linux to windows by pod": False})
     monkeypatch.setattr(Bystander, "pods", lambda self: {"u2": "w1"})
     harness = Idle(None, None, Path(), Path.cwd(), (), 0.0, one)  # type: ignore[arg-type]
     assert harness.left(NOTHING, seen_whole=True) == [
