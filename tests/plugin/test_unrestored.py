@@ -60,6 +60,8 @@ def test_what_is_not_put_back_makes_the_tests_after_it_inconclusive(
     project.suite(DIES)
     run = project.run("-n", "2", STAND_IN=json.dumps(told))
     assert run.code == 6
+    last = next(line for line in run.out.splitlines() if line.startswith("report: "))
+    assert ("(exit code 6: something is INCONCLUSIVE" in last, why in last) == (True, why.startswith("not restored"))
     for other in others(run):
         assert other["verdict"] == "INCONCLUSIVE"
         assert re.search(f"cluster may not be as before {DEAD}, whose changes are not put back: {why}", other["reason"])

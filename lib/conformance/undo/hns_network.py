@@ -43,8 +43,9 @@ class HnsNetworkHealer:
         try:
             self._procedure.new_network(node)
         except (MissingCapability, NetworkStays) as refused:
+            why = first_line(refused).removesuffix(f"; {getattr(refused, 'remedy', '')}")  # for a run that begins
             raise EnvironmentBroken(
-                f"the HNS network of node {node} keeps VSID {vsid}, the VNI is {wanted}: {first_line(refused)}"
+                f"the HNS network of node {node} keeps VSID {vsid}, the VNI is {wanted}: {why}; move what is named away"
             ) from refused
         settled = until(
             lambda: self._vni.vsid(node), lambda found: found in (wanted, None), within=self._within,
