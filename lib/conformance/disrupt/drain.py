@@ -150,10 +150,9 @@ class Drain:
             [item for item in evicted if _volumes(item) and not self._lose_data],
             "allow that with --delete-emptydir-data, or move them away",
         )  # fmt: skip
-        bound = self._patience.drain
         self._refuse(
-            node, f"pods take longer to end than the {bound:.0f} s for which a drain waits",
-            [item for item in pods if _loses(item) and grace(item) > bound],
+            node, f"pods take longer to end than the {self._patience.drain:.0f} s for which a drain waits",
+            [item for item in pods if _loses(item) and grace(item) > self._patience.drain],
             "give the drain more time (drain: in a file for --timings), or move them away",
         )  # fmt: skip
         return evicted
@@ -221,8 +220,7 @@ class Drain:
 
 def grace(pod: Obj) -> float:
     """Seconds that a pod asks for to end in."""
-    asked = pod["spec"].get("terminationGracePeriodSeconds")
-    return float(DEFAULT_GRACE if asked is None else asked)
+    return float(pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE))
 
 
 def _loses(pod: Obj) -> bool:

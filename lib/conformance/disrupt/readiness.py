@@ -22,8 +22,6 @@ SYSTEM = ("kube-", "calico-", "tigera-", "openshift-")
 """How the names of system namespaces begin."""
 PRIORITY = "system-"
 """How the priority classes of system workloads begin: system-cluster-critical, system-node-critical."""
-PER_NODE = ("DaemonSet", "Node")
-"""Owners that have a pod on each of their nodes; the owner of a static pod is its node."""
 
 
 class Readiness:
@@ -75,8 +73,7 @@ class Readiness:
         for name, count in noted.items():
             whole = ready[name] and name not in unready and " on node " not in name
             if ready[name] < count and not whole:
-                short = "is gone" if name.startswith("node ") else f"has {ready[name]} of {count} Ready pods"
-                yield f"{name} {unready.get(name, short)}"
+                yield f"{name} {unready.get(name, 'is gone')}"
 
     def _look(self) -> tuple[Counter[str], dict[str, str]]:
         """Return how many Ready pods each system workload has, and what is not Ready; a Ready node counts 1."""
@@ -97,18 +94,17 @@ class Readiness:
 
 def _is_system(pod: Obj) -> bool:
     """Return whether a pod is of a workload that runs the cluster; pods of Jobs end, and are never Ready again."""
-    by_name = str(pod["metadata"]["namespace"]).startswith(SYSTEM)
-    system = by_name or str(pod["spec"].get("priorityClassName") or "").startswith(PRIORITY)
-    return system and not is_own(pod) and (controller(pod) or {}).get("kind") != "Job"
+    system = str(pod["spec"].get("priorityClassName") or "").startswith(PRIORITY)
+    return (system or str(pod["metadata"]["namespace"]).startswith(SYSTEM)) and not is_own(pod) and (controller(pod) or {}).get("kind") != "Job"
 
 
 def _workload(pod: Obj) -> str:
     """``DaemonSet kube-system/kube-proxy on node linux-1``, ``Deployment kube-system/coredns``."""
     meta, owner = pod["metadata"], controller(pod) or {"kind": "Pod", "name": pod["metadata"]["name"]}
-    kind, name, revision = owner["kind"], owner["name"], (meta.get("labels") or {}).get("pod-template-hash")
-    if kind in PER_NODE:
-        what = f"static pod {label(pod)}" if kind == "Node" else f"{kind} {meta['namespace']}/{name}"
-        return f"{what} on node {pod['spec'].get('nodeName')}"
-    if kind == "ReplicaSet" and revision:
-        kind, name = "Deployment", name.removesuffix(f"-{revision}")
-    return f"{kind} {meta['namespace']}/{name}"
+    if owner["kind"] == "Node":
+        return f"static pod {label(pod)} on node {pod['spec'].get('nodeName')}"
+    name = f"{owner['kind']} {meta['namespace']}/{owner['name']}"
+    if owner["kind"] == "DaemonSet":
+        return f"{name} on node {pod['spec'].get('nodeName')}"
+    revision = (meta.get("labels") or {}).get("pod-template-hash")
+    return name.replace("ReplicaSet", "Deployment", 1).removesuffix(f"-{revision}") if revision else name

@@ -316,10 +316,9 @@ class Controller:
             probing=cost(from_plain(Probing, item) for item in self.run.directory.read(self.run.directory.probing)),
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
-        not_restored = [line for line in self.left if line.startswith(str(Outcome.FAILED)) or "; put back by: " in line]
-        if not_restored:  # the last line names it, whatever else is wrong
+        if left := [line for line in self.left if line.startswith(str(Outcome.FAILED)) or "; put back by: " in line]:
             cause = report.exit_cause or terminal.EXIT_MEANINGS.get(report.exit_code, "")
-            report = replace(report, exit_cause="; ".join([cause, *not_restored]))
+            report = replace(report, exit_cause="; ".join([cause, *left]))  # the last line, whatever else is wrong
         self.report, session.exitstatus = report, report.exit_code
         folder = self.run.directory.path
         write_json(report, folder / "conformance.json")  # first: a failure after it loses nothing

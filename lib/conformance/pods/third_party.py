@@ -24,9 +24,10 @@ def networked(pod: Obj) -> bool:
     spec = pod["spec"]
     contexts = [spec.get("securityContext"), *(one.get("securityContext") for one in spec.get("containers") or [])]
     host_process = any(((context or {}).get("windowsOptions") or {}).get("hostProcess") for context in contexts)
+    if MIRROR in (pod["metadata"].get("annotations") or {}):
+        return False
     finished = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    static = MIRROR in (pod["metadata"].get("annotations") or {})
-    return not (spec.get("hostNetwork") or host_process or finished or static)
+    return not (spec.get("hostNetwork") or host_process or finished)
 
 
 def is_own(pod: Obj) -> bool:

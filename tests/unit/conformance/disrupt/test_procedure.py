@@ -200,7 +200,8 @@ def test_a_pod_that_lost_its_network_and_cannot_be_made_anew_is_told(
 def test_one_that_gets_an_endpoint_after_all_is_well(cluster: Any, patience: Any, clock: Any, make_pod: Any) -> None:
     hosts = Hosts(cluster.log)
     late = make_pod("late", "w1", owner="", status={"phase": "Running", "podIP": "10.2.1.9"})
-    hosts.meanwhile = lambda: (cluster.pods.append(late), hosts.endpoints.add("10.2.1.9"))
+    hosts.endpoints = {"10.2.1.9"}
+    hosts.meanwhile = lambda: cluster.pods.append(late)
     procedure(cluster, patience, clock, hosts).new_network("w1")
 
 
