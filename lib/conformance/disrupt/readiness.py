@@ -31,7 +31,7 @@ class Readiness:
         self, changes: Changes, folder: Path, worker: str, *, within: float, every: float, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         """``folder``: where the run's processes note what they found Ready, so that a worker's death loses nothing."""
-        self._changes, self._kube, self._folder, self._file = changes, changes.kube, folder, folder / f"{worker}.json"
+        self._changes, self._kube, self._file = changes, changes.kube, folder / f"{worker}.json"
         self._within, self._every, self._clock = within, every, clock
 
     def before(self) -> None:
@@ -41,8 +41,8 @@ class Readiness:
         """
         if self._changes.dry_run:
             return
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for path in sorted(self._folder.glob("*.json")):
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        for path in sorted(self._file.parent.glob("*.json")):
             self._await(path)
         self._note(self._look()[0])
 
@@ -95,7 +95,8 @@ class Readiness:
 def _is_system(pod: Obj) -> bool:
     """Return whether a pod is of a workload that runs the cluster; pods of Jobs end, and are never Ready again."""
     system = str(pod["spec"].get("priorityClassName") or "").startswith(PRIORITY)
-    return (system or str(pod["metadata"]["namespace"]).startswith(SYSTEM)) and not is_own(pod) and (controller(pod) or {}).get("kind") != "Job"
+    in_system = system or str(pod["metadata"]["namespace"]).startswith(SYSTEM)
+    return in_system and not is_own(pod) and (controller(pod) or {}).get("kind") != "Job"
 
 
 def _workload(pod: Obj) -> str:
