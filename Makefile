@@ -129,9 +129,11 @@ check-roles:
 # they were interrupted.
 RUNS ?= 200
 POINTS ?= 50
+BLANKET ?= 10
 check-reliability:
 	$(BIN)/python -m tests.reliability.clean_runs --runs $(RUNS)
 	$(BIN)/python -m tests.reliability.kills --points $(POINTS)
+	$(BIN)/python -m tests.reliability.kills --points $(BLANKET) --bystander blanket
 
 # The first of the two alone, of the quick suites, which leaves the page as it is.
 check-false-alarms:

@@ -153,7 +153,8 @@ class StandIn:
         if "put back fails" in self.told:
             raise EnvironmentBroken(str(self.told["put back fails"]))
         self.note("put back is done")
-        return PutBack(problem=str(self.told.get("not put back", "")))
+        problem = str(self.told.get("not put back", ""))
+        return PutBack(lines=(problem,) if problem else (), problem=problem)
 
     def answers_again(self, connection: object, settings: object, *, within: float) -> bool:
         self.note(f"away {within:.0f}")

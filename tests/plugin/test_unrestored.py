@@ -60,6 +60,8 @@ def test_what_is_not_put_back_makes_the_tests_after_it_inconclusive(
     project.suite(DIES)
     run = project.run("-n", "2", STAND_IN=json.dumps(told))
     assert run.code == 6
+    last = next(line for line in run.out.splitlines() if line.startswith("report: "))
+    assert ("(exit code 6: something is INCONCLUSIVE" in last, why in last) == (True, why.startswith("not restored"))
     for other in others(run):
         assert other["verdict"] == "INCONCLUSIVE"
         assert re.search(f"cluster may not be as before {DEAD}, whose changes are not put back: {why}", other["reason"])
@@ -105,6 +107,33 @@ def test_cluster():
         "node win-0 may not be as before suites/test_it.py::test_node[0], whose changes are not put back: "
         "not restored: Felix"
     )
+
+
+def test_a_problem_of_the_whole_cluster_keeps_tests_of_other_nodes_from_beginning(project: Project) -> None:
+    project.suite(
+        """
+from conformance.plugin import state
+
+@pytest.fixture
+def changed(pytestconfig, number):
+    yield
+    with state.of(pytestconfig).restoration.putting_back(everywhere=True):
+        if number == 0:
+            raise EnvironmentBroken("node win-1 is not Ready again")
+
+@verifies("RST-3")
+@pytest.mark.parametrize("number", range(4))
+def test_node(number, changed):
+    assert number == 0, "it began"
+"""
+    )
+    run = project.run("-n", "0")
+    assert run.code == 6
+    tests = {test["test"].rpartition("::")[2]: test for test in run.report["tests"]}
+    assert tests["test_node[0]"]["reason"] == "in clearing up: EnvironmentBroken: node win-1 is not Ready again"
+    for number in (1, 2, 3):
+        assert tests[f"test_node[{number}]"]["verdict"] == "INCONCLUSIVE"
+        assert tests[f"test_node[{number}]"]["reason"].endswith("not put back: node win-1 is not Ready again")
 
 
 def test_a_test_that_cannot_put_back_judges_nothing_when_it_is_tried_again(project: Project) -> None:

@@ -4,6 +4,9 @@
 any verdict that differs from the clean verdicts of tests/detection/rows, or an exit code other than 0.  Runs are
 counted by what they decided: paths that are closed, paths that are open, and streams through a change.
 
+Beside each run is somebody else's workload (``tests.reliability.bystander``), whose traffic has to pass afterwards as
+before.  ``--bystander blanket``: one whose pods would come back to a cordoned node, so that no node may be drained.
+
 ``--beside 8``: instead, each run is beside so many processes that compute, far more than there are cores.  A false
 alarm is then a violation, and a run of which more than one part in twenty is left INCONCLUSIVE.
 """
@@ -13,11 +16,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +30,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.detection.table import Table, read
+from tests.lab.lab_process import RunningLab, running_lab
+from tests.reliability.bystander import TOLERATIONS, Bystander, Kind
 from tests.reliability.document import write
+from tests.reliability.ending import end_on_sigterm, scratch
 from tests.reliability.source import ROOT, source
 
 KEPT = ROOT / "reports" / "reliability"
@@ -38,6 +44,12 @@ LABS = {"default": (), "ten-nodes": ("--every-node",)}
 """Profiles of the labs, and what each run of one adds: on many nodes a run decides many times as much."""
 STREAMS = ("RST-", "XPOL-16")
 """How the claims begin whose decisions are streams that stayed or broke."""
+OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
+"""In a lab's ready line: a host beyond its cluster."""
+TIMINGS = ROOT / "lib" / "conformance" / "settings" / "lab.yaml"
+"""The patience of a run with a lab that it started itself."""
+REFUSED: dict[Kind, tuple[str, ...]] = {"plain": (), "blanket": ("VXLAN-9", "VXLAN-10")}
+"""Claims that are NOT_RUN beside each kind, since they drain nodes."""
 UNDECIDED = 0.05
 """Share of a run's parts that may be INCONCLUSIVE beside more processes than cores."""
 RUN_WITHIN = {False: 1200.0, True: 3600.0}
@@ -75,6 +87,8 @@ class Run:
     """Parts of claims that its tests were to decide."""
     undecided: int = 0
     """Those of them that are INCONCLUSIVE."""
+    bystander: Kind = "plain"
+    """Whose workload was beside it."""
 
     @property
     def false_alarm(self) -> bool:
@@ -90,9 +104,9 @@ def load(processes: int) -> Iterator[None]:
     """So many processes that do nothing but compute.
 
     Each is a session of its own: Linux shares the cores out between sessions first (sched_autogroup), and several in
-    one session would leave most of them to the lab.
+    one session would leave most of them to the lab.  They end with this process, however it ends.
     """
-    spin = [sys.executable, "-c", "while True: pass"]
+    spin = [sys.executable, "-c", f"import os\nwhile os.getppid() == {os.getpid()}:\n    sum(range(100_000))"]
     spinning = [subprocess.Popen(spin, start_new_session=True) for _ in range(processes)]
     try:
         yield
@@ -102,7 +116,7 @@ def load(processes: int) -> Iterator[None]:
             process.wait()
 
 
-def one_run(number: int, suites: tuple[str, ...], table: Table, beside: int) -> Run:
+def one_run(number: int, suites: tuple[str, ...], table: Table, beside: int, bystander: Kind = "plain") -> Run:
     """Run these suites once; every second run is on a busy machine, and each lab has two runs in turn.
 
     ``beside``: the default lab, and so many processes beside each run.
@@ -110,19 +124,27 @@ def one_run(number: int, suites: tuple[str, ...], table: Table, beside: int) -> 
     busy, profile = number % 2 == 1, list(LABS)[0 if beside else number // 2 % len(LABS)]
     processes = beside or ((busy and os.cpu_count()) or 0)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
-    with tempfile.TemporaryDirectory(prefix="clean-run-") as folder, load(processes):
+    with scratch("clean-run-") as folder, running_lab(folder, "--profile", profile) as lab, load(processes):
+        others = Bystander(lab, bystander)
+        others.deploy()
+        reports = folder / "reports"
         command = [
             sys.executable, "-m", "pytest", *suites, "-q", "-n", str(WORKERS), "-p", "no:cacheprovider",
-            f"--report-dir={folder}", f"--lab-profile={profile}", *LABS[profile],
+            f"--report-dir={reports}", *_on(lab), *LABS[profile],
         ]  # fmt: skip
         begun = time.monotonic()
         code, output = _ended(command, {**kept, "PYTHONPATH": str(ROOT / "lib")}, RUN_WITHIN[beside > 0])
         seconds = time.monotonic() - begun
-        report = Path(folder) / "latest" / "conformance.json"
+        report = reports / "latest" / "conformance.json"
         said = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {"claims": [], "tests": []}
-        alarms = _alarms(said, table, profile, beside) if said["tests"] else (f"no report: {output[-300:]}",)
+        alarms = (
+            _alarms(said, table, profile, beside, REFUSED[bystander])
+            if said["tests"]
+            else (f"no report: {output[-300:]}",)
+        )
+        alarms += tuple(others.lost())
         if alarms or code:
-            _keep(number, Path(folder), output)
+            _keep(number, reports, output)
     return Run(
         number=number,
         source=source(),
@@ -135,7 +157,15 @@ def one_run(number: int, suites: tuple[str, ...], table: Table, beside: int) -> 
         profile=profile,
         **decided(said),
         alarms=alarms,
+        bystander=bystander,
     )
+
+
+def _on(lab: RunningLab) -> list[str]:
+    """The words by which a run uses a lab as one that it has started itself."""
+    outside = OUTSIDE.search(lab.ready_line)
+    target = [f"--external-target={outside['address']}"] if outside else []
+    return [f"--kubeconfig={lab.kubeconfig}", "--allow-cluster-disruptive", f"--timings={TIMINGS}", *target]
 
 
 def _ended(command: Sequence[str], environment: dict[str, str], within: float) -> tuple[int, str]:
@@ -175,14 +205,19 @@ def decided(said: dict[str, Any]) -> dict[str, int]:
     }
 
 
-def _alarms(said: dict[str, Any], table: Table, profile: str, beside: int = 0) -> tuple[str, ...]:
-    """What differs from a healthy lab; ``beside`` too many processes what is violated."""
+def _alarms(
+    said: dict[str, Any], table: Table, profile: str, beside: int = 0, refused: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """What differs from a healthy lab, where these are ``refused``; ``beside`` too many processes what is violated."""
     return tuple(
         f"{claim['id']}: {claim['verdict']}: {claim['reason'].partition(chr(10))[0]}"
         for claim in said["claims"]
         if claim["results"]
         and (not beside or claim["verdict"] == "VIOLATED")
-        and (claim["id"] not in table.clean or claim["verdict"] not in table.healthy(claim["id"], profile))
+        and (
+            claim["id"] not in table.clean
+            or claim["verdict"] not in (("NOT_RUN",) if claim["id"] in refused else table.healthy(claim["id"], profile))
+        )
     )
 
 
@@ -194,8 +229,8 @@ def _keep(number: int, folder: Path, output: str) -> None:
     (target / "output.txt").write_text(output, encoding="utf-8")
 
 
-def known(suites: tuple[str, ...], path: Path = RUNS, *, beside: int = 0) -> list[Run]:
-    """Runs of these suites in the present source, beside so many processes."""
+def known(suites: tuple[str, ...], path: Path = RUNS, *, beside: int = 0, bystander: Kind = "plain") -> list[Run]:
+    """Runs of these suites in the present source, beside so many processes and a bystander of this kind."""
     if not path.exists():
         return []
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -203,7 +238,7 @@ def known(suites: tuple[str, ...], path: Path = RUNS, *, beside: int = 0) -> lis
         entry
         for entry in entries
         if entry["source"] == source() and tuple(entry.get("suites", ())) == suites
-        and entry.get("beside", 0) == beside
+        and entry.get("beside", 0) == beside and entry.get("bystander") == bystander
     ]  # fmt: skip
     return [Run(**{**entry, "alarms": tuple(entry["alarms"]), "suites": suites}) for entry in now]
 
@@ -215,14 +250,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-page", action="store_true", help="leave docs/reliability.md as it is")
     parser.add_argument("--suites", nargs="+", default=list(SUITES), help="default: all of them")
     parser.add_argument("--beside", type=int, default=0, metavar="N", help="each run beside N processes that compute")
+    parser.add_argument("--bystander", choices=list(TOLERATIONS), default="plain", help="default: %(default)s")
     options = parser.parse_args(arguments)
+    end_on_sigterm()
     KEPT.mkdir(parents=True, exist_ok=True)
-    suites = tuple(options.suites)
-    table, done = read(), {run.number for run in known(suites, beside=options.beside)}
+    suites, kind = tuple(options.suites), options.bystander
+    table, done = read(), {run.number for run in known(suites, beside=options.beside, bystander=kind)}
     for number in range(options.runs):
         if number in done:
             continue
-        run = one_run(number, suites, table, options.beside)
+        run = one_run(number, suites, table, options.beside, kind)
         with RUNS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(run)) + "\n")
         state = f"FALSE ALARM {'; '.join(run.alarms)}" if run.false_alarm else "clean"
@@ -231,8 +268,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f" on {run.profile}{', busy' if run.loaded else ''}, {run.undecided} of {run.parts} parts INCONCLUSIVE",
             flush=True,
         )
-    runs = [run for run in known(suites, beside=options.beside) if run.number < options.runs]
-    if not options.no_page and not options.beside:
+    runs = [run for run in known(suites, beside=options.beside, bystander=kind) if run.number < options.runs]
+    if not options.no_page and not options.beside and kind == "plain":
         write("clean runs", summary(runs))
     alarms = sum(run.false_alarm for run in runs)
     print(f"{len(runs)} runs, {_counted(runs)}, {alarms} false alarms")
@@ -265,7 +302,10 @@ def summary(runs: Sequence[Run]) -> list[str]:
             lines.append(f"| {profile} | {machine} | {counts} |")
     lines += [f"- run {run.number}: {alarm}" for run in runs for alarm in run.alarms]
     suites = sorted({suite for run in runs for suite in run.suites})
-    lines += ["", f"Suites: {', '.join(suites)}, {WORKERS} workers, a lab of its own for each run."]
+    lines += [
+        "", f"Suites: {', '.join(suites)}, {WORKERS} workers, a lab of its own for each run, with somebody else's",
+        "workload beside it, whose traffic passes after the run as before.",
+    ]  # fmt: skip
     return lines
 
 

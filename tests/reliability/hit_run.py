@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +18,7 @@ import psutil
 from execnet.gateway_io import popen_bootstrapline
 
 from conformance.facts.detect import detect
+from conformance.journal.cordon import cordoned_by
 from conformance.journal.store import entries_of, journals
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
@@ -25,6 +26,8 @@ from conformance.settings import Settings, load_timings
 from conformance.undo.verify_connectivity import connectivity_problem
 from tests.lab.lab_process import RunningLab, running_lab
 from tests.reliability import snapshot
+from tests.reliability.bystander import Bystander, Kind
+from tests.reliability.ending import scratch
 from tests.reliability.snapshot import Snapshot
 from tests.reliability.source import ROOT
 
@@ -39,6 +42,12 @@ UNREACHABLE = 20.0
 """Seconds without the API server."""
 ENDED = "the run had ended"
 NO_WORKER = "there was no worker"
+NO_DRAIN = "no node was drained so often"
+UNTOUCHED, FELIX, VNI, PROCEDURE, HEALER = (
+    "nothing changed yet", "restart of Felix", "another VNI", "new HNS network (VXLAN-10)", "its healer",
+)  # fmt: skip
+"""What a run is at when it is hit."""
+KEY = b"PRIVATE KEY"
 
 Victim = Literal["controller", "worker", "all", "api"]
 
@@ -53,6 +62,8 @@ class Point:
     """Counted from the first journalled change; else from the run's start."""
     after: float
     """Seconds."""
+    drained: int = 0
+    """Counted from the n-th time that the run cordons a node, by the procedure or by its healer; 0: not so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +73,8 @@ class Strike:
     missed: str = ""
     open: int = 0
     """Changes that were open at that moment."""
+    phase: str = ""
+    """What the run was at."""
     problem: tuple[str, ...] = ()
     """What the run did that no run may: hang, leave processes, change nothing."""
 
@@ -76,6 +89,7 @@ class Harness:
     project: Path
     suites: tuple[str, ...]
     unreachable: float
+    bystander: Bystander | None = None
 
     def command(self, *arguments: str) -> list[str]:
         """``pytest ...`` on the lab."""
@@ -87,7 +101,7 @@ class Harness:
     @property
     def environment(self) -> dict[str, str]:
         """Of what runs on it."""
-        return environment(self.folder)
+        return environment(self.folder / "tmp")
 
     def start(self) -> subprocess.Popen[bytes]:
         """A run with two workers."""
@@ -104,6 +118,8 @@ class Harness:
         A point after the first change waits on until a change is open, so that there is something to lose.
         """
         deadline = time.monotonic() + RUN_WITHIN
+        if point.drained and not self._drained(point.drained, run, deadline):
+            return Strike(missed=NO_DRAIN, problem=_ended(run, _members(run.pid)))
         while point.changed and not self.open_entries():
             if time.monotonic() > deadline or run.poll() is not None:
                 said = (self.folder / "run.log").read_text(errors="replace").splitlines()[-3:]
@@ -114,12 +130,36 @@ class Harness:
             if time.monotonic() > deadline:
                 return Strike(problem=(f"the run hung: it had not ended after {RUN_WITHIN:g} s",))
             time.sleep(0.02)
-        at_hit, members = self.open_entries(), _members(run.pid)
+        at_hit, phase, members = self.open_entries(), self.phase(), _members(run.pid)
         missed = self._strike(point, run, members)
         problem = _ended(run, members)
         if not missed and point.victim in ("controller", "all") and run.returncode != -signal.SIGKILL:
             missed = ENDED  # by itself, just before
-        return Strike(missed=missed, open=at_hit, problem=problem)
+        return Strike(missed=missed, open=at_hit, phase=phase, problem=problem)
+
+    def _drained(self, times: int, run: subprocess.Popen[bytes], deadline: float) -> bool:
+        """Wait until a run has cordoned nodes so often; whether it has."""
+        seen, before = 0, set[str]()
+        while seen < times:
+            if time.monotonic() > deadline or run.poll() is not None:
+                return False
+            now = self._cordoned()
+            seen, before = seen + len(now - before), now
+            time.sleep(0.02)
+        return True
+
+    def _cordoned(self) -> set[str]:
+        """The nodes that a run has cordoned."""
+        return {node["metadata"]["name"] for node in self.kube.objects("v1", "Node") if cordoned_by(node)}
+
+    def phase(self) -> str:
+        """What a run is at, by its journal and its marks on nodes: a healer cordons without an entry."""
+        opened = [entry for book in journals(self.kube) for entry in entries_of(book) if entry.open]
+        if self._cordoned():
+            return PROCEDURE if any(entry.target and entry.target.kind == "Node" for entry in opened) else HEALER
+        if any(entry.procedure == "hns-network" for entry in opened):
+            return VNI
+        return FELIX if opened else UNTOUCHED
 
     def _strike(self, point: Point, run: subprocess.Popen[bytes], members: Sequence[psutil.Process]) -> str:
         """Hit the victim; why it could not be hit, or nothing."""
@@ -166,6 +206,7 @@ class Harness:
         deadline = time.monotonic() + SETTLED_WITHIN
         while (found := snapshot.differences(before, snapshot.take(self.kube))) and time.monotonic() < deadline:
             time.sleep(0.5)
+        found += self._bystander_lost()
         if seen_whole:
             return found
         timings = load_timings(TIMINGS)
@@ -174,16 +215,47 @@ class Harness:
         )
         return found + ([problem] if problem else [])
 
+    def _bystander_lost(self) -> list[str]:
+        """What somebody else's workload has lost: traffic; its pods, where nothing may be drained beside it."""
+        if self.bystander is None:
+            return []
+        gone = self.bystander.were_there - self.bystander.pods().keys() if self.bystander.kind == "blanket" else set()
+        evicted = [f"bystander (blanket): {len(gone)} pods are not those of before"] if gone else []
+        return [*evicted, *self.bystander.lost()]
+
+    def keys_left(self) -> int:
+        """How many files with a private key runs have left behind."""
+        files = [path for path in (self.folder / "tmp").rglob("*") if path.is_file()]
+        return sum(KEY in path.read_bytes() for path in files)
+
+    def verdicts(self) -> dict[str, str]:
+        """What the last run said of each claim that it decided."""
+        report = self.folder / "reports" / "latest" / "conformance.json"
+        said = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {"claims": []}
+        return {claim["id"]: claim["verdict"] for claim in said["claims"] if claim["results"]}
+
 
 @contextmanager
-def harness(profile: str, suites: tuple[str, ...] = SUITES, *, unreachable: float = UNREACHABLE) -> Iterator[Harness]:
-    """A lab of its own; without ``suites`` the suite beside this file is run, in a project of its own."""
-    with tempfile.TemporaryDirectory(prefix="kills-") as name:
-        folder = Path(name)
+def harness(
+    profile: str,
+    suites: tuple[str, ...] = SUITES,
+    *,
+    unreachable: float = UNREACHABLE,
+    bystander: Kind | None = None,
+) -> Iterator[Harness]:
+    """A lab of its own; without ``suites`` the suite beside this file is run, in a project of its own.
+
+    ``bystander``: somebody else's workload of this kind is there, with traffic.
+    """
+    with scratch("kills-") as folder:
+        (folder / "tmp").mkdir()
         project = ROOT if suites else _project(folder / "project")
         with running_lab(folder, "--profile", profile) as lab:
+            beside = Bystander(lab, bystander) if bystander else None
+            if beside:
+                beside.deploy()
             kube = Kube(from_kubeconfig(lab.kubeconfig))
-            yield Harness(lab, kube, folder, project, suites, unreachable)
+            yield Harness(lab, kube, folder, project, suites, unreachable, beside)
             kube.close()
 
 

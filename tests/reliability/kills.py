@@ -4,6 +4,10 @@
 hits the controller, one worker or all of them, or the API server cannot be reached for a while.  Afterwards the cluster
 is compared with what it was before any run.  A point at which there was nothing to hit is tried again at another moment
 and does not count; a run or a ``--restore`` that hangs does, as something left behind.
+
+Beside every run is somebody else's workload (``tests.reliability.bystander``), whose traffic has to pass afterwards as
+before.  ``--bystander plain``: nodes may be drained under it, and a share of the points is in VXLAN-10's procedure and
+its healer.  ``--bystander blanket``: its pods would come back to a cordoned node, so that nothing may be drained.
 """
 
 from __future__ import annotations
@@ -20,8 +24,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from tests.reliability import snapshot
+from tests.reliability.bystander import TOLERATIONS, Kind
 from tests.reliability.document import write
+from tests.reliability.ending import end_on_sigterm
 from tests.reliability.hit_run import (
+    NO_DRAIN,
     NO_WORKER,
     RUN_WITHIN,
     SUITES,
@@ -46,6 +53,14 @@ LATER = 1.0
 """Seconds; how much later a run is hit that had no worker yet."""
 STARTING = 1 / 5
 """Share of points before the first change is journalled."""
+IN_PROCEDURE = 10
+"""Points in VXLAN-10's procedure and its healer, where there are twice as many at least; else half of all."""
+DRAINS = 4
+"""Times that a run on the default lab drains a node: each of two by the test, and again as it puts the VNI back."""
+DRAIN_LASTS = 4.0
+"""Seconds from a node's cordon to its new network there."""
+EXPECTED: dict[Kind, str] = {"plain": "CONFIRMED", "blanket": "NOT_RUN"}
+"""What a run that nobody kills says of VXLAN-10 beside each kind of bystander."""
 
 WHOLE = "pods of both operating systems reach each other in all directions"
 """What --restore says when it has put something back and then looked."""
@@ -70,9 +85,13 @@ class Kill:
 
     number: int
     source: str
+    bystander: Kind
     victim: Victim
     changed: bool
     after: float
+    drained: int = 0
+    phase: str = ""
+    """What the run was at when it was hit."""
     missed: str = ""
     """Why nothing was hit; empty: the victim was."""
     open_at_hit: int = 0
@@ -81,6 +100,10 @@ class Kill:
     """Those that were still when the run had ended: a run of which something lives puts its own back."""
     restored: int = 0
     """Lines of --restore that say that something was put back."""
+    healed: int = 0
+    """Nodes that --restore gave a network with the VNI of before."""
+    keys: int = 0
+    """Files with a private key that were left in TMPDIR; a count, which fails nothing here."""
     exit_code: int = -1
     """Of --restore; -1: it did not end."""
     seconds: float = 0.0
@@ -107,7 +130,10 @@ def one_point(harness: Harness, point: Point, before: Snapshot) -> Kill:
     if left or code:
         left += [f"--restore said: {line}" for line in output.splitlines()[-6:]]
     return replace(
-        _nothing_known(point),
+        _nothing_known(point, harness),
+        phase=strike.phase,
+        healed=output.count("healed by hns-network"),
+        keys=harness.keys_left(),
         missed=strike.missed,
         open_at_hit=strike.open,
         open_entries=entries,
@@ -118,10 +144,11 @@ def one_point(harness: Harness, point: Point, before: Snapshot) -> Kill:
     )
 
 
-def _nothing_known(point: Point) -> Kill:
+def _nothing_known(point: Point, harness: Harness) -> Kill:
     return Kill(
-        number=point.number, source=source(), victim=point.victim, changed=point.changed, after=round(point.after, 2)
-    )
+        number=point.number, source=source(), bystander=harness.bystander.kind if harness.bystander else "plain",
+        victim=point.victim, changed=point.changed, after=round(point.after, 2), drained=point.drained,
+    )  # fmt: skip
 
 
 def pending(plan: Sequence[Point], kills: Sequence[Kill]) -> list[Point]:
@@ -133,11 +160,30 @@ def pending(plan: Sequence[Point], kills: Sequence[Kill]) -> list[Point]:
 
 
 def _elsewhere(point: Point, missed: Sequence[Kill]) -> Point:
-    """Earlier when the run had ended, later when it had no worker yet."""
-    after = point.after
+    """Earlier when the run had ended, or had drained fewer nodes, later when it had no worker yet."""
+    after, drained = point.after, point.drained
     for kill in missed:
+        if kill.missed == NO_DRAIN:
+            drained = max(1, drained - 1)
+            continue
         after = after + LATER if kill.missed == NO_WORKER and not point.changed else after / 2
-    return replace(point, after=after)
+    return replace(point, after=after, drained=drained)
+
+
+def plan(count: int, lasting: float, bystander: Kind) -> list[Point]:
+    """So many points over a run; where nodes are drained, IN_PROCEDURE of them, or half, while they are."""
+    draining = min(IN_PROCEDURE, count // 2) if bystander == "plain" else 0
+    rounds = -(-draining // DRAINS)
+    found = points(count - draining, lasting)
+    for number in range(draining):
+        after = DRAIN_LASTS * (number // DRAINS + 0.5) / rounds
+        found.append(
+            Point(
+                number=len(found), victim=VICTIMS[len(found) % len(VICTIMS)], changed=True, after=after,
+                drained=number % DRAINS + 1,
+            )
+        )  # fmt: skip
+    return found
 
 
 def points(count: int, lasting: float) -> list[Point]:
@@ -156,9 +202,12 @@ def points(count: int, lasting: float) -> list[Point]:
     return found
 
 
-def lasting(profile: str) -> float:
-    """Seconds that a whole run's changes last, and that such a run leaves nothing behind (RuntimeError)."""
-    with harness(profile) as one:
+def lasting(profile: str, bystander: Kind) -> float:
+    """Seconds that a whole run's changes last.
+
+    Raises RuntimeError where such a run leaves something behind, or says of VXLAN-10 what it does not beside this kind.
+    """
+    with harness(profile, bystander=bystander) as one:
         before = snapshot.take(one.kube)
         run = one.start()
         while not one.open_entries() and run.poll() is None:
@@ -170,11 +219,14 @@ def lasting(profile: str) -> float:
         left = one.left(before)
         if left:
             raise RuntimeError(f"a run that was not killed left: {left}")
+        if (said := one.verdicts().get("VXLAN-10")) != EXPECTED[bystander]:
+            raise RuntimeError(f"a run that was not killed said {said} of VXLAN-10 beside a {bystander} bystander")
         return seconds
 
 
-def known(path: Path = RUNS) -> list[Kill]:
-    """Tries of the present source; those that do not say whether anything was hit are left out."""
+def known(path: Path | None = None, *, bystander: Kind | None = None) -> list[Kill]:
+    """Tries of the present source, beside one kind of bystander or any; only those that know what today's do."""
+    path = path or RUNS
     if not path.exists():
         return []
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -182,7 +234,7 @@ def known(path: Path = RUNS) -> list[Kill]:
     return [
         Kill(**{**entry, "left": tuple(entry["left"])})
         for entry in entries
-        if entry["source"] == source() and entry.keys() == wanted
+        if entry["source"] == source() and entry.keys() == wanted and bystander in (None, entry["bystander"])
     ]
 
 
@@ -192,26 +244,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--points", type=int, default=50, help="default: %(default)s")
     parser.add_argument("--labs", type=int, default=1, help="that are used at once (default: %(default)s)")
     parser.add_argument("--profile", default="default", help="of the labs (default: %(default)s)")
+    parser.add_argument(
+        "--bystander", choices=list(TOLERATIONS), default="plain", help="beside it (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--only", type=int, nargs="+", metavar="N", help="these of the points alone, by number from 0; writes no page"
+    )
     options = parser.parse_args(arguments)
+    if wrong := [number for number in options.only or () if not 0 <= number < options.points]:
+        parser.error(f"--only {' '.join(map(str, wrong))}: there are points 0 to {options.points - 1}")
+    end_on_sigterm()
     KEPT.mkdir(parents=True, exist_ok=True)
-    if pending(points(options.points, 0.0), known()):
-        plan = points(options.points, lasting(options.profile))
-        while todo := pending(plan, known()):
-            take_all(todo, options.profile, options.labs)
-    kills = [kill for kill in known() if kill.number < options.points]
-    write("killed runs", summary(kills, options.labs))
+    kind: Kind = options.bystander
+    numbers = set(options.only if options.only is not None else range(options.points))
+    if _todo(plan(options.points, 0.0, kind), kind, numbers):
+        planned = plan(options.points, lasting(options.profile, kind), kind)
+        while todo := _todo(planned, kind, numbers):
+            take_all(todo, options.profile, options.labs, kind)
+    kills = [kill for kill in known(bystander=kind) if kill.number in numbers]
+    if options.only is None:
+        write("killed runs", [line for each in TOLERATIONS for line in summary(known(bystander=each), options.labs)])
     left = sum(kill.failed for kill in kills)
-    print(f"{len({kill.number for kill in kills if not kill.missed})} points hit, {left} with something left behind")
+    hit = [kill for kill in kills if not kill.missed]
+    told = ", ".join(f"{phase}: {count}" for phase, count in Counter(kill.phase for kill in hit).items())
+    print(f"{len({kill.number for kill in hit})} points hit ({told}), {left} with something left behind")
     return 1 if left else 0
 
 
-def take_all(todo: Sequence[Point], profile: str, labs: int) -> None:
+def _todo(planned: Sequence[Point], bystander: Kind, numbers: set[int]) -> list[Point]:
+    return [point for point in pending(planned, known(bystander=bystander)) if point.number in numbers]
+
+
+def take_all(todo: Sequence[Point], profile: str, labs: int, bystander: Kind = "plain") -> None:
     """Points on labs of their own, so many at once; an interruption ends it after the points that are under way."""
     ended = threading.Event()
 
     def on_one_lab(some: Sequence[Point]) -> None:
         if not ended.is_set():
-            with harness(profile) as one:
+            with harness(profile, bystander=bystander) as one:
                 take(some, one, snapshot.take(one.kube), ended)
 
     with ThreadPoolExecutor(labs) as pool:
@@ -229,19 +299,25 @@ def take(todo: Sequence[Point], harness: Harness, before: Snapshot, ended: threa
         try:
             kill = one_point(harness, point, before)
         except Exception as error:  # not tried again until it passes: nobody knows what broke here
-            kill = replace(_nothing_known(point), left=(f"broke: {type(error).__name__}: {error}",))
+            kill = replace(_nothing_known(point, harness), left=(f"broke: {type(error).__name__}: {error}",))
         with WRITING, RUNS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(kill)) + "\n")
         state = f"LEFT {'; '.join(kill.left)}" if kill.failed else f"{kill.restored} put back, nothing left"
         state = f"hit nothing ({kill.missed}); {state}" if kill.missed else state
-        print(f"point {kill.number + 1}: {kill.victim}, {kill.seconds:.1f} s: {state}", flush=True)
+        where = f"{kill.victim}, in {kill.phase or 'nothing'}, {kill.healed} healed, {kill.keys} keys left"
+        print(f"point {kill.number}: {where}, {kill.seconds:.1f} s: {state}", flush=True)
         if kill.failed:
             return
 
 
 def summary(kills: Sequence[Kill], labs: int = 1) -> list[str]:
     """As lines of the document: tries that hit something; of the others only how many, and what they left."""
+    if not kills:
+        return []
+    hit = [kill for kill in kills if not kill.missed]
     lines = [
+        f"Beside a bystander whose Windows pods tolerate {json.dumps(TOLERATIONS[kills[0].bystander][0])}:",
+        "",
         "| what was hit | points | with open changes | left to `--restore` | put back by it | something left | "
         "`--restore` of what was left to it, seconds: median | slowest |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -268,13 +344,18 @@ def summary(kills: Sequence[Kill], labs: int = 1) -> list[str]:
     reasons = ", ".join(f"{reason}: {count}" for reason, count in Counter(kill.missed for kill in missed).items())
     never = {kill.number for kill in missed} - {kill.number for kill in kills if not kill.missed}
     tries = f"{len(missed)} {'try' if len(missed) == 1 else 'tries'} that hit nothing"
+    phases = ", ".join(f"{phase}: {count}" for phase, count in Counter(kill.phase for kill in hit).most_common())
     return [
         *lines,
         "",
+        f"What runs were at when they were hit: {phases or 'none was'}.",
+        f"In {sum(kill.healed > 0 for kill in hit)} points `--restore` gave nodes a network with the VNI of before. "
+        f"Files with a private key left in TMPDIR: {sum(kill.keys for kill in hit)}.",
         f"Not counted: {tries}{f' ({reasons})' if reasons else ''}. Such a point was hit at another",
         f"moment, at most {TRIES} tries a point; {len(never)} points were never hit.",
         f"Suites: {', '.join(SUITES)}, 2 workers,",
         f"a new lab for every {PER_LAB} points{f', {labs} labs at once' if labs > 1 else ''}.",
+        "",
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -11,16 +12,18 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
-from tests.reliability import hit_run, kills, snapshot
-from tests.reliability.hit_run import ENDED, NO_WORKER, Harness, Point, Strike, Victim
+from tests.reliability import bystander, hit_run, kills, snapshot
+from tests.reliability.bystander import Bystander
+from tests.reliability.hit_run import ENDED, NO_DRAIN, NO_WORKER, Harness, Point, Strike, Victim
 from tests.reliability.kills import TRIES, Kill, known, one_point, pending, summary
 from tests.reliability.snapshot import Snapshot
-from tests.reliability.source import source
+from tests.reliability.source import ROOT, source
 
 NOTHING = Snapshot(objects={}, pods=Counter(), problems=(), ours=())
 SLEEPS = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -33,6 +36,7 @@ class Played:
 
     strike: Strike
     restored: tuple[int, str, float] = (0, "", 1.0)
+    bystander: None = None
 
     def start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(SLEEPS)
@@ -42,6 +46,9 @@ class Played:
 
     def open_entries(self) -> int:
         return 1
+
+    def keys_left(self) -> int:
+        return 0
 
     def restore(self) -> tuple[int, str, float]:
         return self.restored
@@ -66,7 +73,7 @@ def point(victim: Victim = "controller", *, changed: bool = True) -> Point:
 
 
 def kill(number: int = 0, victim: Victim = "all", **more: Any) -> Kill:
-    plain = {"source": "abc", "changed": True, "after": 4.0, "exit_code": 0}
+    plain = {"source": "abc", "bystander": "plain", "changed": True, "after": 4.0, "exit_code": 0}
     return Kill(number=number, victim=victim, **{**plain, **more})
 
 
@@ -146,6 +153,97 @@ def test_a_point_that_hit_nothing_is_tried_at_another_moment_and_not_for_ever() 
     assert pending([changed], [kill(missed=ENDED), kill()]) == []
 
 
+def test_a_point_in_a_procedure_that_was_not_carried_out_so_often_is_tried_in_an_earlier_one() -> None:
+    drained = Point(number=0, victim="all", changed=True, after=1.0, drained=3)
+    missed = [kill(missed=NO_DRAIN)] * 2
+    assert [(item.drained, item.after) for item in pending([drained], missed)] == [(1, 1.0)]
+
+
+@pytest.mark.parametrize(("count", "draining"), [(50, 10), (33, 10), (20, 10), (6, 3), (1, 0)])
+def test_beside_a_plain_bystander_ten_points_are_in_the_procedure_and_its_healer(count: int, draining: int) -> None:
+    found = kills.plan(count, 40.0, "plain")
+    assert [item.number for item in found] == list(range(count))
+    assert sum(item.drained > 0 for item in found) == draining
+    assert {item.drained for item in found if item.drained} == set(range(1, min(draining, kills.DRAINS) + 1))
+    assert len({(item.drained, item.after) for item in found if item.drained}) == draining
+    assert not any(item.drained for item in kills.plan(count, 40.0, "blanket"))
+
+
+def test_what_a_run_is_at_is_known_by_its_entries_and_its_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def entry(procedure: str = "", kind: str = "") -> SimpleNamespace:
+        return SimpleNamespace(open=True, procedure=procedure, target=SimpleNamespace(kind=kind) if kind else None)
+
+    opened: list[SimpleNamespace] = []
+    cordoned: set[str] = set()
+    monkeypatch.setattr(hit_run, "journals", lambda kube: [None])
+    monkeypatch.setattr(hit_run, "entries_of", lambda book: opened)
+    monkeypatch.setattr(Idle, "_cordoned", lambda self: cordoned)
+    assert idle().phase() == hit_run.UNTOUCHED
+    opened.append(entry("felix-restart"))
+    assert idle().phase() == hit_run.FELIX
+    opened[:] = [entry("hns-network"), entry(kind="FelixConfiguration")]
+    assert idle().phase() == hit_run.VNI
+    cordoned.add("w1")
+    assert idle().phase() == hit_run.HEALER
+    opened.append(entry(kind="Node"))
+    assert idle().phase() == hit_run.PROCEDURE
+
+
+def test_a_bystander_without_traffic_is_something_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = {"linux to windows by pod": True, "windows to linux by name": True}
+    one = Bystander(None, "blanket", dict(ways), {"u1"})  # type: ignore[arg-type]
+    monkeypatch.setattr(hit_run, "SETTLED_WITHIN", 0.0)
+    monkeypatch.setattr(bystander, "WELL_WITHIN", 0.0)
+    monkeypatch.setattr(snapshot, "take", lambda _: NOTHING)
+    monkeypatch.setattr(Bystander, "ways", lambda self: ways | {"linux to windows by pod": False})
+    monkeypatch.setattr(Bystander, "pods", lambda self: {"u2": "w1"})
+    harness = Idle(None, None, Path(), Path.cwd(), (), 0.0, one)  # type: ignore[arg-type]
+    assert harness.left(NOTHING, seen_whole=True) == [
+        "bystander (blanket): 1 pods are not those of before",
+        "bystander (blanket): no traffic linux to windows by pod",
+    ]
+
+
+def test_keys_that_killed_runs_leave_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "tmp" / "a").mkdir(parents=True)
+    (tmp_path / "tmp" / "a" / "key").write_text("-----BEGIN RSA PRIVATE KEY-----")
+    (tmp_path / "tmp" / "ca").write_text("-----BEGIN CERTIFICATE-----")
+    assert Idle(None, None, tmp_path, Path.cwd(), (), 0.0).keys_left() == 1  # type: ignore[arg-type]
+
+
+# --- what a signal ends -----------------------------------------------------------------------------------------------
+
+MEASURES = """
+import subprocess, sys, time
+from tests.reliability import clean_runs, ending
+ending.end_on_sigterm()
+with ending.scratch("measures-") as folder, clean_runs.load(2):
+    run = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    print(folder, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_leaves_no_process_that_computes_behind(number: signal.Signals, tmp_path: Path) -> None:
+    environment = {**hit_run.environment(tmp_path), "PYTHONPATH": f"{ROOT}:{ROOT / 'lib'}"}
+    measure = subprocess.Popen(
+        [sys.executable, "-c", MEASURES], env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert measure.stdout
+    folder = Path(measure.stdout.readline().strip())
+    assert folder.parent == tmp_path
+    started = psutil.Process(measure.pid).children(recursive=True)
+    assert len(started) == 3
+    measure.send_signal(number)
+    assert measure.wait(30) == (143 if number is signal.SIGTERM else -9)
+    measure.stdout.close()
+    if number is signal.SIGKILL:  # nobody is left who could end the run
+        next(one for one in started if "time.sleep" in " ".join(one.cmdline())).kill()
+    assert psutil.wait_procs(started, 10)[1] == []
+    assert folder.exists() == (number is signal.SIGKILL)
+
+
 def test_a_try_of_which_nobody_knows_whether_it_hit_is_not_counted(tmp_path: Path) -> None:
     path = tmp_path / "kills.jsonl"
     entry = asdict(kill(source=source()))
@@ -173,7 +271,7 @@ def test_what_was_not_hit_is_said_and_not_counted_but_what_it_left_is_listed() -
 
 def test_every_point_is_taken_once_on_labs_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     @contextlib.contextmanager
-    def played(_: str) -> Iterator[Played]:
+    def played(_: str, *, bystander: str) -> Iterator[Played]:
         yield Played(Strike())
 
     monkeypatch.setattr(kills, "RUNS", tmp_path / "kills.jsonl")

@@ -1,11 +1,10 @@
 """Draining a node through the API, as kubectl does: cordon, evict what has a controller, wait until it is gone.
 
-Pods of DaemonSets, static pods and finished ones stay.  Pods without a controller would be lost for good: with one of
-them on the node nothing at all is done.
+Pods of DaemonSets, static pods, finished ones and those in the host's network stay.  Pods without a controller would
+be lost for good: with one of them on the node nothing at all is done.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken, MissingCapability
@@ -13,14 +12,19 @@ from conformance.journal.cordon import LIFTED, cordoned_by
 from conformance.journal.journalling import Journalling
 from conformance.kube.changes import Changes
 from conformance.kube.client import Obj
+from conformance.kube.node_conditions import CORDON, tolerated
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
+from conformance.pods.third_party import controller, daemonset_of, is_own, label, networked
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, until
 
-MIRROR = "kubernetes.io/config.mirror"
-"""Annotation of static pods' shadows, which the API cannot end."""
-GRACE = 30
-"""s.  What evicted pods get at most to end in (kubectl drain --grace-period)."""
+ROUNDS = 2
+"""times.  How often a pod that has come to a drained node is evicted before the node is given up."""
+DEFAULT_GRACE = 30
+"""s.  What Kubernetes gives a pod to end in that asks for nothing (terminationGracePeriodSeconds)."""
+HOSTNAME = "kubernetes.io/hostname"
+NAMES = (HOSTNAME, "metadata.name")
+"""By what a node affinity names a node."""
 
 
 class Drain:
@@ -35,24 +39,28 @@ class Drain:
         self._patience, self._clock = patience, clock
 
     def possible(self, node: str) -> list[Obj]:
-        """The pods that draining a node would evict.
+        """Return the pods that draining a node would evict.
 
-        Raises MissingCapability when one of them has no controller, or data in an emptyDir that may not be lost.
+        Raises MissingCapability when one of them has no controller, or data in an emptyDir that may not be lost, or
+        when a pod there takes longer to end than the drain waits.
         """
-        evicted = [item for item in self._on(node) if not _stays(item)]
-        bare = [_label(item) for item in evicted if _controller(item) is None]
-        if bare:
+        return self._evictable(node, self._on(node))
+
+    def refuse_returning(self, node: str) -> None:
+        """Raise MissingCapability where a pod of another owner would come back while the node is cordoned.
+
+        It would be there again when the node's HNS network is removed.
+        """
+        back = [
+            f"{label(pod)} ({why})" for pod in self.possible(node) if not is_own(pod) and (why := self._returns(pod))
+        ]
+        if back:
             raise MissingCapability(
-                f"node {node} cannot be drained: pods without a controller would be lost: {', '.join(bare)}",
-                "move them away, or name another node by --disruptive-node NAME",
+                f"node {node} cannot be drained: pods of others would come back although it is cordoned: "
+                f"{', '.join(back)}",
+                "let them tolerate only the taints that nodes have without a cordon, and name no node; or move them "
+                "away; or run without --allow-cluster-disruptive",
             )
-        holding = [_label(item) for item in evicted if _volumes(item)]
-        if holding and not self._lose_data:
-            raise MissingCapability(
-                f"node {node} cannot be drained: the data in emptyDir of pods would be lost: {', '.join(holding)}",
-                "allow that with --delete-emptydir-data, or move them away",
-            )
-        return evicted
 
     def refuse_budgets(self, node: str) -> None:
         """Raises MissingCapability where a PodDisruptionBudget forbids now to evict one of the node's pods.
@@ -62,7 +70,7 @@ class Drain:
         for pod in self.possible(node):
             if refusal := self._changes.eviction_refusal(_pod(pod)):
                 raise MissingCapability(
-                    f"node {node} cannot be drained: pod {_label(pod)} may not be evicted: {refusal}",
+                    f"node {node} cannot be drained: pod {label(pod)} may not be evicted: {refusal}",
                     "add replicas that run elsewhere or loosen the budget for the run, or name another node by "
                     "--disruptive-node NAME",
                 )
@@ -75,12 +83,48 @@ class Drain:
         """
         self.possible(node)
         self._journal.patch(_node(node), {"spec": {"unschedulable": True}}, f"drains node {node}: cordon")
-        evicted = self.possible(node)  # nothing new comes from here on
+        evicted = self.possible(node)
+        self.evict(node, evicted)
+        return [label(item) for item in evicted]
+
+    def evict(self, node: str, pods: Sequence[Obj]) -> None:
+        """Evict these pods, each in its own grace period, and wait until they are gone.  Raises as :meth:`drain`."""
         deadline = Deadline(self._patience.drain, self._clock)
-        for pod in evicted:
+        for pod in pods:
             self._evict(pod, node, deadline)
-        self._gone(node, evicted, deadline)
-        return [_label(item) for item in evicted]
+        self._gone(node, pods, deadline)
+
+    def emptied(self, node: str) -> list[Obj]:
+        """List a drained node anew and return the pods with a network that it has: DaemonSets' and the suite's own.
+
+        Other pods that have come since are evicted, in at most ROUNDS rounds.  Raises EnvironmentBroken where one is
+        still there, and as :meth:`drain`.
+        """
+        for done in range(ROUNDS + 1):
+            there = self.networked(node)
+            others = [pod for pod in there if not (daemonset_of(pod) or is_own(pod))]
+            if not others:
+                return there
+            if done < ROUNDS:
+                self.evict(node, self._evictable(node, others))
+        raise EnvironmentBroken(
+            f"node {node} was not emptied: {', '.join(map(label, others))} came back after {ROUNDS} rounds of eviction"
+        )
+
+    def renew(self, node: str, pods: Sequence[Obj]) -> None:
+        """Evict pods that have lost their network, so that their controllers make new ones.
+
+        A pod that may not be evicted is left, as at first.  Raises as :meth:`evict`.
+        """
+        for pod in pods:
+            try:
+                self.evict(node, self._evictable(node, [pod]))
+            except MissingCapability:
+                continue  # whoever asks for its endpoint names it
+
+    def networked(self, node: str) -> list[Obj]:
+        """Return the pods on a node that have a network to lose; none in a dry run, which has evicted none."""
+        return [] if self._changes.dry_run else list(filter(_loses, self._on(node)))
 
     def uncordon(self, node: str) -> None:
         """Let pods in again where this run has cordoned the node; what somebody else has cordoned stays so.
@@ -94,9 +138,50 @@ class Drain:
     def _on(self, node: str) -> list[Obj]:
         return self._changes.kube.objects("v1", "Pod", fields=f"spec.nodeName={node}")
 
+    def _evictable(self, node: str, pods: Sequence[Obj]) -> list[Obj]:
+        """Return those of a node's pods that a drain evicts.  Raises as :meth:`possible`."""
+        evicted = [item for item in pods if networked(item) and not daemonset_of(item)]
+        self._refuse(
+            node, "pods without a controller would be lost", [item for item in evicted if controller(item) is None],
+            "move them away, or name another node by --disruptive-node NAME",
+        )  # fmt: skip
+        self._refuse(
+            node, "the data in emptyDir of pods would be lost",
+            [item for item in evicted if _volumes(item) and not self._lose_data],
+            "allow that with --delete-emptydir-data, or move them away",
+        )  # fmt: skip
+        self._refuse(
+            node, f"pods take longer to end than the {self._patience.drain:.0f} s for which a drain waits",
+            [item for item in pods if _loses(item) and grace(item) > self._patience.drain],
+            "give the drain more time (drain: in a file for --timings), or move them away",
+        )  # fmt: skip
+        return evicted
+
+    def _refuse(self, node: str, why: str, pods: Sequence[Obj], remedy: str) -> None:
+        if pods:
+            raise MissingCapability(f"node {node} cannot be drained: {why}: {', '.join(map(label, pods))}", remedy)
+
+    def _returns(self, pod: Obj) -> str:
+        """Return why a pod's successor comes to the same node in spite of a cordon; empty: it does not."""
+        spec = pod["spec"]
+        if tolerated(CORDON, spec.get("tolerations") or ()):
+            return f"tolerates {CORDON['key']}"
+        if _pinned(spec):
+            return "is pinned to the node"
+        owner, kube = controller(pod) or {}, self._changes.kube
+        try:
+            found = kube.find(owner.get("apiVersion", ""), owner["kind"], owner["name"], pod["metadata"]["namespace"])
+        except ApiRefused as refusal:
+            if not refusal.forbidden:
+                raise
+            found = None  # not ours to read; the node is listed again before its network is removed
+        template = ((found or {}).get("spec") or {}).get("template") or {}
+        named = (template.get("spec") or {}).get("nodeName")
+        return f"{owner['kind']} {owner['name']} names the node" if named or _named_by_maker(pod) else ""
+
     def _evict(self, pod: Obj, node: str, deadline: Deadline) -> None:
         uid = pod["metadata"]["uid"]
-        options = {"deleteOptions": {"gracePeriodSeconds": GRACE, "preconditions": {"uid": uid}}}
+        options = {"deleteOptions": {"preconditions": {"uid": uid}}}  # no grace period: the pod's own counts
         change = Change(
             verb="evict", target=_pod(pod), why=f"drains node {node}", body=options, cluster_scoped_or_foreign=True
         )
@@ -111,7 +196,7 @@ class Drain:
                     raise
                 if deadline.expired:
                     raise EnvironmentBroken(
-                        f"node {node} was not drained in {deadline.seconds:.0f} s: pod {_label(pod)} may not be "
+                        f"node {node} was not drained in {deadline.seconds:.0f} s: pod {label(pod)} may not be "
                         f"evicted: {refusal.explained}"
                     ) from refusal
             self._clock.sleep(self._patience.evict_again)
@@ -129,8 +214,18 @@ class Drain:
         if not settled.converged:
             raise EnvironmentBroken(
                 f"node {node} was not drained in {deadline.seconds:.0f} s: still there are "
-                f"{', '.join(map(_label, settled.last))}"
+                f"{', '.join(map(label, settled.last))}"
             )
+
+
+def grace(pod: Obj) -> float:
+    """Seconds that a pod asks for to end in."""
+    return float(pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE))
+
+
+def _loses(pod: Obj) -> bool:
+    """Return whether a pod loses its network with the node's; the suite's own DaemonSets do not count."""
+    return networked(pod) and not (daemonset_of(pod) and is_own(pod))
 
 
 def _node(name: str) -> ObjectRef:
@@ -142,21 +237,27 @@ def _pod(pod: Obj) -> ObjectRef:
     return ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
 
 
-def _controller(pod: Obj) -> dict[str, Any] | None:
-    owners = pod["metadata"].get("ownerReferences") or []
-    return next((owner for owner in owners if owner.get("controller")), None)
-
-
-def _stays(pod: Obj) -> bool:
-    owner = _controller(pod)
-    finished = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    mirror = MIRROR in (pod["metadata"].get("annotations") or {})
-    return mirror or finished or (owner is not None and owner.get("kind") == "DaemonSet")
-
-
 def _volumes(pod: Obj) -> list[str]:
     return [volume["name"] for volume in pod["spec"].get("volumes") or [] if "emptyDir" in volume]
 
 
-def _label(pod: Obj) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+def _pinned(spec: Obj) -> bool:
+    """Return whether a pod asks for one node by name: by its selector, or in each term of its required affinity."""
+    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    each = [any(len(values) == 1 for values in _names(term)) for term in affinity.get("nodeSelectorTerms") or ()]
+    return HOSTNAME in (spec.get("nodeSelector") or {}) or (bool(each) and all(each))
+
+
+def _names(term: Obj) -> Iterator[list[str]]:
+    """The nodes' names that each requirement of an affinity's term allows."""
+    for one in [*(term.get("matchFields") or ()), *(term.get("matchExpressions") or ())]:
+        if one.get("key") in NAMES and one.get("operator") == "In":
+            yield one.get("values") or []
+
+
+def _named_by_maker(pod: Obj) -> bool:
+    """Return whether a pod was made with its node's name: what binds a pod to a node later manages no field of it."""
+    fields = [entry.get("fieldsV1") or {} for entry in pod["metadata"].get("managedFields") or ()]
+    return any("f:nodeName" in (held.get("f:spec") or {}) for held in fields)

@@ -4,21 +4,32 @@ Drain the node, remove the HNS network of its pods (that which KUBE_NETWORK name
 DaemonSets' pods made anew, which no drain evicts and which have lost their network with the others, let pods in again:
 the next pod that is networked gets a network with the parameters of now.  Removing the network cuts the node's own exec
 streams, so that the removal is verified by a fresh read, even if the command failed.
+
+A pod of another owner never loses its network to this: the node's pods are listed again right before the removal, and
+right after it, and each pod that was there has an HNS endpoint again in the end.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.patience import Patience
 from conformance.disrupt.third_party import ThirdPartyPods
-from conformance.errors import EnvironmentBroken, ProbeBroken
+from conformance.errors import EnvironmentBroken, LockLost, MissingCapability, ProbeBroken, first_line
+from conformance.kube.client import Obj
+from conformance.pods.third_party import daemonset_of, is_own, label
 from conformance.probe.host import Hosts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 HNS_NETWORK = "hns-network"
 """Name of the healer (``conformance.undo.hns_network``), and of the procedure's entries."""
+LOOKS = 3
+"""times.  How often a pod is seen without an HNS endpoint before it counts as dead: one may just be starting anew."""
+
+
+class NetworkStays(EnvironmentBroken):
+    """A node could not be emptied of other owners' pods, so that its HNS network was left as it is."""
 
 
 class Entries(Protocol):
@@ -45,8 +56,11 @@ class Procedure:
         self._patience, self._clock = patience, clock
 
     def possible(self, node: str) -> None:
-        """Raises MissingCapability where it could not be carried out: pods without a controller, Felix in no pod."""
-        self._drain.possible(node)
+        """Raises MissingCapability where it could not be carried out.
+
+        Pods have no controller, take too long to end or would come back to a cordoned node; Felix runs in no pod.
+        """
+        self._drain.refuse_returning(node)
         self._felix.pod(node)
 
     def refuse_budgets(self, node: str) -> None:
@@ -56,20 +70,82 @@ class Procedure:
     def new_network(self, node: str) -> None:
         """Carry it out; afterwards the node takes pods again, also after a failure, unless others cordoned it.
 
-        Raises MissingCapability (nothing was done), EnvironmentBroken, ProbeBroken, LockLost.
+        Raises MissingCapability (nothing was done), NetworkStays, EnvironmentBroken, ProbeBroken, LockLost.
         """
         self.possible(node)
+        try:
+            lost = self._carry_out(node)
+        finally:
+            self._drain.uncordon(node)
+        self._networked(node, {pod["metadata"]["uid"] for pod in lost})
+
+    def revive(self, node: str) -> None:
+        """Have the pods made anew that lost their network when somebody began this and did not end it.
+
+        Raises EnvironmentBroken where a pod is still without an HNS endpoint in the end, ProbeBroken.
+        """
+        dead = until(
+            lambda: self._dead(node), lambda found: not found, within=(LOOKS - 1) * self._patience.poll_every,
+            every=self._patience.poll_every, description=f"pods of node {node} have HNS endpoints", clock=self._clock,
+        ).last  # fmt: skip
+        if dead:
+            self._renew(node, dead)
+            self._networked(node, {pod["metadata"]["uid"] for pod in dead})
+
+    def _carry_out(self, node: str) -> list[Obj]:
+        """Drain the node, give it a new network and have the pods that lost theirs made anew; return those."""
         try:
             self._drain.drain(node)
             before = {network.id: network.name for network in self._hosts.hns_networks(node) if network.pods}
             entry, theirs = self._third_party_pods.note(node)
-            if before:
-                said = self._hosts.remove_hns_networks(node, before)
-                self._removed(node, before, said)
-            self._felix.restart(node)
-            self._third_party_pods.renewed(node, entry, theirs)
-        finally:
-            self._drain.uncordon(node)
+            there = self._drain.emptied(node)
+        except LockLost:
+            raise
+        except (EnvironmentBroken, MissingCapability) as refused:
+            raise NetworkStays(first_line(refused)) from refused
+        if before:
+            said = self._hosts.remove_hns_networks(node, before)
+            self._removed(node, before, said)
+        lost = list({pod["metadata"]["uid"]: pod for pod in (*there, *self._drain.networked(node))}.values())
+        self._felix.restart(node)
+        self._third_party_pods.renewed(node, entry, theirs)
+        noted = {pod["uid"] for pod in theirs}
+        self._renew(node, [pod for pod in lost if pod["metadata"]["uid"] not in noted])
+        return lost
+
+    def _renew(self, node: str, pods: Sequence[Obj]) -> None:
+        """Have pods without a network made anew: DaemonSets' as always, the suite's own and others by eviction."""
+        uids = {pod["metadata"]["uid"] for pod in pods if daemonset_of(pod) and not is_own(pod)}
+        self._third_party_pods.renew(node, [one for one in self._third_party_pods.on(node) if one["uid"] in uids])
+        self._drain.renew(node, [pod for pod in pods if pod["metadata"]["uid"] not in uids])
+
+    def _networked(self, node: str, lost: Collection[str]) -> None:
+        """Wait until each of these pods (uids) is gone or has an HNS endpoint.
+
+        Raises EnvironmentBroken, ProbeBroken.
+        """
+        if not lost:
+            return
+        settled = until(
+            lambda: self._dead(node, lost), lambda dead: not dead, within=self._patience.pod_ready,
+            every=self._patience.poll_every, description=f"pods of node {node} have HNS endpoints", clock=self._clock,
+        )  # fmt: skip
+        if not settled.converged:
+            raise EnvironmentBroken(
+                f"pods of node {node} lost their network and have no HNS endpoint {settled.seconds:.0f} s after it: "
+                f"{', '.join(map(label, settled.last))}; delete them, so that their controllers make new ones"
+            )
+
+    def _dead(self, node: str, uids: Collection[str] | None = None) -> list[Obj]:
+        """Return the pods on a node (of these uids) without an HNS endpoint; None: all that have an address."""
+        chosen = [
+            pod
+            for pod in self._drain.networked(node)
+            if not pod["metadata"].get("deletionTimestamp")
+            and (bool(_addresses(pod)) if uids is None else pod["metadata"]["uid"] in uids)
+        ]
+        there = {endpoint.address for endpoint in self._hosts.hns_endpoints(node)} if chosen else set()
+        return [pod for pod in chosen if not there & _addresses(pod)]
 
     def _removed(self, node: str, before: Mapping[str, str], said: str) -> None:
         name = ", ".join(before.values())
@@ -96,3 +172,8 @@ class Procedure:
                 f"HNS network {name} of node {node} is still there {settled.seconds:.0f} s after its removal "
                 f"({said.strip() or 'which said nothing'})"
             )
+
+
+def _addresses(pod: Obj) -> set[str]:
+    status = pod.get("status") or {}
+    return {str(one.get("ip")) for one in [*(status.get("podIPs") or ()), {"ip": status.get("podIP")}] if one.get("ip")}

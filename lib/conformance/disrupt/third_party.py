@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.disrupt.awaiting import until_nothing_is_missing
+from conformance.disrupt.drain import DEFAULT_GRACE, grace
 from conformance.disrupt.patience import Patience
 from conformance.journal.journalling import Journalling
 from conformance.kube.client import Kube
@@ -26,16 +27,14 @@ class ThirdPartyPods:
     def __init__(self, kube: Kube, journal: Journalling, patience: Patience, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._kube, self._journal, self._patience, self._clock = kube, journal, patience, clock
 
+    def on(self, node: str) -> list[dict[str, str]]:
+        """Return those on a node: namespace, name and uid."""
+        keys = ("namespace", "name", "uid")
+        return [{key: pod["metadata"][key] for key in keys} for pod in third_party_pods(self._kube, node)]
+
     def note(self, node: str) -> tuple[Any, list[dict[str, str]]]:
         """Note those on a node, before they lose their network: the entry to close afterwards, and what it holds."""
-        pods = [
-            {
-                "namespace": pod["metadata"]["namespace"],
-                "name": pod["metadata"]["name"],
-                "uid": pod["metadata"]["uid"],
-            }
-            for pod in third_party_pods(self._kube, node)
-        ]
+        pods = self.on(node)
         if not pods:
             return None, []
         why = f"pods of DaemonSets on node {node} are about to lose their network"
@@ -50,6 +49,7 @@ class ThirdPartyPods:
     def renew(self, node: str, pods: Sequence[Mapping[str, str]]) -> None:
         """Delete these pods, those that are still the same, and wait for successors.  Raises EnvironmentBroken."""
         awaited: dict[str, str] = {}
+        longer = 0.0
         for pod in pods:
             found = self._kube.find("v1", "Pod", pod["name"], pod["namespace"])
             if found is None or found["metadata"].get("uid") != pod["uid"]:
@@ -59,11 +59,15 @@ class ThirdPartyPods:
             target = ObjectRef(api_version="v1", kind="Pod", name=pod["name"], namespace=pod["namespace"])
             self._journal.delete_owned_pod(target, f"gives it a network again, which node {node} has made anew")
             awaited[daemonset_of(found)] = label(found)
+            longer = max(longer, grace(found) - DEFAULT_GRACE)
         if awaited:
-            self._back(node, awaited, {pod["uid"] for pod in pods})
+            self._back(node, awaited, {pod["uid"] for pod in pods}, longer)
 
-    def _back(self, node: str, awaited: Mapping[str, str], old: set[str]) -> None:
-        """Wait until each DaemonSet has a ready pod on the node that is not one of the old ones."""
+    def _back(self, node: str, awaited: Mapping[str, str], old: set[str], longer: float) -> None:
+        """Wait until each DaemonSet has a ready pod on the node that is not one of the old ones.
+
+        ``longer``: seconds beyond the usual that the old ones may take to end.
+        """
 
         def missing() -> list[str]:
             there = [pod for pod in third_party_pods(self._kube, node) if pod["metadata"]["uid"] not in old]
@@ -73,7 +77,7 @@ class ThirdPartyPods:
             return [states.get(owner, f"no successor of {was}") for owner, was in late.items()]
 
         until_nothing_is_missing(
-            missing, within=self._patience.pod_ready, every=self._patience.poll_every, clock=self._clock,
+            missing, within=self._patience.pod_ready + longer, every=self._patience.poll_every, clock=self._clock,
             description=f"DaemonSets have their pods on node {node} again",
             late=f"pods of DaemonSets on node {node} are not back",
         )  # fmt: skip

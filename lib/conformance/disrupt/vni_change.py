@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.disrupt.demo_pods import DemoPods
-from conformance.disrupt.procedure import Procedure, announce
+from conformance.disrupt.procedure import NetworkStays, Procedure, announce
 from conformance.disrupt.vni import Delivery, Vni
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance, first_line
 from conformance.expect.explain import message
 from conformance.expect.traffic import Expect
 from conformance.journal import NOT_RESTORED, Journalled
@@ -65,7 +65,12 @@ class VniChange:
         self.expect.controls([*self._paths, *self.services(self._demo_pods)], because=because)
 
     def deliver(self, *, because: str) -> None:
-        """Give every node another VNI; then have a new pod networked on every Windows node."""
+        """Give every node another VNI; then have a new pod networked on every Windows node.
+
+        Raises MissingCapability where a node could not be given a new network any more; nothing was changed then.
+        """
+        for node in self.windows:
+            self.procedure.possible(node)
         vni = self.vni.configured() + 1
         announce(self.journal, self.windows)
         self.changed = self.vni.configured()
@@ -92,9 +97,19 @@ class VniChange:
         self._across()
 
     def follow_the_procedure(self, *, because: str) -> None:
-        """Carry out the documented procedure on every Windows node, one after the other."""
+        """Carry out the documented procedure on every Windows node, one after the other.
+
+        Raises EnvironmentBroken with the first node that could not be emptied: its network stays, and those after it.
+        """
         for node in self.windows:
-            self.procedure.new_network(node)
+            try:
+                self.procedure.new_network(node)
+            except (MissingCapability, NetworkStays) as refused:
+                delivery = self._delivered
+                raise EnvironmentBroken(
+                    f"{first_line(refused)}; the HNS network of node {node} keeps VSID {delivery.before}, the VNI is "
+                    f"{delivery.vni}; what is not put back after the test:  pytest --restore"
+                ) from refused
         self.now = self.demo_pods()
         self.expect.context.attach("procedure", f"carried out on {', '.join(self.windows)}: {because}")
 

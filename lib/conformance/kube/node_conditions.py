@@ -37,9 +37,9 @@ def tolerated(taint: Mapping[str, Any], tolerations: Sequence[Mapping[str, Any]]
     if taint.get("effect") == "PreferNoSchedule":
         return True
     return any(
-        toleration.get("key", taint.get("key")) == taint.get("key")
-        and toleration.get("effect", taint.get("effect")) == taint.get("effect")
-        and (toleration.get("operator") == "Exists" or toleration.get("value", "") == (taint.get("value") or ""))
+        (toleration.get("key") or taint.get("key")) == taint.get("key")
+        and (toleration.get("effect") or taint.get("effect")) == taint.get("effect")
+        and (toleration.get("operator") == "Exists" or (toleration.get("value") or "") == (taint.get("value") or ""))
         for toleration in tolerations
     )
 

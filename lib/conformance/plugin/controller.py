@@ -16,6 +16,7 @@ import pytest
 
 from conformance.catalog import catalog
 from conformance.errors import SuiteError
+from conformance.journal import Outcome
 from conformance.kube.ownership import removed_by_hand
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
@@ -315,6 +316,9 @@ class Controller:
             probing=cost(from_plain(Probing, item) for item in self.run.directory.read(self.run.directory.probing)),
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
+        if left := [line for line in self.left if line.startswith(str(Outcome.FAILED)) or "; put back by: " in line]:
+            cause = report.exit_cause or terminal.EXIT_MEANINGS.get(report.exit_code, "")
+            report = replace(report, exit_cause="; ".join([cause, *left]))  # the last line, whatever else is wrong
         self.report, session.exitstatus = report, report.exit_code
         folder = self.run.directory.path
         write_json(report, folder / "conformance.json")  # first: a failure after it loses nothing

@@ -73,7 +73,7 @@ class Exclusive:
             result = yield
             restoration = self.state.restoration
             if mark and restoration.unrestored:  # else it was interrupted: what puts back runs at the session's end
-                restoration.unrestored.settle(mark, restoration.not_put_back)
+                restoration.unrestored.settle(mark, restoration.not_put_back, everywhere=restoration.everywhere)
             return result
         finally:
             ended = time.monotonic()
@@ -102,6 +102,7 @@ class Exclusive:
         restoration, worker = self.state.restoration, self.run.settings.worker
         unrestored = restoration.unrestored
         assert unrestored is not None  # the gate would not be there
+        restoration.everywhere = False
         restoration.not_put_back = unrestored.before(exclusivity, f"{test} on {worker}", self._tell)
         if restoration.not_put_back or not exclusivity.exclusive:
             return None

@@ -1,21 +1,40 @@
-"""Pods of other people's DaemonSets on a node: a drain leaves them there, and a new HNS network costs them theirs."""
+"""Pods on a node that lose their network with the node's HNS network, and which of them are other people's."""
 
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import NAMESPACE_PREFIX
+from conformance.kube.ownership import MANAGED_BY, NAMESPACE_PREFIX
+
+MIRROR = "kubernetes.io/config.mirror"
+"""Annotation of static pods' shadows, which the API cannot end."""
 
 
 def third_party_pods(kube: Kube, node: str) -> list[Obj]:
-    """Pods of DaemonSets on a node that have a pod network and are not the suite's."""
-    found = []
-    for pod in kube.objects("v1", "Pod", fields=f"spec.nodeName={node}"):
-        meta, spec = pod["metadata"], pod["spec"]
-        windows = (spec.get("securityContext") or {}).get("windowsOptions") or {}
-        on_host = bool(spec.get("hostNetwork") or windows.get("hostProcess"))
-        own = str(meta.get("namespace") or "").startswith(NAMESPACE_PREFIX)
-        finished = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        if daemonset_of(pod) and not (on_host or own or finished or meta.get("deletionTimestamp")):
-            found.append(pod)
-    return found
+    """Return the pods of DaemonSets on a node that have a pod network and are not the suite's.
+
+    A drain leaves them on the node, and a new HNS network costs them theirs.
+    """
+    return [
+        pod
+        for pod in kube.objects("v1", "Pod", fields=f"spec.nodeName={node}")
+        if daemonset_of(pod) and networked(pod) and not is_own(pod) and not pod["metadata"].get("deletionTimestamp")
+    ]
+
+
+def networked(pod: Obj) -> bool:
+    """Return whether a pod has a network of its own to lose: host-network, static and finished pods have none."""
+    spec = pod["spec"]
+    contexts = [spec.get("securityContext"), *(one.get("securityContext") for one in spec.get("containers") or [])]
+    host_process = any(((context or {}).get("windowsOptions") or {}).get("hostProcess") for context in contexts)
+    if MIRROR in (pod["metadata"].get("annotations") or {}):
+        return False
+    finished = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return not (spec.get("hostNetwork") or host_process or finished)
+
+
+def is_own(pod: Obj) -> bool:
+    """Return whether a pod is the suite's, of this run or another one."""
+    meta = pod["metadata"]
+    by_name = str(meta.get("namespace") or "").startswith(NAMESPACE_PREFIX)
+    return by_name or (meta.get("labels") or {}).get(MANAGED_BY[0]) == MANAGED_BY[1]
 
 
 def label(pod: Obj) -> str:
@@ -23,8 +42,13 @@ def label(pod: Obj) -> str:
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
+def controller(pod: Obj) -> Obj | None:
+    """Return the owner reference of what makes a pod anew; None: nothing does."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
 def daemonset_of(pod: Obj) -> str:
     """Its DaemonSet, by namespace and name; empty when it has none."""
-    owners = pod["metadata"].get("ownerReferences") or []
-    owner = next((item for item in owners if item.get("controller") and item.get("kind") == "DaemonSet"), None)
-    return f"{pod['metadata']['namespace']}/{owner['name']}" if owner else ""
+    owner = controller(pod) or {}
+    return f"{pod['metadata']['namespace']}/{owner['name']}" if owner.get("kind") == "DaemonSet" else ""

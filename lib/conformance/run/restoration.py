@@ -24,13 +24,20 @@ class Restoration:
         """Why what a test would see says nothing, in one line: what one before it has changed, or itself when it was
         tried before, is not known to be put back."""
 
+        self.everywhere = False
+        """Whether it concerns tests of other nodes, too."""
+
     @contextmanager
-    def putting_back(self) -> Iterator[None]:
-        """Around what puts back what a test has changed: a failure there concerns the tests after it as well."""
+    def putting_back(self, *, everywhere: bool = False) -> Iterator[None]:
+        """Around what puts back what a test has changed: a failure there concerns the tests after it as well.
+
+        ``everywhere``: also those that have other nodes to themselves.
+        """
         try:
             yield
         except BaseException as error:  # also of pytest-timeout
             self.not_put_back = self.not_put_back or first_line(error)
+            self.everywhere = self.everywhere or everywhere
             raise
 
     def put_back(self, worker: str = "") -> tuple[str, ...]:

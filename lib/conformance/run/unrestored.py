@@ -27,10 +27,12 @@ class ExclusiveMark:
     exclusivity: Exclusivity
     problem: str = ""
     """Why it is not known to be as it was, in one line; empty while the test runs, and when its worker has died."""
+    everywhere: bool = False
+    """Whether the problem is the whole cluster's, although the test had nodes to itself."""
 
     def forbids(self, exclusivity: Exclusivity) -> bool:
         """Whether what this one concerns is not to be judged in that test's turn: all but the turns of other nodes."""
-        return not (
+        return self.everywhere or not (
             self.exclusivity.kind == exclusivity.kind == "node"
             and not set(self.exclusivity.nodes) & set(exclusivity.nodes)
         )
@@ -54,10 +56,10 @@ class Unrestored:
         fresh.write_text(json.dumps(to_plain(mark)))
         fresh.replace(target)
 
-    def settle(self, mark: ExclusiveMark, problem: str = "") -> None:
+    def settle(self, mark: ExclusiveMark, problem: str = "", *, everywhere: bool = False) -> None:
         """What the test has changed is put back; with ``problem`` it is not, and nobody waits for that any more."""
         if problem:
-            self.mark(replace(mark, problem=problem))
+            self.mark(replace(mark, problem=problem, everywhere=everywhere))
         else:
             self._file(mark).unlink(missing_ok=True)
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.disrupt.drain import Drain
-from conformance.disrupt.procedure import Procedure
+from conformance.disrupt.procedure import NetworkStays, Procedure
 from conformance.disrupt.vni import Vni
-from conformance.errors import EnvironmentBroken
+from conformance.errors import EnvironmentBroken, MissingCapability, first_line
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 
@@ -28,14 +28,25 @@ class HnsNetworkHealer:
         self._within, self._every, self._clock = within, every, clock
 
     def heal(self, arguments: Mapping[str, Any]) -> None:
-        """Heal the node that ``arguments`` name.  Raises EnvironmentBroken when it still has another VNI."""
+        """Heal the node that ``arguments`` name.
+
+        Raises EnvironmentBroken when it still has another VNI, or a pod that was there has no HNS endpoint.
+        """
         node = str(arguments["node"])
         wanted = self._vni.configured()
         self._vni.delivered(wanted, linux=(), windows=[node])
-        if self._vni.vsid(node) in (wanted, None):
+        vsid = self._vni.vsid(node)
+        if vsid in (wanted, None):
             self._drain.uncordon(node)  # the run may have ended between the removal and here
+            self._procedure.revive(node)
             return
-        self._procedure.new_network(node)
+        try:
+            self._procedure.new_network(node)
+        except (MissingCapability, NetworkStays) as refused:
+            why = first_line(refused).removesuffix(f"; {getattr(refused, 'remedy', '')}")  # for a run that begins
+            raise EnvironmentBroken(
+                f"the HNS network of node {node} keeps VSID {vsid}, the VNI is {wanted}: {why}; move what is named away"
+            ) from refused
         settled = until(
             lambda: self._vni.vsid(node), lambda found: found in (wanted, None), within=self._within,
             every=self._every, description=f"node {node} has a network with VNI {wanted}", clock=self._clock,

@@ -51,6 +51,10 @@ class Cluster:
         **old, "metadata": {**old["metadata"], "name": f"{old['metadata']['name']}-{number}", "uid": f"new-{number}"},
     }  # fmt: skip
     """What a DaemonSet makes in place of its pod."""
+    returns: int = 0
+    """So many evicted pods of ReplicaSets have a successor on the same node at once."""
+    evictions: list[dict[str, Any]] = field(default_factory=list)
+    """Bodies of those that were asked for."""
     served: bool = True
     run: Ownership = field(default_factory=lambda: Ownership("r1"))
     dry_run: bool = False
@@ -86,9 +90,17 @@ class Cluster:
     def make(self, change: Change) -> None:
         waiting = self.refuse.get(change.target.name)
         self.log.append(f"{change.verb} {change.target.name}")
+        self.evictions.append(dict(change.body or {}))
         if waiting:
             raise waiting.pop(0)
+        old = self.find("v1", "Pod", change.target.name)
         self._end(change.target.name)
+        if self.returns and old is not None:
+            self.returns -= 1
+            meta = old["metadata"]
+            number = next(self._numbers)
+            name = f"{meta['name'].partition('+')[0]}+{number}"
+            self.pods.append({**old, "metadata": {**meta, "name": name, "uid": f"new-{number}"}})
 
     def eviction_refusal(self, target: ObjectRef) -> str:
         waiting = self.refuse.get(target.name)

@@ -59,6 +59,138 @@ def test_data_in_a_pods_emptydir_is_lost_only_with_leave(
     assert "evict cache" in cluster.log
 
 
+def test_each_pod_ends_in_its_own_grace_period(cluster: Any, patience: Any, clock: Any) -> None:
+    drain(cluster, patience, clock).drain("w1")
+    uids = ["uid-web", "uid-web-2"]
+    assert cluster.evictions == [{"deleteOptions": {"preconditions": {"uid": uid}}} for uid in uids]
+
+
+def test_a_pod_that_takes_longer_to_end_than_a_drain_waits_is_named_before_anything_is_changed(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any
+) -> None:
+    slow = make_pod("slow", "w1")
+    slow["spec"]["terminationGracePeriodSeconds"] = 30
+    cluster.pods.append(slow)
+    drain(cluster, patience, clock).possible("w1")
+    slow["spec"]["terminationGracePeriodSeconds"] = 31
+    words = r"node w1 cannot be drained: pods take longer to end than the 30 s .*: default/slow; give the drain more"
+    with pytest.raises(MissingCapability, match=words):
+        drain(cluster, patience, clock).drain("w1")
+    assert cluster.log == []
+
+
+@pytest.mark.parametrize("owner", ["DaemonSet", "ReplicaSet"])
+def test_that_is_so_of_daemonsets_pods_that_would_be_made_anew_and_not_of_what_stays(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any, owner: str
+) -> None:
+    slow = make_pod("slow", "w1", owner=owner)
+    slow["spec"] |= {"terminationGracePeriodSeconds": 600}
+    cluster.pods.append(slow)
+    with pytest.raises(MissingCapability, match="default/slow"):
+        drain(cluster, patience, clock).possible("w1")
+    slow["spec"]["hostNetwork"] = True
+    drain(cluster, patience, clock).possible("w1")
+
+
+def by_affinity(*terms: dict[str, Any]) -> dict[str, Any]:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+def named(*nodes: str, key: str = "metadata.name", operator: str = "In") -> dict[str, Any]:
+    where = "matchFields" if key == "metadata.name" else "matchExpressions"
+    return {where: [{"key": key, "operator": operator, "values": list(nodes)}]}
+
+
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+RETURNS: dict[str, dict[str, Any]] = {
+    "everything": {"tolerations": [{"operator": "Exists"}]},
+    "every-key": {"tolerations": [{"operator": "Exists", "effect": "NoSchedule"}]},
+    "every-key-written-out": {"tolerations": [{"key": "", "operator": "Exists", "value": "", "effect": ""}]},
+    "the-key": {"tolerations": [{"key": UNSCHEDULABLE, "operator": "Exists"}]},
+    "the-key-and-effect": {"tolerations": [{"key": UNSCHEDULABLE, "operator": "Exists", "effect": "NoSchedule"}]},
+    "equal": {"tolerations": [{"key": UNSCHEDULABLE, "operator": "Equal", "value": "", "effect": "NoSchedule"}]},
+    "equal-by-default": {"tolerations": [{"key": UNSCHEDULABLE}]},
+    "beside-others": {"tolerations": [{"key": "os", "value": "windows"}, {"operator": "Exists"}]},
+    "hostname": {"nodeSelector": {"kubernetes.io/hostname": "w1"}},
+    "affinity-to-the-name": by_affinity(named("w1")),
+    "affinity-to-the-hostname": by_affinity(named("w1", key="kubernetes.io/hostname")),
+    "affinity-in-each-term": by_affinity(named("w1"), named("w1", key="kubernetes.io/hostname")),
+}
+GOES_ELSEWHERE: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "os-alone": {"tolerations": [{"key": "os", "operator": "Equal", "value": "windows", "effect": "NoSchedule"}]},
+    "no-execute": {"tolerations": [{"operator": "Exists", "effect": "NoExecute"}]},
+    "another-value": {"tolerations": [{"key": UNSCHEDULABLE, "operator": "Equal", "value": "x"}]},
+    "another-key": {"tolerations": [{"key": "os", "operator": "Exists"}]},
+    "selector": {"nodeSelector": {"kubernetes.io/os": "windows"}},
+    "two-names": by_affinity(named("w1", "w2")),
+    "one-term-of-two": by_affinity(named("w1"), named("windows", key="kubernetes.io/os")),
+    "not-the-other": by_affinity(named("w2", key="kubernetes.io/hostname", operator="NotIn")),
+}
+
+
+@pytest.mark.parametrize("name", RETURNS)
+def test_a_pod_of_another_owner_that_would_come_back_is_named_before_anything_is_changed(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any, name: str
+) -> None:
+    theirs = make_pod("shop", "w1")
+    theirs["spec"] |= RETURNS[name]
+    cluster.pods.append(theirs)
+    words = r"^node w1 cannot be drained: pods of others would come back although it is cordoned: default/shop \("
+    with pytest.raises(MissingCapability, match=words):
+        drain(cluster, patience, clock).refuse_returning("w1")
+    assert cluster.log == []
+
+
+@pytest.mark.parametrize("name", GOES_ELSEWHERE)
+def test_one_that_goes_elsewhere_or_waits_is_no_reason(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any, name: str
+) -> None:
+    theirs = make_pod("shop", "w1")
+    theirs["spec"] |= GOES_ELSEWHERE[name]
+    cluster.pods.append(theirs)
+    drain(cluster, patience, clock).refuse_returning("w1")
+
+
+@pytest.mark.parametrize("known", ["by its owner", "by its maker"])
+def test_a_pod_whose_owner_names_its_node_would_come_back(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any, known: str
+) -> None:
+    theirs = make_pod("shop", "w1")
+    cluster.pods.append(theirs)
+    if known == "by its owner":
+        cluster.others["ReplicaSet", "owner"] = {"spec": {"template": {"spec": {"nodeName": "w1"}}}}
+    else:
+        theirs["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {"f:nodeName": {}}}}]
+    with pytest.raises(MissingCapability, match=r"default/shop \(ReplicaSet owner names the node\)"):
+        drain(cluster, patience, clock).refuse_returning("w1")
+
+
+def test_an_owner_that_may_not_be_read_is_no_reason(cluster: Any, patience: Any, clock: Any) -> None:
+    def find(*_: Any) -> None:
+        raise refused(403)
+
+    cluster.find = find
+    drain(cluster, patience, clock).refuse_returning("w1")
+
+
+@pytest.mark.parametrize("own", [{"namespace": "calico-demo-r1-main"}, {"labels": {
+    "app.kubernetes.io/managed-by": "calico-windows-conformance"}}])  # fmt: skip
+def test_the_suites_own_may_come_back(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any, own: dict[str, Any]
+) -> None:
+    mine = make_pod("client", "w1", **own)
+    mine["spec"]["tolerations"] = [{"operator": "Exists"}]
+    cluster.pods.append(mine)
+    drain(cluster, patience, clock).refuse_returning("w1")
+
+
+def test_a_dry_run_lists_nothing_again(cluster: Any, patience: Any, clock: Any) -> None:
+    cluster.dry_run = True
+    assert drain(cluster, patience, clock).emptied("w1") == []
+
+
 def test_a_budget_that_forbids_it_is_waited_for(cluster: Any, patience: Any, clock: Any) -> None:
     cluster.refuse["web"] = [refused(429), refused(429)]
     drain(cluster, patience, clock).drain("w1")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
-from conformance.disrupt.procedure import HNS_NETWORK, Procedure, announce
+from conformance.disrupt.procedure import HNS_NETWORK, NetworkStays, Procedure, announce
 from conformance.disrupt.third_party import ThirdPartyPods
 from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
 from conformance.journal.journalling import Plainly
@@ -25,6 +26,13 @@ class Hosts:
         self.log, self.sticks, self.silent = log, sticks, silent
         self.networks = ["External", "Calico"]
         self.again = again
+        self.endpoints: set[str] = set()
+        """Addresses that have one."""
+        self.meanwhile: Callable[[], object] = lambda: None
+        """Happens while the network is removed."""
+
+    def hns_endpoints(self, node: str) -> list[SimpleNamespace]:
+        return [SimpleNamespace(address=address) for address in sorted(self.endpoints)]
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
         if self.silent and any(line.startswith("remove") for line in self.log):
@@ -38,6 +46,7 @@ class Hosts:
     def remove_hns_networks(self, node: str, identities: Collection[str]) -> str:
         assert not {"id-External"} & {*identities}
         self.log.append(f"remove HNS network of {node}")
+        self.meanwhile()
         if not self.sticks:
             self.networks = ["External", *([self.again] if self.again else [])]
         return "the connection was cut"
@@ -113,6 +122,113 @@ def test_a_cordon_of_somebody_else_outlives_the_procedure(cluster: Any, patience
     assert "uncordon" not in words(cluster)
 
 
+# --- other people's pods ----------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_comes_back_is_evicted_in_two_rounds_before_the_removal(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
+    cluster.returns = 3  # of two pods in the drain, and of one in the first round
+    procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
+    assert words(cluster) == [
+        "cordon", "evict web", "evict web-2", "evict web+2", "evict web-2+3", "evict web+4",
+        "remove HNS network of w1", "delete felix-w", "uncordon",
+    ]  # fmt: skip
+
+
+def test_a_pod_that_is_still_there_after_them_keeps_the_network_of_its_node(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
+    cluster.returns = 1000
+    hosts = Hosts(cluster.log)
+    with pytest.raises(NetworkStays, match=r"node w1 was not emptied: default/web\+6, .* came back after 2 rounds"):
+        procedure(cluster, patience, clock, hosts).new_network("w1")
+    assert hosts.networks == ["External", "Calico"]
+    assert words(cluster)[-1] == "uncordon"
+    assert "delete felix-w" not in cluster.log
+
+
+def test_a_pod_without_a_controller_that_comes_meanwhile_keeps_it_too(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any
+) -> None:
+    hosts = Hosts(cluster.log)
+    evict = cluster.make
+
+    def make(change: Any) -> None:
+        evict(change)
+        if change.target.name == "web-2":
+            cluster.pods.append(make_pod("mine", "w1", owner=""))
+
+    cluster.make = make
+    with pytest.raises(NetworkStays, match=r"would be lost: default/mine"):
+        procedure(cluster, patience, clock, hosts).new_network("w1")
+    assert hosts.networks == ["External", "Calico"]
+
+
+def test_a_pod_that_comes_while_the_network_is_removed_is_made_anew(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any
+) -> None:
+    hosts = Hosts(cluster.log)
+    hosts.meanwhile = lambda: cluster.pods.append(make_pod("late", "w1"))
+    procedure(cluster, patience, clock, hosts).new_network("w1")
+    assert words(cluster)[-3:] == ["delete felix-w", "evict late", "uncordon"]
+
+
+def test_the_suites_own_that_comes_back_to_the_node_is_made_anew_and_keeps_no_network_in_place(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any
+) -> None:
+    cluster.pods = [pod for pod in cluster.pods if not pod["metadata"]["name"].startswith("web")]
+    cluster.pods.append(make_pod("client", "w1", namespace="calico-demo-r1-main"))
+    cluster.returns = 1
+    procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
+    assert words(cluster) == [
+        "cordon", "evict client", "remove HNS network of w1", "delete felix-w", "evict client+2", "uncordon",
+    ]  # fmt: skip
+
+
+def test_a_pod_that_lost_its_network_and_cannot_be_made_anew_is_told(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any
+) -> None:
+    hosts = Hosts(cluster.log)
+    late = make_pod("late", "w1", owner="", status={"phase": "Running", "podIP": "10.2.1.9"})
+    hosts.meanwhile = lambda: cluster.pods.append(late)
+    with pytest.raises(EnvironmentBroken, match=r"pods of node w1 .* no HNS endpoint 15 s after it: default/late; del"):
+        procedure(cluster, patience, clock, hosts).new_network("w1")
+    assert words(cluster)[-1] == "uncordon"
+
+
+def test_one_that_gets_an_endpoint_after_all_is_well(cluster: Any, patience: Any, clock: Any, make_pod: Any) -> None:
+    hosts = Hosts(cluster.log)
+    late = make_pod("late", "w1", owner="", status={"phase": "Running", "podIP": "10.2.1.9"})
+    hosts.endpoints = {"10.2.1.9"}
+    hosts.meanwhile = lambda: cluster.pods.append(late)
+    procedure(cluster, patience, clock, hosts).new_network("w1")
+
+
+@pytest.mark.parametrize("kind", ["static", "finished", "host-network", "host-process", "container-host-process"])
+def test_what_has_no_network_to_lose_needs_nothing(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any, kind: str
+) -> None:
+    needs_nothing = make_pod("beside", "w1", owner="")
+    host_process = {"windowsOptions": {"hostProcess": True}}
+    match kind:
+        case "static":
+            needs_nothing["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+        case "finished":
+            needs_nothing["status"] = {"phase": "Failed"}
+        case "host-network":
+            needs_nothing["spec"]["hostNetwork"] = True
+        case "host-process":
+            needs_nothing["spec"]["securityContext"] = host_process
+        case _:
+            needs_nothing["spec"]["containers"] = [{"securityContext": host_process}]
+    cluster.pods.append(needs_nothing)
+    procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
+    assert words(cluster) == [
+        "cordon", "evict web", "evict web-2", "remove HNS network of w1", "delete felix-w", "uncordon",
+    ]  # fmt: skip
+
+
 class Vni:
     """A VNI of 4096, and a node's VSID that follows when its network is made anew."""
 
@@ -154,6 +270,53 @@ def test_the_healer_only_lets_pods_in_where_nothing_differs(
     cluster.others["Node", "w1"] = {"metadata": mark, "spec": {"unschedulable": True}}
     healer(cluster, patience, clock, Vni(Hosts(cluster.log), vsid)).heal({"node": "w1"})
     assert words(cluster) == ["uncordon"]
+
+
+def test_the_healer_has_pods_made_anew_that_a_dead_run_left_without_a_network(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any
+) -> None:
+    hosts = Hosts(cluster.log)
+    hosts.endpoints = {"10.2.1.8"}
+    for name, address in (("well", "10.2.1.8"), ("dead", "10.2.1.9")):
+        cluster.pods.append(make_pod(name, "w1", status={"phase": "Running", "podIP": address}))
+    healer(cluster, patience, clock, Vni(hosts, 4096)).heal({"node": "w1"})
+    assert words(cluster) == ["evict dead"]
+
+
+def test_the_healer_waits_for_a_pod_that_is_just_starting_anew(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any
+) -> None:
+    hosts = Hosts(cluster.log)
+    looked = []
+
+    def hns_endpoints(node: str) -> list[SimpleNamespace]:
+        looked.append(node)
+        return [SimpleNamespace(address="10.2.1.9")] if len(looked) > 2 else []
+
+    hosts.hns_endpoints = hns_endpoints  # type: ignore[method-assign]
+    cluster.pods.append(make_pod("young", "w1", status={"phase": "Running", "podIP": "10.2.1.9"}))
+    healer(cluster, patience, clock, Vni(hosts, 4096)).heal({"node": "w1"})
+    assert words(cluster) == []
+
+
+@pytest.mark.parametrize(
+    "case",
+    [("tolerates", r"would come back .*default/web \(tolerates"), ("comes back", r"web\+6, .* came back after 2")],
+)
+def test_the_healer_leaves_a_node_that_refuses_and_says_its_vsid(
+    cluster: Any, patience: Any, clock: Any, case: tuple[str, str]
+) -> None:
+    kind, says = case
+    if kind == "tolerates":
+        (web,) = (pod for pod in cluster.pods if pod["metadata"]["name"] == "web")
+        web["spec"]["tolerations"] = [{"operator": "Exists"}]
+    else:
+        cluster.returns = 1000
+    hosts = Hosts(cluster.log)
+    with pytest.raises(EnvironmentBroken, match=rf"HNS network of node w1 keeps VSID 4097, the VNI is 4096: .*{says}"):
+        healer(cluster, patience, clock, Vni(hosts, 4097, after=4096)).heal({"node": "w1"})
+    assert hosts.networks == ["External", "Calico"]
+    assert "delete felix-w" not in cluster.log
 
 
 def test_the_healer_says_when_it_did_not_help(cluster: Any, patience: Any, clock: Any) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from conformance.disrupt.demo_pods import DemoPods
+from conformance.disrupt.procedure import NetworkStays
 from conformance.disrupt.vni import Delivery
 from conformance.disrupt.vni_change import VniChange
-from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance
+from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance, SuiteError
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
 from conformance.journal import Outcome
@@ -71,8 +72,13 @@ class World:
         self.log.append(f"await {vni}")
         return 0.0
 
+    refuses_late: dict[str, SuiteError] = field(default_factory=dict)
+    """Node to why it is given no new network."""
+
     # as Procedure
     def new_network(self, node: str) -> None:
+        if node in self.refuses_late:
+            raise self.refuses_late[node]
         self.log.append(f"procedure on {node}")
         self.renewed = True
         self.nodes[node] = self.configured if self.heals else OLD
@@ -226,6 +232,27 @@ def test_the_procedure_on_every_node_heals() -> None:
     told.change.follow_the_procedure(because="as documented")
     told.change.heals(because="the VNI of now")
     assert world.log[-2:] == ["procedure on w1", "procedure on w2"]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [NetworkStays("shop/web is still there"), MissingCapability("shop/web is still there", "move it")],
+)
+def test_a_node_that_refuses_after_another_was_renewed_is_named_with_its_vsid(refusal: SuiteError) -> None:
+    told = delivered(world := World(refuses_late={"w2": refusal}))
+    words = r"shop/web is still there.*; the HNS network of node w2 keeps VSID 4096, the VNI is 4097; .*--restore"
+    with pytest.raises(EnvironmentBroken, match=words):
+        told.change.follow_the_procedure(because="as documented")
+    assert world.log[-1] == "procedure on w1"
+
+
+def test_nodes_are_looked_at_once_more_right_before_the_vni_is_changed() -> None:
+    told = story(world := World())
+    told.change.prepare(because="one VNI")
+    world.refuses = True
+    with pytest.raises(MissingCapability):
+        told.change.deliver(because="told")
+    assert world.log == []
 
 
 def test_a_procedure_that_leaves_the_old_vsid_is_violated() -> None:

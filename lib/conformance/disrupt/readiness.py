@@ -1,0 +1,111 @@
+"""What the whole cluster needs is Ready again after each disruptive test, or no other one begins.
+
+Nodes, and system workloads by their owner: a DaemonSet's and a static pod on each node, since another node's is no
+substitute; of a Deployment's or StatefulSet's as many pods as before wherever they run, or all that it has now.  Names
+of pods say nothing, since what is evicted comes back under another.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from conformance.disrupt.awaiting import until_nothing_is_missing
+from conformance.kube.changes import Changes
+from conformance.kube.client import Obj
+from conformance.kube.node_conditions import not_ready
+from conformance.kube.waits import is_ready, pod_state
+from conformance.pods.third_party import controller, is_own, label
+from conformance.timing import SYSTEM_CLOCK, Clock
+
+SYSTEM = ("kube-", "calico-", "tigera-", "openshift-")
+"""How the names of system namespaces begin."""
+PRIORITY = "system-"
+"""How the priority classes of system workloads begin: system-cluster-critical, system-node-critical."""
+
+
+class Readiness:
+    """What was Ready before one test.  ``within``: seconds that it may take to be so again."""
+
+    def __init__(
+        self, changes: Changes, folder: Path, worker: str, *, within: float, every: float, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        """``folder``: where the run's processes note what they found Ready, so that a worker's death loses nothing."""
+        self._changes, self._kube, self._file = changes, changes.kube, folder / f"{worker}.json"
+        self._within, self._every, self._clock = within, every, clock
+
+    def before(self) -> None:
+        """Note what is Ready.
+
+        Raises EnvironmentBroken where something is not that was Ready before an earlier test of the run.
+        """
+        if self._changes.dry_run:
+            return
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        for path in sorted(self._file.parent.glob("*.json")):
+            self._await(path)
+        self._note(self._look()[0])
+
+    def after(self) -> None:
+        """Wait until everything noted is Ready again.  Raises EnvironmentBroken with what is not."""
+        reach = self._kube.reach
+        if self._changes.dry_run or reach.ended or reach.left < float("inf"):  # nobody may ask, or has the time
+            return
+        self._await(self._file)
+        self._note({})
+
+    def _note(self, ready: Mapping[str, int]) -> None:
+        """Replace what this worker has noted; nobody reads half of it."""
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(json.dumps(ready))
+        fresh.replace(self._file)
+
+    def _await(self, path: Path) -> None:
+        noted: dict[str, int] = json.loads(path.read_text())
+        until_nothing_is_missing(
+            lambda: list(self._missing(noted)), within=self._within, every=self._every, clock=self._clock,
+            description="nodes and system workloads are Ready again",
+            late="nodes or system workloads that were Ready before a disruptive test are not Ready again",
+        )  # fmt: skip
+
+    def _missing(self, noted: Mapping[str, int]) -> Iterator[str]:
+        ready, unready = self._look()
+        for name, count in noted.items():
+            whole = ready[name] and name not in unready and " on node " not in name
+            if ready[name] < count and not whole:
+                yield f"{name} {unready.get(name, 'is gone')}"
+
+    def _look(self) -> tuple[Counter[str], dict[str, str]]:
+        """Return how many Ready pods each system workload has, and what is not Ready; a Ready node counts 1."""
+        ready, unready = Counter[str](), dict[str, str]()
+        for node in self._kube.objects("v1", "Node"):
+            name = f"node {node['metadata']['name']}"
+            if why := not_ready(node):
+                unready[name] = f"is not Ready: {why}"
+            else:
+                ready[name] += 1
+        for pod in filter(_is_system, self._kube.objects("v1", "Pod")):
+            if is_ready(pod):
+                ready[_workload(pod)] += 1
+            else:
+                unready[_workload(pod)] = f"is not Ready: pod {label(pod)} {pod_state(pod)}"
+        return ready, unready
+
+
+def _is_system(pod: Obj) -> bool:
+    """Return whether a pod is of a workload that runs the cluster; pods of Jobs end, and are never Ready again."""
+    system = str(pod["spec"].get("priorityClassName") or "").startswith(PRIORITY)
+    in_system = system or str(pod["metadata"]["namespace"]).startswith(SYSTEM)
+    return in_system and not is_own(pod) and (controller(pod) or {}).get("kind") != "Job"
+
+
+def _workload(pod: Obj) -> str:
+    """``DaemonSet kube-system/kube-proxy on node linux-1``, ``Deployment kube-system/coredns``."""
+    meta, owner = pod["metadata"], controller(pod) or {"kind": "Pod", "name": pod["metadata"]["name"]}
+    if owner["kind"] == "Node":
+        return f"static pod {label(pod)} on node {pod['spec'].get('nodeName')}"
+    name = f"{owner['kind']} {meta['namespace']}/{owner['name']}"
+    if owner["kind"] == "DaemonSet":
+        return f"{name} on node {pod['spec'].get('nodeName')}"
+    revision = (meta.get("labels") or {}).get("pod-template-hash")
+    return name.replace("ReplicaSet", "Deployment", 1).removesuffix(f"-{revision}") if revision else name
