@@ -8,6 +8,9 @@ from typing import Any
 from conformance.errors import SuiteError
 from conformance.model.counted import counted
 
+PASSING = (429, 500, 502, 503, 504)
+"""Statuses of servers that are overloaded, restarting or behind a gateway in trouble."""
+
 
 class ApiRefused(SuiteError):
     """A request that the API server answered with an error; ``status`` is its ``Status`` object if it sent one."""
@@ -18,6 +21,8 @@ class ApiRefused(SuiteError):
         super().__init__(f"{request}: {code} {reason}: {message}")
         self.code, self.reason, self.message, self.request = code, reason, message, request
         self.status: dict[str, Any] = status or {}
+        self.retry_after = 0.0
+        """Seconds for which the server asks to be left alone."""
 
     @classmethod
     def from_response(cls, code: int, phrase: str, body: bytes, request: str) -> ApiRefused:
@@ -44,6 +49,11 @@ class ApiRefused(SuiteError):
         return " ".join([self.message, *(str(cause["message"]) for cause in causes if cause.get("message"))])
 
     @property
+    def passing(self) -> bool:
+        """Whether the same request may be answered before long: too many requests, or a server in trouble."""
+        return self.code in PASSING
+
+    @property
     def forbidden(self) -> bool:
         """403: the user has not the right."""
         return self.code == 403
@@ -57,6 +67,14 @@ class ApiRefused(SuiteError):
     def already_exists(self) -> bool:
         """409 on create."""
         return self.code == 409 and self.reason == "AlreadyExists"
+
+
+class NoApiServer(ApiRefused):
+    """An answer that no Kubernetes API server gives: a gateway's page or redirection.  It counts as 502 Bad Gateway."""
+
+    def __init__(self, what: str, request: str) -> None:
+        super().__init__(502, "BadGateway", f"no answer of a Kubernetes API server ({what})", request)
+        self.args = (f"{request}: {self.message}",)
 
 
 class ApiUnreachable(SuiteError):
