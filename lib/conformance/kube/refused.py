@@ -23,6 +23,8 @@ class ApiRefused(SuiteError):
         self.status: dict[str, Any] = status or {}
         self.retry_after = 0.0
         """Seconds for which the server asks to be left alone."""
+        self.tries = 1
+        """How often it was asked; one of the earlier tries may have done what the server was in trouble with."""
 
     @classmethod
     def from_response(cls, code: int, phrase: str, body: bytes, request: str) -> ApiRefused:
@@ -39,6 +41,7 @@ class ApiRefused(SuiteError):
     def repeated(self, tries: int, seconds: float) -> ApiRefused:
         """The same, the last of so many answers to the same request."""
         again = ApiRefused(self.code, self.reason, self.message, self.request, self.status)
+        again.tries = tries
         again.args = (f"{self} ({counted(tries, 'try', 'tries')} in {seconds:.1f} s)",)
         return again
 
