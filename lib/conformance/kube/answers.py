@@ -5,6 +5,7 @@ everything that a connection receives, :func:`body` counts bytes as they are unp
 """
 
 import contextlib
+import functools
 import http.client
 import io
 import json
@@ -65,7 +66,8 @@ class _Response(http.client.HTTPResponse):
 
 
 def bound(manager: Any) -> None:
-    """Let all connections of a urllib3 PoolManager keep :func:`deadline`, proxies' answers included."""
+    """Let all connections of a urllib3 PoolManager keep :func:`deadline`, proxies' too, and follow no redirection."""
+    manager.urlopen = functools.partial(manager.urlopen, redirect=False)
     bounded = {}
     for scheme, pool in manager.pool_classes_by_scheme.items():
         connection = type(pool.ConnectionCls.__name__, (pool.ConnectionCls,), {"response_class": _Response})
