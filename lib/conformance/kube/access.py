@@ -10,12 +10,12 @@ import logging
 import os
 import ssl
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import yaml
@@ -259,15 +259,12 @@ def _load(files: Sequence[Path], context: str, name: str) -> Any:
         ) from None
     finally:
         while _HIDDEN:
-            number, path = _HIDDEN.popitem()
-            os.close(number)
-            if not path.startswith("/proc/"):
-                Path(path).unlink()
+            _HIDDEN.popitem()[1].close()
     return configuration
 
 
-_HIDDEN: dict[int, str] = {}
-"""Descriptors of what the official client has written for TLS since it was last read, and the paths that lead there."""
+_HIDDEN: dict[str, Any] = {}
+"""What the official client has written for TLS since it was last read: open files by the paths that lead there."""
 
 
 def _write_hidden(content: str | bytes, *_: Any, **__: Any) -> str:
@@ -275,14 +272,12 @@ def _write_hidden(content: str | bytes, *_: Any, **__: Any) -> str:
 
     Its files are in memory; where the system has none there (macOS), they are removed as soon as they are loaded.
     """
-    if hasattr(os, "memfd_create"):
-        number = os.memfd_create("kubeconfig")
-        path = f"/proc/self/fd/{number}"
-    else:
-        number, path = tempfile.mkstemp()
-    _HIDDEN[number] = path
-    with open(number, "wb", closefd=False) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+    in_memory = hasattr(os, "memfd_create")
+    file: Any = os.fdopen(os.memfd_create("kubeconfig"), "wb") if in_memory else NamedTemporaryFile()  # noqa: SIM115
+    path = f"/proc/self/fd/{file.fileno()}" if in_memory else str(file.name)
+    file.write(content.encode() if isinstance(content, str) else content)
+    file.flush()
+    _HIDDEN[path] = file
     return path
 
 
@@ -293,7 +288,7 @@ def _take_from_files(configuration: Any) -> None:
     renewed.  Raises ssl.SSLError and OSError where one cannot be used.
     """
     context = tls(configuration) if configuration.host.startswith("https:") else None
-    hidden = {field for field in FILES if getattr(configuration, field) in _HIDDEN.values()}
+    hidden = {field for field in FILES if getattr(configuration, field) in _HIDDEN}
     if "ssl_ca_cert" in hidden:
         authority = Path(configuration.ssl_ca_cert).read_bytes()
         configuration.ca_cert_data = authority.decode("ascii", "ignore")  # beyond the certificates may be comments

@@ -29,20 +29,24 @@ def deadline(seconds: float) -> None:
 
 
 class _Received(io.RawIOBase):
-    """What a connection receives until a moment of ``time.monotonic``; then TimeoutError, as for a silent one."""
+    """What a connection receives until the thread's deadline, and then TimeoutError; as much as a response needs."""
 
-    def __init__(self, sock: Any, end: float) -> None:
-        self._sock, self._end, self._silence = sock, end, sock.gettimeout()
+    def __init__(self, sock: Any) -> None:
+        self._sock, self._silence = sock, sock.gettimeout() or float("inf")
+        self._end: float = getattr(_calling, "end", float("inf"))
         self._raw = sock.makefile("rb", buffering=0)
+
+    def makefile(self, _: str) -> io.BufferedReader:
+        return io.BufferedReader(self)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> Any:
-        left = self._end - time.monotonic()
-        if left <= 0:
+        if (left := self._end - time.monotonic()) <= 0:
             raise TimeoutError("the answer was not complete in time")
-        self._sock.settimeout(left if self._silence is None else min(left, self._silence))
+        seconds = min(left, self._silence)
+        self._sock.settimeout(seconds if seconds != float("inf") else None)
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -50,19 +54,8 @@ class _Received(io.RawIOBase):
         super().close()
 
 
-class _Socket:
-    """What ``http.client.HTTPResponse`` needs of a socket: one that ends in time."""
-
-    def __init__(self, sock: Any) -> None:
-        self.sock = sock
-
-    def makefile(self, _: str) -> io.BufferedReader:
-        return io.BufferedReader(_Received(self.sock, getattr(_calling, "end", float("inf"))))
-
-
-class _Response(http.client.HTTPResponse):
-    def __init__(self, sock: Any, *arguments: Any, **options: Any) -> None:
-        super().__init__(_Socket(sock), *arguments, **options)  # type: ignore[arg-type]
+def _response(sock: Any, *arguments: Any, **options: Any) -> http.client.HTTPResponse:
+    return http.client.HTTPResponse(_Received(sock), *arguments, **options)  # type: ignore[arg-type]
 
 
 def bound(manager: Any) -> None:
@@ -70,7 +63,9 @@ def bound(manager: Any) -> None:
     manager.urlopen = functools.partial(manager.urlopen, redirect=False)
     bounded = {}
     for scheme, pool in manager.pool_classes_by_scheme.items():
-        connection = type(pool.ConnectionCls.__name__, (pool.ConnectionCls,), {"response_class": _Response})
+        connection = type(
+            pool.ConnectionCls.__name__, (pool.ConnectionCls,), {"response_class": staticmethod(_response)}
+        )
         bounded[scheme] = type(pool.__name__, (pool,), {"ConnectionCls": connection})
     manager.pool_classes_by_scheme = bounded
 
@@ -113,6 +108,12 @@ def document(data: bytes, request: str, needed: str = "") -> Any:
     if not isinstance(found, dict) or needed not in (found if needed else ("",)):
         raise NoApiServer("not the JSON of one: " + (_beginning(data) or "empty"), request)
     return found
+
+
+def checked(data: bytes, request: str) -> bytes:
+    """Return the body of a success.  Raises NoApiServer as :func:`document`."""
+    document(data, request)
+    return data
 
 
 def _target(headers: Mapping[str, str]) -> str:

@@ -173,12 +173,11 @@ class Lines:
 
     def add(self, data: bytes) -> list[bytes]:
         """Return the lines that have ended with ``data``, without their ends.  Raises TooMuch for one beyond LINE."""
-        first, *others = data.split(b"\n")
-        self.unfinished += first
-        lines = []
-        for part in others:
-            lines.append(bytes(self.unfinished))
-            self.unfinished = bytearray(part)
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = bytes(self.unfinished) + lines[0]
+            self.unfinished.clear()
+        self.unfinished += rest
         if max(map(len, (*lines, self.unfinished))) > LINE:
             raise TooMuch(f"a line of the command's output exceeds {LINE >> 20} MB")
         return [line.rstrip(b"\r") for line in lines]

@@ -6,12 +6,12 @@ inside a deadline, and the last error is kept.  Thread-safe.
 """
 
 import contextlib
+import functools
 import json
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from importlib import metadata
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -52,7 +52,7 @@ def user_agent(test: str = "") -> str:
     return f"calico-windows-conformance/{_version()} {clean}".strip()
 
 
-@cache
+@functools.cache
 def _version() -> str:
     """Read from a file, and therefore once: every request carries it."""
     try:
@@ -142,36 +142,31 @@ class Kube:
         5xx (default: for GET only).  429 is always repeated, since nothing was done, and so is 401 where the
         credentials were taken before; if it lasts, the run ends.
         """
-        name = f"{method} {path}"
+        return self._ask(
+            method, path, answers.checked, query=query, body=body, content_type=content_type, repeat=repeat
+        )
+
+    def read(self, path: str, *, needed: str = "", **query: str) -> Any:
+        """The JSON object that a GET answers with; ``needed``: a field without which it is no API server's."""
+        return self._ask("GET", path, functools.partial(answers.document, needed=needed), query=query)
+
+    def _ask(
+        self, method: str, path: str, parse: Callable[[bytes, str], T], *, query: Mapping[str, str] | None,
+        body: Any = None, content_type: str = "application/json", repeat: bool | None = None,
+    ) -> T:  # fmt: skip
+        """What ``parse`` makes of the answer's body, given the request's name to raise ApiRefused with."""
+        name, repeat = f"{method} {path}", method == "GET" if repeat is None else repeat
         if method != "GET" and not path.startswith(REVIEWS):
             self.changes_something(name)
         url = self.access.configuration.host + path + (f"?{urlencode(query)}" if query else "")
 
-        def ask() -> bytes:
-            data = self._answer(name, method, url, body, content_type)
-            answers.document(data, name)
-            return data
+        def ask() -> T:
+            answer = self._call(method, url, body, content_type, self._patience())
+            data = answers.body(answer, name)
+            self._demand_success(answer, data, name)
+            return parse(data, name)
 
-        repeat = method == "GET" if repeat is None else repeat
         return self._repeat(name, ask, refused=repeat, lost=repeat, within=self.timings.api_retry)
-
-    def read(self, path: str, *, needed: str = "", **query: str) -> Any:
-        """The JSON object that a GET answers with; ``needed``: a field without which it is no API server's."""
-        name, url = f"GET {path}", self.access.configuration.host + path + (f"?{urlencode(query)}" if query else "")
-
-        def ask() -> Any:
-            return answers.document(self._answer(name, "GET", url), name, needed)
-
-        return self._repeat(name, ask, refused=True, lost=True, within=self.timings.api_retry)
-
-    def _answer(
-        self, name: str, method: str, url: str, body: Any = None, content_type: str = "application/json"
-    ) -> bytes:
-        """Ask once.  Returns the body of a success; raises ApiRefused, and what urllib3 raises."""
-        answer = self._call(method, url, body, content_type, self._patience())
-        data = answers.body(answer, name)
-        self._demand_success(answer, data, name)
-        return data
 
     def _demand_success(self, answer: Any, data: bytes, name: str) -> None:
         """Raises ApiRefused unless the server has done what it was asked."""
@@ -375,7 +370,7 @@ class Kube:
             answer.response.close()
 
     def _watch(self, name: str, url: str, seconds: float) -> Any:
-        """The answer to a watch, open; None: there was none for so long.  Raises what :meth:`_answer` raises."""
+        """The answer to a watch, open; None: there was none for so long.  Raises ApiRefused and urllib3's errors."""
         from urllib3.exceptions import ReadTimeoutError  # comes with the client
 
         try:
@@ -396,11 +391,7 @@ class Kube:
         query |= {"previous": "true"} if previous else {}
         query |= {"limitBytes": str(head)} if head is not None else {}
         path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/log"
-        name, url = f"GET {path}", f"{self.access.configuration.host}{path}?{urlencode(query)}"
-        text = self._repeat(
-            name, lambda: self._answer(name, "GET", url), refused=True, lost=True, within=self.timings.api_retry
-        )
-        return text.decode(errors="replace")
+        return self._ask("GET", path, lambda data, _: data.decode(errors="replace"), query=query)
 
     def version(self) -> Obj:
         """``/version``, as first contact.  Raises ClusterUnusable with one line that says what is wrong and where."""

@@ -77,9 +77,10 @@ def websocket_options(configuration: Any) -> dict[str, Any]:
     if not configuration.proxy:
         return {"http_proxy_host": NO_HOST, "http_proxy_port": 1, "http_no_proxy": ["*"]}
     parts = urlsplit(configuration.proxy)
-    options: dict[str, Any] = {"http_proxy_host": parts.hostname, "http_proxy_port": parts.port or 80}
-    options |= {"proxy_type": parts.scheme, "http_no_proxy": [NO_HOST]}
-    return options | ({"http_proxy_auth": credentials(configuration)} if parts.username else {})
+    return {
+        "http_proxy_host": parts.hostname, "http_proxy_port": parts.port or 80, "proxy_type": parts.scheme,
+        "http_no_proxy": [NO_HOST], "http_proxy_auth": credentials(configuration) if parts.username else None,
+    }  # fmt: skip
 
 
 def explain(configuration: Any, error: BaseException) -> str:

@@ -71,9 +71,10 @@ def handed_over(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> list[str
     def become(_: str, line: list[str]) -> None:
         raise Became(*line)
 
-    with monkeypatch.context() as patched, pytest.raises(Became) as became:
+    with monkeypatch.context() as patched:
         patched.setattr(os, "execv", become)
-        main(command)
+        with pytest.raises(Became) as became:
+            main(command)
     return list(became.value.args)
 
 

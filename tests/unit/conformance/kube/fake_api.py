@@ -148,6 +148,8 @@ class FakeApi:
         class Server(http.server.ThreadingHTTPServer):
             address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
+            def handle_error(self, *_: Any) -> None: ...  # clients hang up on answers that they do not want
+
         self.server = Server((host, 0), Handler)
         self.server.daemon_threads = True
         if context:

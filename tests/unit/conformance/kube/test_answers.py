@@ -217,7 +217,8 @@ def test_connections_are_used_again_whatever_they_answered(
 ) -> None:
     made: list[Any] = []
     monkeypatch.setattr("urllib3.connection.HTTPConnection._new_conn", counting(made), raising=True)
-    for answer in ((200, {"items": []}), fakes.status(404, "NotFound", "no"), (302, b""), (200, b""), (500, b"x")):
+    given: list[Any] = [(200, {"items": []}), fakes.status(404, "NotFound", "no"), (302, b""), (200, b""), (500, b"x")]
+    for answer in given:
         api.routes["GET /x"] = answer
         with contextlib.suppress(ApiRefused):
             kube.read("/x")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ def test_a_certificate_authority_with_comments_is_taken_and_handed_on(fakes: Any
         users=[{"name": "u", "user": user(OURS.issue_cert("me@example.com"))}])  # fmt: skip
     kube = Kube(from_kubeconfig(path), FAST)
     assert kube.version()["gitVersion"]
-    text = runner.kubeconfig(kube, runner.Runner(name="r", token="t", ends=access.datetime.now(access.UTC)))
+    text = runner.kubeconfig(kube, runner.Runner(name="r", token="t", ends=datetime.now(UTC)))
     written = yaml.safe_load(text)["clusters"][0]["cluster"]["certificate-authority-data"]
     assert OURS.cert_pem.bytes() in base64.b64decode(written)
 
