@@ -103,7 +103,7 @@ def document(data: bytes, request: str, needed: str = "") -> Any:
     """Return the JSON object of a success.  Raises NoApiServer where it is none, or has not the field ``needed``."""
     try:
         found = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or needed not in (found if needed else ("",)):
         raise NoApiServer("not the JSON of one: " + (_beginning(data) or "empty"), request)

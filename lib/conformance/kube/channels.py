@@ -204,7 +204,9 @@ def exit_status(error_channel: bytes) -> tuple[int | None, str]:
         return None, "the exit status never arrived"
     try:
         status = json.loads(error_channel)
-    except ValueError:
+    except (ValueError, RecursionError):
+        status = None
+    if not isinstance(status, dict):
         return None, f"the exit status is garbled: {error_channel[:200]!r}"
     if status.get("status") == "Success":
         return 0, ""

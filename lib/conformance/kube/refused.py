@@ -31,7 +31,7 @@ class ApiRefused(SuiteError):
         """Built from a response: the ``Status`` object when the body holds one, else the first line of the body."""
         try:
             status = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             status = None
         if isinstance(status, dict) and status.get("kind") == "Status":
             return cls(code, status.get("reason") or phrase, status.get("message") or phrase, request, status)
@@ -39,11 +39,10 @@ class ApiRefused(SuiteError):
         return cls(code, phrase, line[0][:300] if line else "no body", request)
 
     def repeated(self, tries: int, seconds: float) -> ApiRefused:
-        """The same, the last of so many answers to the same request."""
-        again = ApiRefused(self.code, self.reason, self.message, self.request, self.status)
-        again.tries = tries
-        again.args = (f"{self} ({counted(tries, 'try', 'tries')} in {seconds:.1f} s)",)
-        return again
+        """This refusal, as the last of so many answers to the same request."""
+        self.tries = tries
+        self.args = (f"{self} ({counted(tries, 'try', 'tries')} in {seconds:.1f} s)",)
+        return self
 
     @property
     def explained(self) -> str:

@@ -26,6 +26,7 @@ FOREIGN = [
     pytest.param((200, PAGE, HTML), "200 OK, a web page: .*Sign in", id="page"),
     pytest.param((200, PAGE), "not the JSON of one: .*Sign in", id="page that is said to be JSON"),
     pytest.param((200, b""), "not the JSON of one: empty", id="empty"),
+    pytest.param((200, b"[" * 100_000), "not the JSON of one: ", id="nested without end"),
     pytest.param((200, b"[1]"), r"not the JSON of one: '\[1\]'", id="no object"),
     pytest.param((302, b"", ELSEWHERE), r"302 Found, redirected to host sso\.example, not followed", id="redirection"),
     pytest.param((307, b"", {"Location": "/here"}), ".*redirected to host itself", id="redirection to itself"),

@@ -74,6 +74,13 @@ def test_a_lost_exit_status_is_broken_and_keeps_the_output(kube: Kube, api: Any)
     assert isinstance(caught.value, ProbeBroken)
 
 
+@pytest.mark.parametrize("text", [b"no JSON", b"[1]", b"7", b"[" * 100_000])
+def test_a_garbled_exit_status_is_broken(kube: Kube, api: Any, text: bytes) -> None:
+    api.exec = lambda channel, _: (channel.send(3, text), channel.close())
+    with pytest.raises(ExecBroken, match="the exit status is garbled"):
+        run(kube)
+
+
 def test_a_cut_connection_is_broken(kube: Kube, api: Any) -> None:
     api.exec = lambda channel, _: channel.cut()
     with pytest.raises(ExecBroken, match="the connection was cut"):
