@@ -5,6 +5,7 @@ for ``~/.kube/config``: a cluster is used only when it is named.
 """
 
 import base64
+import copy
 import json
 import logging
 import os
@@ -149,7 +150,8 @@ def end_of(token: str) -> datetime | None:
 def _seldom(hook: Callable[[Any], None]) -> Callable[[Any], None]:
     """The client's hook, which may run a credential plugin, no more often than every RENEWED_EVERY.
 
-    It sets all that it knows of the kubeconfig once more; of that only the credentials are taken.
+    It sets all that the kubeconfig says once more, files that are no more among it, while other threads connect: only
+    the token may reach them.
     """
     looked = time.monotonic()
 
@@ -157,10 +159,7 @@ def _seldom(hook: Callable[[Any], None]) -> Callable[[Any], None]:
         nonlocal looked
         if time.monotonic() - looked >= RENEWED_EVERY:
             looked = time.monotonic()
-            kept = {field: getattr(configuration, field) for field in ("proxy", *FILES)}
-            hook(configuration)
-            for field, value in kept.items():
-                setattr(configuration, field, value)
+            hook(copy.copy(configuration))  # the token is in a dict that both share
 
     return refresh
 

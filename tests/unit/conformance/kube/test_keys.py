@@ -177,3 +177,26 @@ def test_a_killed_process_leaves_no_key(fakes: Any, tls_api: Any, tmp_path: Path
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGKILL)
     assert list(temporary.iterdir()) == []
+
+
+def test_a_token_that_is_looked_at_again_brings_no_file_back(
+    fakes: Any, tls_api: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The official client names its files anew whenever it looks; threads that connect meanwhile must not see them."""
+    monkeypatch.setattr(access, "RENEWED_EVERY", 0.0)
+    given = {**user(OURS.issue_cert("me@example.com")), "token": "t"}
+    kube = Kube(from_kubeconfig(embedded(tmp_path / "k", fakes, tls_api.url, **given)), FAST)
+    configuration, seen = kube.access.configuration, list[Any]()
+    usual = type(configuration).__setattr__
+
+    def watched(self: Any, name: str, value: Any) -> None:
+        if self is configuration and name in access.FILES:
+            seen.append((name, value))
+        usual(self, name, value)
+
+    monkeypatch.setattr(type(configuration), "__setattr__", watched)
+    for _ in range(3):
+        assert kube.version()["gitVersion"]
+        assert execute.run(kube, "n", "p", "c", ["true"], within=5).stdout == b"here"
+    assert tls_api.requests[-1].headers["Authorization"] == "Bearer t"
+    assert seen == []
