@@ -150,8 +150,8 @@ def end_of(token: str) -> datetime | None:
 def _seldom(hook: Callable[[Any], None]) -> Callable[[Any], None]:
     """The client's hook, which may run a credential plugin, no more often than every RENEWED_EVERY.
 
-    It sets all that the kubeconfig says once more, files that are no more among it, while other threads connect: only
-    the token may reach them.
+    The hook sets once more all that the kubeconfig says, files that are no more among it, while
+    other threads connect: only the token may reach them.
     """
     looked = time.monotonic()
 
@@ -263,13 +263,13 @@ def _load(files: Sequence[Path], context: str, name: str) -> Any:
 
 
 _HIDDEN: dict[str, Any] = {}
-"""What the official client has written for TLS since it was last read: open files by the paths that lead there."""
+"""What the official client has written for TLS and nobody has read yet: open files by their paths."""
 
 
 def _write_hidden(content: str | bytes, *_: Any, **__: Any) -> str:
-    """Take the place of the official client's way to write keys and certificates, which leaves files in TMPDIR.
+    """Write a key or a certificate for the official client, whose own way leaves files in TMPDIR.
 
-    Its files are in memory; where the system has none there (macOS), they are removed as soon as they are loaded.
+    The file is in memory; where the system has none there (macOS), it is removed once it is loaded.
     """
     in_memory = hasattr(os, "memfd_create")
     file: Any = os.fdopen(os.memfd_create("kubeconfig"), "wb") if in_memory else NamedTemporaryFile()  # noqa: SIM115
@@ -281,10 +281,11 @@ def _write_hidden(content: str | bytes, *_: Any, **__: Any) -> str:
 
 
 def _take_from_files(configuration: Any) -> None:
-    """Load what was written for the official client, so that it needs no file; ``tls``: with its client's key.
+    """Load what was written for the official client, so that it needs no file.
 
-    Files that the user named are left to the official client, which reads them for each connection: they may be
-    renewed.  Raises ssl.SSLError and OSError where one cannot be used.
+    Its ``tls`` is a context where it has a client's key.  Files that the user named are left to the
+    client, which reads them for each connection: they may be renewed.  Raises ssl.SSLError and
+    OSError where one cannot be used.
     """
     context = tls(configuration) if configuration.host.startswith("https:") else None
     hidden = {field for field in FILES if getattr(configuration, field) in _HIDDEN}

@@ -1,7 +1,7 @@
 """Answers of an API server within bounds of time and size, and how to tell them from a gateway's.
 
-A hostile or broken server costs the suite a bounded time and a bounded memory: :func:`bound` puts a deadline on
-everything that a connection receives, :func:`body` counts bytes as they are unpacked.
+A hostile or broken server costs the suite a bounded time and a bounded memory: :func:`bound` puts a
+deadline on everything that a connection receives, :func:`body` counts bytes as they are unpacked.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def deadline(seconds: float) -> None:
 
 
 class _Received(io.RawIOBase):
-    """What a connection receives until the thread's deadline, and then TimeoutError; as much as a response needs."""
+    """What a connection receives until the thread's deadline; then it raises TimeoutError."""
 
     def __init__(self, sock: Any) -> None:
         self._sock, self._silence = sock, sock.gettimeout() or float("inf")
@@ -59,7 +59,7 @@ def _response(sock: Any, *arguments: Any, **options: Any) -> http.client.HTTPRes
 
 
 def bound(manager: Any) -> None:
-    """Let all connections of a urllib3 PoolManager keep :func:`deadline`, proxies' too, and follow no redirection."""
+    """Let a urllib3 PoolManager follow no redirection, and its connections keep :func:`deadline`."""
     manager.urlopen = functools.partial(manager.urlopen, redirect=False)
     bounded = {}
     for scheme, pool in manager.pool_classes_by_scheme.items():
@@ -100,7 +100,10 @@ def refusal(status: int, phrase: str, headers: Mapping[str, str], data: bytes, r
 
 
 def document(data: bytes, request: str, needed: str = "") -> Any:
-    """Return the JSON object of a success.  Raises NoApiServer where it is none, or has not the field ``needed``."""
+    """Return the JSON object of a success.
+
+    Raises NoApiServer where it is none, or has not the field ``needed``.
+    """
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
@@ -117,7 +120,7 @@ def checked(data: bytes, request: str) -> bytes:
 
 
 def _target(headers: Mapping[str, str]) -> str:
-    """Return the host that a redirection leads to, and nothing else of its address, which may hold secrets."""
+    """Return the host that a redirection leads to, alone: its address may hold secrets."""
     try:
         return f"host {urlsplit(headers.get('location', '')).hostname or 'itself'}, not followed"
     except ValueError:

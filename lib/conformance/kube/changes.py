@@ -108,7 +108,10 @@ class Changes:
         return answer
 
     def _create(self, collection: str, one: str, body: Obj) -> bytes:
-        """Create an object; where a server in trouble is asked again, it may be there as this run has just made it."""
+        """Create an object.
+
+        A server in trouble is asked again, and may have made it when it was asked before.
+        """
         try:
             return self.kube.request("POST", collection, query={"fieldManager": FIELD_MANAGER}, body=body, repeat=True)
         except ApiRefused as refusal:

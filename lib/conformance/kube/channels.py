@@ -24,7 +24,7 @@ CLOSE = 255
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 FRAME = 32768
 LINE, ANSWER = 16 << 20, 64 << 20
-"""Bytes of one line of a command's output, and of all that a command writes, or a stream in one message."""
+"""Bytes of one line of a command's output, and of all that it writes (a stream: in one message)."""
 COULD_NOT_START = "the command did not start"
 """How a reason begins that trying again does not cure: the container has no such program."""
 NO_SUCH_PROGRAM = (
@@ -127,7 +127,7 @@ def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], withi
 
 
 def _refused(name: str, status: int, headers: Mapping[str, str], body: bytes) -> ExecBroken:
-    """The error for an exec that was answered with anything but an open connection.  It names no secret."""
+    """Return the error for an exec whose connection was not opened.  It names no secret."""
     refusal = answers.refusal(status, "", headers, body, name) or NoApiServer(f"{status}, no WebSocket", name)
     told = f"{refusal.code} {refusal.reason} {refusal.message}".replace("  ", " ")
     return ExecBroken(
@@ -147,7 +147,9 @@ class TooMuch(OSError):
 
 
 def _count(channel: Any) -> None:
-    """Count what a channel receives in ``received``, and raise TooMuch beyond ANSWER; whoever reads sets it back.
+    """Count what a channel receives in ``received``, and raise TooMuch beyond ANSWER.
+
+    A reader of many messages sets ``received`` back to 0.
 
     ``until``: a moment of ``time.monotonic`` after which receiving times out.
     """
@@ -172,7 +174,10 @@ class Lines:
         self.unfinished = bytearray()
 
     def add(self, data: bytes) -> list[bytes]:
-        """Return the lines that have ended with ``data``, without their ends.  Raises TooMuch for one beyond LINE."""
+        """Return the lines that ``data`` ends, without their ends.
+
+        Raises TooMuch for a line beyond LINE.
+        """
         *lines, rest = data.split(b"\n")
         if lines:
             lines[0] = bytes(self.unfinished) + lines[0]
