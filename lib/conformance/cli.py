@@ -16,7 +16,6 @@ import re
 import shlex
 import signal
 import stat
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     getattr(sys.stdout, "reconfigure", dict)(errors="backslashreplace")  # a name that no terminal shows ends nothing
     if given[:1] == ["run"]:  # its options are pytest's, which argparse would refuse
-        return _run(given[1:])
+        _run(given[1:])
     try:
         options = _parser().parse_args(given)
         code: int = options.run(options)
@@ -157,14 +156,15 @@ def _claims(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(rest: Sequence[str]) -> int:
-    """Hands over to pytest, whose exit code it is; as ``pytest`` in a checkout, from any folder."""
+def _run(rest: Sequence[str]) -> NoReturn:
+    """Become pytest, as ``pytest`` in a checkout, from any folder: signals and the exit code are its own."""
     program = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), str(ROOT / "suites")]
     named = any(word.partition("=")[0] == "--report-dir" for word in rest)
     here = [] if named else [f"--report-dir={Path.cwd() / 'reports'}"]
     if _caches(rest):  # pytest knows no cache_dir without the plugin of its cache
         here += ["-o", f"cache_dir={Path.cwd() / '.pytest_cache'}"]
-    return subprocess.run([*program, *here, *rest], check=False).returncode
+    sys.stdout.flush()
+    os.execv(sys.executable, [*program, *here, *rest])
 
 
 def _caches(rest: Sequence[str]) -> bool:
@@ -204,10 +204,10 @@ def _kubeconfig(options: argparse.Namespace) -> int:
     return 0
 
 
-def _rerun(options: argparse.Namespace) -> int:
+def _rerun(options: argparse.Namespace) -> NoReturn:
     """As ``run``, which leaves its report beside the others."""
     again.to_run_again(read(options.report), digest())
-    return _run([f"--rerun-of={options.report}", *options.rest])
+    _run([f"--rerun-of={options.report}", *options.rest])
 
 
 def _policy(options: argparse.Namespace) -> int:

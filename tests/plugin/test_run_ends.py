@@ -349,6 +349,22 @@ def test_a_crashed_worker_is_told_by_the_test_that_it_ran(project: Project) -> N
     assert "crashed while running" in str(run.claim("CONN-1")["reason"])
 
 
+@pytest.mark.parametrize("arguments", [(), ("-v",), ("-q", "-rA")], ids=["usual", "-v", "-q -rA"])
+def test_a_crashed_worker_is_in_pytest_s_summary_what_it_is_in_the_report(
+    project: Project, arguments: tuple[str, ...]
+) -> None:
+    """Whoever reads the log for VIOLATED must not find a claim that nobody has decided."""
+    project.suite('@verifies("CONN-1")\ndef test_it(): import os; os._exit(3)')
+    run = project.run("-n", "1", "--max-worker-restart=0", *arguments)
+    assert run.verdict("CONN-1") == "INCONCLUSIVE"
+    assert "INCONCLUSIVE suites/test_it.py::test_it - worker 'gw0' crashed while running" in run.out
+    assert "ERROR at the worker's crash of suites/test_it.py" in run.out
+    assert "1 error" in run.out
+    assert not any(word in run.out for word in ("VIOLATED", "1 failed", "FAILED"))
+
+
+
+
 def test_the_cluster_is_closed_however_the_run_ends(project: Project) -> None:
     project.suite(MANY % "open('here', 'w').close(); time.sleep(30)")
     process = project.start()

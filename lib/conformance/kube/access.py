@@ -5,7 +5,7 @@ for ``~/.kube/config``: a cluster is used only when it is named.
 """
 
 import base64
-import importlib.util
+import copy
 import json
 import logging
 import os
@@ -17,12 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
 
 from conformance.errors import UsageProblem
+from conformance.kube import proxy
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -67,7 +68,8 @@ def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) ->
     if not server.startswith(("https://", "http://")):
         raise UsageProblem(f"kubeconfig {name}: cluster {cluster!r} has no server address (found {server!r})")
     configuration = _load(files, str(chosen), name)
-    _demand_usable_proxy(configuration, f"kubeconfig {name}, context {chosen}")
+    named = bool((clusters[cluster].get("cluster") or {}).get("proxy-url"))
+    proxy.settle(configuration, f"kubeconfig {name}, context {chosen}", named=named)
     given = users[user].get("user") or {}
     plugin = given.get("exec")
     if plugin and not _has_credentials(configuration):
@@ -75,7 +77,7 @@ def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) ->
 
     def renew() -> None:
         fresh = _load(files, str(chosen), name)
-        for credential in ("api_key", "cert_file", "key_file", "refresh_api_key_hook"):
+        for credential in ("api_key", "cert_file", "key_file", "refresh_api_key_hook", "tls"):
             setattr(configuration, credential, getattr(fresh, credential))
 
     where = f"kubeconfig {name}, context {chosen}"
@@ -121,6 +123,8 @@ def in_cluster(environ: Mapping[str, str], account: Path = SERVICE_ACCOUNT) -> A
     configuration = Configuration()
     configuration.host = f"https://[{host}]:{port}" if ":" in str(host) else f"https://{host}:{port}"
     configuration.ssl_ca_cert = str(authority)
+    configuration.tls = None
+    proxy.settle(configuration, "the pod's service account", named=False)
 
     def reread(target: Any) -> None:  # bound tokens are rotated about every hour
         target.api_key["BearerToken"] = "Bearer " + token.read_text().strip()
@@ -143,6 +147,8 @@ VALIDITY = re.compile(rb"\x30.(?:\x17\x0d\d{12}|\x18\x0f\d{14})Z(?:\x17\x0d|\x18
 """A certificate's notBefore and notAfter in DER: the only two times in a row (RFC 5280, 4.1.2.5)."""
 YEAR_WITH_CENTURY = 14
 """Digits of a GeneralizedTime; a UTCTime has no century, and its years before 50 are 20xx."""
+FILES = ("ssl_ca_cert", "cert_file", "key_file")
+"""Fields of the official client's configuration that name files."""
 
 
 def end_of(token: str) -> datetime | None:
@@ -172,21 +178,25 @@ def end_of_certificate(data: str | None, path: str | None) -> datetime | None:
 
 
 def _seldom(hook: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The client's hook, which may run a credential plugin, no more often than every RENEWED_EVERY."""
+    """The client's hook, which may run a credential plugin, no more often than every RENEWED_EVERY.
+
+    The hook sets once more all that the kubeconfig says, files that are no more among it, while
+    other threads connect: only the token may reach them.
+    """
     looked = time.monotonic()
 
     def refresh(configuration: Any) -> None:
         nonlocal looked
         if time.monotonic() - looked >= RENEWED_EVERY:
             looked = time.monotonic()
-            hook(configuration)
+            hook(copy.copy(configuration))  # the token is in a dict that both share
 
     return refresh
 
 
 def _has_credentials(configuration: Any) -> bool:
     token = configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
-    return bool(token or configuration.cert_file or configuration.username)
+    return bool(token or configuration.cert_file or configuration.tls or configuration.username)
 
 
 def _why_no_credentials(plugin: Mapping[str, Any], folder: Path) -> str:
@@ -208,17 +218,6 @@ def _why_no_credentials(plugin: Mapping[str, Any], folder: Path) -> str:
     if done.returncode:
         return f"its credential plugin {said!r} failed with exit code {done.returncode}: {words or 'it said nothing'}"
     return f"its credential plugin {said!r} gave neither a token nor a certificate{f': {words}' if words else ''}"
-
-
-def _demand_usable_proxy(configuration: Any, where: str) -> None:
-    """Raises UsageProblem for proxies by which requests would go, and execs would all fail."""
-    scheme = urlsplit(configuration.proxy or "").scheme
-    if scheme == "https":
-        raise UsageProblem(f"{where}: execs cannot go through an https:// proxy; name it as http:// (CONNECT is used)")
-    missing = [package for module, package in (("socks", "PySocks"), ("python_socks", "python-socks"))
-               if importlib.util.find_spec(module) is None]  # fmt: skip
-    if scheme.startswith("socks") and missing:
-        raise UsageProblem(f"{where}: a socks proxy needs packages that are missing: pip install {' '.join(missing)}")
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -266,6 +265,7 @@ def _load(files: Sequence[Path], context: str, name: str) -> Any:
     from kubernetes.config import kube_config
 
     configuration = Configuration()
+    kube_config._create_temp_file_with_content = _write_hidden
     logging.disable(logging.ERROR)  # it prints what a credential plugin does wrong, which is said in our words
     try:
         kube_config.load_kube_config(  # type: ignore[no-untyped-call]
@@ -281,12 +281,63 @@ def _load(files: Sequence[Path], context: str, name: str) -> Any:
     finally:
         logging.disable(logging.NOTSET)
     try:
-        if configuration.ssl_ca_cert:
-            ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-        if configuration.cert_file:
-            ssl.create_default_context().load_cert_chain(configuration.cert_file, configuration.key_file)
+        _take_from_files(configuration)
     except (ssl.SSLError, OSError) as error:
         raise UsageProblem(
             f"kubeconfig {name}, context {context}: its certificates or key cannot be used: {error}"
         ) from None
+    finally:
+        while _HIDDEN:
+            _HIDDEN.popitem()[1].close()
     return configuration
+
+
+_HIDDEN: dict[str, Any] = {}
+"""What the official client has written for TLS and nobody has read yet: open files by their paths."""
+
+
+def _write_hidden(content: str | bytes, *_: Any, **__: Any) -> str:
+    """Write a key or a certificate for the official client, whose own way leaves files in TMPDIR.
+
+    The file is in memory; where the system has none there (macOS), it is removed once it is loaded.
+    """
+    in_memory = hasattr(os, "memfd_create")
+    file: Any = os.fdopen(os.memfd_create("kubeconfig"), "wb") if in_memory else NamedTemporaryFile()  # noqa: SIM115
+    path = f"/proc/self/fd/{file.fileno()}" if in_memory else str(file.name)
+    file.write(content.encode() if isinstance(content, str) else content)
+    file.flush()
+    _HIDDEN[path] = file
+    return path
+
+
+def _take_from_files(configuration: Any) -> None:
+    """Load what was written for the official client, so that it needs no file.
+
+    Its ``tls`` is a context where it has a client's key.  Files that the user named are left to the
+    client, which reads them for each connection: they may be renewed.  Raises ssl.SSLError and
+    OSError where one cannot be used.
+    """
+    context = tls(configuration) if configuration.host.startswith("https:") else None
+    hidden = {field for field in FILES if getattr(configuration, field) in _HIDDEN}
+    if "ssl_ca_cert" in hidden:
+        authority = Path(configuration.ssl_ca_cert).read_bytes()
+        configuration.ca_cert_data = authority.decode("ascii", "ignore")  # beyond the certificates may be comments
+        configuration.ssl_ca_cert = None
+    configuration.tls = None
+    if hidden & {"cert_file", "key_file"}:
+        configuration.tls, configuration.cert_file, configuration.key_file = context, None, None
+
+
+def tls(configuration: Any) -> ssl.SSLContext:
+    """Return the TLS context for new connections."""
+    if ready := getattr(configuration, "tls", None):
+        return ready  # type: ignore[no-any-return]
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data)
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif configuration.assert_hostname is False:
+        context.check_hostname = False
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    return context

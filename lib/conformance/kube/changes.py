@@ -10,7 +10,7 @@ from typing import Any
 from conformance.errors import EnvironmentBroken, UsageProblem
 from conformance.kube import guard
 from conformance.kube.client import APPLY_PATCH, FIELD_MANAGER, JSON_PATCH, MERGE_PATCH, Kube, Obj
-from conformance.kube.ownership import Ownership
+from conformance.kube.ownership import Ownership, labels_of
 from conformance.kube.refused import ApiRefused
 from conformance.kube.waits import Waits
 from conformance.model.change import Change, ObjectRef
@@ -80,8 +80,7 @@ class Changes:
             body = self.run.sign(body or {})
         match change.verb:
             case "create":
-                path = kube.path(resource, target.namespace)
-                data = kube.request("POST", path, query=manager, body=body)
+                data = self._create(kube.path(resource, target.namespace), one, body)
             case "apply" if target.api_version.startswith(CALICO):
                 data = self._create_or_replace(change, kube.path(resource, target.namespace), one, body)
             case "apply":
@@ -92,7 +91,8 @@ class Changes:
                 data = kube.request("PUT", one, query=manager, body=body)
             case "patch":
                 kind = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
-                data = kube.request("PATCH", one, query=manager, body=body, content_type=kind)
+                same = isinstance(body, dict) and "resourceVersion" not in (body.get("metadata") or {})
+                data = kube.request("PATCH", one, query=manager, body=body, content_type=kind, repeat=same)
             case "delete":
                 try:
                     kube.request("DELETE", one, body=body, repeat=True)
@@ -107,6 +107,22 @@ class Changes:
         self.uids.add(str((answer.get("metadata") or {}).get("uid") or ""))
         return answer
 
+    def _create(self, collection: str, one: str, body: Obj) -> bytes:
+        """Create an object.
+
+        A server in trouble is asked again, and may have made it when it was asked before.
+        """
+        try:
+            return self.kube.request("POST", collection, query={"fieldManager": FIELD_MANAGER}, body=body, repeat=True)
+        except ApiRefused as refusal:
+            if not refusal.already_exists or refusal.tries == 1:
+                raise
+            made = self.kube.read(one)
+            ours = self.run.owns(made) and labels_of(made).items() >= self.run.labels.items()
+            if not ours or made["metadata"].get("deletionTimestamp"):
+                raise
+            return json.dumps(made).encode()
+
     def _create_or_replace(self, change: Change, collection: str, one: str, body: Obj) -> bytes:
         """Create an object of Calico's API server, or replace the one that this run made before.
 
@@ -115,7 +131,7 @@ class Changes:
         """
         manager, target = {"fieldManager": FIELD_MANAGER}, change.target
         try:
-            return self.kube.request("POST", collection, query=manager, body=body)
+            return self.kube.request("POST", collection, query=manager, body=body, repeat=True)
         except ApiRefused as refusal:
             if not refusal.already_exists:
                 raise

@@ -4,22 +4,27 @@ Own code on websocket-client because the official client's ``stream()`` is not t
 loses exit codes.
 """
 
+import contextlib
 import json
-import ssl
+import socket
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from conformance.errors import ProbeBroken
+from conformance.kube import access, answers, proxy
 from conformance.kube.client import Kube
-from conformance.kube.refused import ApiRefused, describe
+from conformance.kube.refused import NoApiServer
 
 STDIN, STDOUT, STDERR, ERROR = 0, 1, 2, 3
 CLOSE = 255
 """v5 only: ``255, n`` closes channel n."""
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 FRAME = 32768
+LINE, ANSWER = 16 << 20, 64 << 20
+"""Bytes of one line of a command's output, and of all that it writes (a stream: in one message)."""
 COULD_NOT_START = "the command did not start"
 """How a reason begins that trying again does not cure: the container has no such program."""
 NO_SUCH_PROGRAM = (
@@ -91,59 +96,96 @@ def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], withi
     asked, configuration = time.monotonic(), kube.access.configuration
     options: dict[str, Any] = {"timeout": within, "subprotocols": [V5, V4], "suppress_origin": True}
     options["header"] = [f"{key}: {value}" for key, value in headers.items() if key != "Accept"]
-    options |= _proxy(configuration)
-    tls = _tls(configuration) if configuration.host.startswith("https:") else {}
+    options |= proxy.websocket_options(configuration)
+    tls: dict[str, Any] = {}
+    if configuration.host.startswith("https:"):
+        name_in_it = configuration.tls_server_name
+        tls = {"context": access.tls(configuration)} | ({"server_hostname": name_in_it} if name_in_it else {})
     channel: Any = websocket.WebSocket(sslopt=tls, skip_utf8_validation=True, enable_multithread=True)
+    watchdog = threading.Timer(within, _cut, [channel])  # its own time-out is for each byte
+    watchdog.daemon = True
+    watchdog.start()
     try:
-        channel.connect(f"{configuration.host.replace('http', 'ws', 1)}{path}", **options)
+        channel.connect(f"{configuration.host.replace('http', 'ws', 1)}{path}", redirect_limit=0, **options)
     except websocket.WebSocketBadStatusException as error:
         body = error.resp_body if isinstance(error.resp_body, bytes) else str(error.resp_body or "").encode()
-        refusal = ApiRefused.from_response(error.status_code, "", body, name)
-        raise ExecBroken(
-            f"{name} was refused: {refusal.code} {refusal.reason} {refusal.message}".replace("  ", " "),
-            transport=str(refusal),
-            retryable=refusal.code == 429 or refusal.code >= 500,
-            unauthorized=refusal.code == 401,
-        ) from error
-    except (websocket.WebSocketException, OSError, ValueError) as error:
+        raise _refused(name, error.status_code, error.resp_headers or {}, body) from error
+    except Exception as error:  # packages for socks proxies raise what they like
         channel.shutdown()
+        if (handshake := channel.handshake_response) and 300 <= handshake.status < 400:
+            raise _refused(name, handshake.status, handshake.headers, b"") from error
+        why = proxy.explain(configuration, error)
         if isinstance(error, OSError):
-            kube.reach.silent(asked, describe(error))
+            kube.reach.silent(asked, why)
         raise ExecBroken(
-            f"{name}: no connection to the API server within {within:.1f} s: {describe(error)}",
-            transport=describe(error),
+            f"{name}: no connection to the API server within {within:.1f} s: {why}", transport=why
         ) from error
+    finally:
+        watchdog.cancel()
+    _count(channel)
     return channel
 
 
-def _tls(configuration: Any) -> dict[str, Any]:
-    """websocket-client's TLS options from the official client's configuration."""
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data)
-    if not configuration.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    elif configuration.assert_hostname is False:
-        context.check_hostname = False
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
-    options: dict[str, Any] = {"context": context}
-    if configuration.tls_server_name:
-        options["server_hostname"] = configuration.tls_server_name
-    return options
+def _refused(name: str, status: int, headers: Mapping[str, str], body: bytes) -> ExecBroken:
+    """Return the error for an exec whose connection was not opened.  It names no secret."""
+    refusal = answers.refusal(status, "", headers, body, name) or NoApiServer(f"{status}, no WebSocket", name)
+    told = f"{refusal.code} {refusal.reason} {refusal.message}".replace("  ", " ")
+    return ExecBroken(
+        f"{name} was refused: {refusal.message if isinstance(refusal, NoApiServer) else told}",
+        transport=str(refusal), retryable=refusal.passing, unauthorized=refusal.code == 401,
+    )  # fmt: skip
 
 
-def _proxy(configuration: Any) -> dict[str, Any]:
-    """The proxy that the official client would use, or none: websocket-client must not choose one by itself."""
-    from kubernetes.client.rest import should_bypass_proxies  # already imported by the client
+def _cut(channel: Any) -> None:
+    """End what a channel is waiting for."""
+    with contextlib.suppress(Exception):  # it may just have ended
+        channel.sock.shutdown(socket.SHUT_RDWR)
 
-    if not configuration.proxy or should_bypass_proxies(configuration.host, configuration.no_proxy or ""):
-        return {"http_no_proxy": ["*"]}
-    parts = urlsplit(configuration.proxy)
-    options: dict[str, Any] = {"http_proxy_host": parts.hostname, "http_proxy_port": parts.port or 80}
-    options["proxy_type"] = parts.scheme or "http"
-    if parts.username:
-        options["http_proxy_auth"] = (parts.username, parts.password or "")
-    return options
+
+class TooMuch(OSError):
+    """A command that writes more than this process wants to hold."""
+
+
+def _count(channel: Any) -> None:
+    """Count what a channel receives in ``received``, and raise TooMuch beyond ANSWER.
+
+    A reader of many messages sets ``received`` back to 0.
+
+    ``until``: a moment of ``time.monotonic`` after which receiving times out.
+    """
+    receive, channel.received, channel.until = channel.frame_buffer.recv, 0, float("inf")
+
+    def counted(size: int) -> bytes:
+        if channel.until != float("inf"):
+            channel.settimeout(max(0.001, channel.until - time.monotonic()))
+        data: bytes = receive(size)
+        channel.received += len(data)
+        if channel.received > ANSWER:
+            raise TooMuch(f"the command's output exceeds {ANSWER >> 20} MB")
+        return data
+
+    channel.frame_buffer.recv = counted
+
+
+class Lines:
+    """Output cut into lines, each looked at once."""
+
+    def __init__(self) -> None:
+        self.unfinished = bytearray()
+
+    def add(self, data: bytes) -> list[bytes]:
+        """Return the lines that ``data`` ends, without their ends.
+
+        Raises TooMuch for a line beyond LINE.
+        """
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = bytes(self.unfinished) + lines[0]
+            self.unfinished.clear()
+        self.unfinished += rest
+        if max(map(len, (*lines, self.unfinished))) > LINE:
+            raise TooMuch(f"a line of the command's output exceeds {LINE >> 20} MB")
+        return [line.rstrip(b"\r") for line in lines]
 
 
 def send(channel: Any, data: bytes) -> None:
@@ -167,7 +209,9 @@ def exit_status(error_channel: bytes) -> tuple[int | None, str]:
         return None, "the exit status never arrived"
     try:
         status = json.loads(error_channel)
-    except ValueError:
+    except (ValueError, RecursionError):
+        status = None
+    if not isinstance(status, dict):
         return None, f"the exit status is garbled: {error_channel[:200]!r}"
     if status.get("status") == "Success":
         return 0, ""

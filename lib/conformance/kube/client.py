@@ -6,26 +6,28 @@ inside a deadline, and the last error is kept.  Thread-safe.
 """
 
 import contextlib
+import functools
 import json
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from conformance.errors import ClusterUnusable
+from conformance.kube import answers, proxy
 from conformance.kube.access import Access
 from conformance.kube.discovery import Discovery, Resource
 from conformance.kube.guard import GuardRefused
 from conformance.kube.reach import CredentialsDead, Reach
-from conformance.kube.refused import ApiRefused, ApiUnreachable, describe
+from conformance.kube.refused import ApiRefused, ApiUnreachable, NoApiServer, describe
 from conformance.settings import RunTimings, load_timings
 from conformance.timing import SYSTEM_CLOCK
 
 Obj = dict[str, Any]
+T = TypeVar("T")
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -55,7 +57,7 @@ def user_agent(test: str = "") -> str:
     return f"calico-windows-conformance/{_version()} {clean}".strip()
 
 
-@cache
+@functools.cache
 def _version() -> str:
     """Read from a file, and therefore once: every request carries it."""
     try:
@@ -71,8 +73,6 @@ class Kube:
         self, access: Access, timings: RunTimings | None = None, *, read_only: bool = False, reach: Reach | None = None
     ) -> None:
         """``read_only``: refuse every request that could change something (dry runs).  ``reach``: shared by a run."""
-        from kubernetes.client.api_client import ApiClient  # slow to import: only when a cluster is used
-
         self.access = access
         self.timings = timings or load_timings().run
         self.test = ""
@@ -84,29 +84,38 @@ class Kube:
         configuration.retries = False
         configuration.connection_pool_maxsize = 64
         configuration.keep_alive = True  # a gateway that forgets an idle connection tells nobody
-        self._api = ApiClient(configuration)
+        self._api = self._pools()
         self._lock = threading.Lock()
         self._watched: set[Any] = set()
         """Answers to watches that are open."""
         self.discovery = Discovery(self.read)
 
+    def _pools(self) -> Any:
+        """The official client, with connections that end in time and take a client's key from memory."""
+        from kubernetes.client.api_client import ApiClient  # slow to import: only when a cluster is used
+
+        api = ApiClient(self.access.configuration)
+        manager: Any = api.rest_client.pool_manager
+        if ready := self.access.configuration.tls:
+            manager.connection_pool_kw |= {"ssl_context": ready, "ca_certs": None, "ca_cert_data": None}
+        answers.bound(manager)
+        return api
+
     def close(self) -> None:
         """Give the pooled connections back."""
-        self._api.close()  # type: ignore[no-untyped-call]
+        self._api.close()
 
     def renew_credentials(self, refused: str) -> bool:
         """Get new credentials where a plugin gives them; whether there are others now than those ``refused``.
 
         ``refused`` is the Authorization header of the request that was answered 401.
         """
-        from kubernetes.client.api_client import ApiClient  # imported by the constructor
-
         if self.access.renew is None:
             return False
         with self._lock:
             if self._authorization() == refused:  # nobody else has renewed them meanwhile
                 self.access.renew()
-                self._api = ApiClient(self.access.configuration)
+                self._api = self._pools()
             return True
 
     def _authorization(self) -> str:
@@ -131,71 +140,105 @@ class Kube:
         content_type: str = "application/json",
         repeat: bool | None = None,
     ) -> bytes:
-        """The answer's body.
+        """The answer's body, a JSON object.
 
-        Raises ApiRefused for an error status, ApiUnreachable when no answer came (ApiGone: for too long, or the run was
-        interrupted).  ``repeat``: also repeat after transport errors and 5xx (default: for GET only).  429 is always
-        repeated, since nothing was done, and so is 401 where the credentials were taken before; if it lasts, the run
-        ends, and is answered 401 at once from then on.
+        Raises ApiRefused for an error status and for an answer that no API server gives, ApiUnreachable when no answer
+        came (ApiGone: for too long, or the run was interrupted).  ``repeat``: also repeat after transport errors and
+        5xx (default: for GET only).  429 is always repeated, since nothing was done, and so is 401 where the
+        credentials were taken before; if it lasts, the run ends, and is answered 401 at once from then on.
         """
-        from urllib3.exceptions import HTTPError  # comes with the client
+        return self._ask(
+            method, path, answers.checked, query=query, body=body, content_type=content_type, repeat=repeat
+        )
 
-        name = f"{method} {path}"
+    def read(self, path: str, *, needed: str = "", **query: str) -> Any:
+        """The JSON object that a GET answers with; ``needed``: a field without which it is no API server's."""
+        return self._ask("GET", path, functools.partial(answers.document, needed=needed), query=query)
+
+    def _ask(
+        self, method: str, path: str, parse: Callable[[bytes, str], T], *, query: Mapping[str, str] | None,
+        body: Any = None, content_type: str = "application/json", repeat: bool | None = None,
+    ) -> T:  # fmt: skip
+        """What ``parse`` makes of the answer's body, given the request's name to raise ApiRefused with."""
+        name, repeat = f"{method} {path}", method == "GET" if repeat is None else repeat
         if method != "GET" and not path.startswith(REVIEWS):
             self.changes_something(name)
         url = self.access.configuration.host + path + (f"?{urlencode(query)}" if query else "")
-        repeat = method == "GET" if repeat is None else repeat
+
+        def ask() -> T:
+            answer = self._call(method, url, body, content_type, self._patience())
+            data = answers.body(answer, name)
+            self._demand_success(answer, data, name)
+            return parse(data, name)
+
+        return self._repeat(name, ask, refused=repeat, lost=repeat, within=self.timings.api_retry)
+
+    def _demand_success(self, answer: Any, data: bytes, name: str) -> None:
+        """Raises ApiRefused unless the server has done what it was asked."""
+        if answer.status == 407 and self.access.configuration.proxy:
+            raise NoApiServer(proxy.demands_credentials(self.access.configuration), name)
+        if refused := answers.refusal(answer.status, answer.reason or "", answer.headers, data, name):
+            raise refused
+        self._accepted = True
+        self.reach.answered()
+
+    def _repeat(self, name: str, ask: Callable[[], T], *, refused: bool, lost: bool, within: float) -> T:
+        """What ``ask`` returns, asked again for so many seconds where that may help.
+
+        ``refused``: also after 5xx; ``lost``: also after transport errors.
+        """
         begin, pause, tries = time.monotonic(), PAUSE, 0
         while True:
             self.reach.check(name)
             tries += 1
-            wait, asked, unauthorized = 0.0, time.monotonic(), False
+            wait, asked, dead = 0.0, time.monotonic(), False
             try:
-                answer = self._call(method, url, body, content_type, (self.timings.api_connect, self._patience()))
-                data = answer.read() or b""
-                if answer.status < 400:
-                    self._accepted = True
-                    self.reach.answered()
-                    return bytes(data)
-                refused = ApiRefused.from_response(answer.status, answer.reason or "", data, name)
-                if answer.status in (502, 503, 504) and not refused.status:  # a gateway's answer, not its own
-                    self.reach.silent(asked, f"{refused.code} {refused.message}")
+                return ask()
+            except ApiRefused as refusal:
+                if refusal.code in (502, 503, 504) and not refusal.status:  # a gateway's answer, not its own
+                    self.reach.silent(asked, f"{refusal.code} {refusal.message}")
                 else:
                     self.reach.answered()
-                failure: BaseException = refused
-                unauthorized = answer.status == 401 and self._accepted
-                mends = unauthorized and not self.reach.ended and time.monotonic() - begin < UNAUTHORIZED
-                again = answer.status == 429 or mends or (repeat and answer.status in (500, 502, 503, 504))
-                with contextlib.suppress(TypeError, ValueError):
-                    wait = float(answer.getheader("Retry-After"))
-            except (HTTPError, OSError) as error:
-                failure, again = error, repeat
-                self.reach.silent(asked, describe(error))
+                failure: Exception = refusal
+                unauthorized = refusal.code == 401 and self._accepted
+                # For less than that it may be the hiccup of a webhook that knows tokens.
+                dead = unauthorized and (bool(self.reach.ended) or time.monotonic() - begin >= UNAUTHORIZED)
+                again = refusal.code == 429 or (unauthorized and not dead) or (refused and refusal.passing)
+                wait = refusal.retry_after
             except Exception as error:
-                if type(error).__name__ != "ApiException":  # the client's wrapping of TLS errors
-                    raise
-                failure, again = error, False
-                self.reach.silent(asked, describe(error))
-            wait = max(wait, pause)
-            if not again or time.monotonic() - begin + wait > self.timings.api_retry:
-                seconds = time.monotonic() - begin
-                if unauthorized:  # all the while: not the hiccup of a webhook that knows tokens
+                failure = self._lost(name, error, asked, tries, time.monotonic() - begin)
+                again = lost and type(error).__name__ != "ApiException"
+            wait, seconds = max(wait, pause), time.monotonic() - begin
+            if not again or seconds + wait > within:
+                if dead:
                     self.reach.end(f"the API server takes the credentials of {self.access.user} no more: {failure}")
                 if isinstance(failure, ApiRefused):
-                    kind = CredentialsDead if unauthorized else ApiRefused
-                    raise failure.repeated(tries, seconds, kind)
-                raise ApiUnreachable(name, tries, seconds, failure) from failure
+                    failure = failure.repeated(tries, seconds, CredentialsDead if dead else None)
+                raise failure
             SYSTEM_CLOCK.sleep(wait)
             pause = min(2.0, pause * 2)
 
-    def answers(self) -> bool:
+    def is_reachable(self) -> bool:
         """Whether the API server answers now, and no gateway for it; asked once, also when it was given up."""
-        patience = (self.timings.api_connect, self.timings.api_connect)
         try:
-            answer = self._call("GET", f"{self.access.configuration.host}/version", None, "", patience)
+            url = f"{self.access.configuration.host}/version"
+            answer = self._call("GET", url, None, "", self.timings.api_connect)
+            answers.body(answer, "GET /version")
         except Exception:  # of TLS, of the connection, of a proxy on the way
             return False
-        return answer.status not in (500, 502, 503, 504)
+        return answer.status not in (407, 500, 502, 503, 504)
+
+    def _lost(self, name: str, error: Exception, asked: float, tries: int, seconds: float) -> ApiUnreachable:
+        """The error for a request that got no answer.  Raises ``error`` where it is a mistake of the suite's own."""
+        from urllib3.exceptions import HTTPError  # comes with the client
+
+        if not isinstance(error, HTTPError | OSError) and type(error).__name__ != "ApiException":  # TLS errors, wrapped
+            raise error
+        why = proxy.explain(self.access.configuration, error)
+        self.reach.silent(asked, why)
+        lost = ApiUnreachable(name, tries, seconds, why)
+        lost.__cause__ = error
+        return lost
 
     def _patience(self, seconds: float | None = None) -> float:
         """Seconds for an answer (``seconds``: for what may come of a watch)."""
@@ -216,19 +259,21 @@ class Kube:
         if self._read_only:
             raise GuardRefused(f"dry run: refused to {what}")
 
-    def _call(self, method: str, url: str, body: Any, content_type: str, timeout: tuple[float, float]) -> Any:
-        """The answer, asked for once more with new credentials where those in use have run out."""
-        headers = self.headers()
+    def _call(self, method: str, url: str, body: Any, content_type: str, patience: float) -> Any:
+        """The answer, asked for once more with new credentials where those in use have run out.
+
+        ``patience``: s from its beginning to its end; that of a watch ends then.
+        """
+        timeout, headers = (self.timings.api_connect, patience), self.headers()
         if body is not None:
             headers["Content-Type"] = content_type
+        answers.deadline(self.timings.api_connect + patience)
         answer = self._api.call_api(method, url, header_params=headers, body=body, _request_timeout=timeout)
         if answer.status == 401 and self.renew_credentials(headers.get("Authorization", "")):
             headers |= self.headers()
+            answers.deadline(self.timings.api_connect + patience)
             answer = self._api.call_api(method, url, header_params=headers, body=body, _request_timeout=timeout)
         return answer
-
-    def read(self, path: str, **query: str) -> Any:
-        return json.loads(self.request("GET", path, query=query or None))
 
     def path(self, resource: Resource, namespace: str | None = None, name: str | None = None, sub: str = "") -> str:
         """URL path of a collection or an object."""
@@ -280,7 +325,7 @@ class Kube:
         )
         items: list[Obj] = []
         while True:
-            page = self.read(path, **query)
+            page = self.read(path, needed="items", **query)
             items += page.get("items") or []
             meta = page.get("metadata") or {}
             if not meta.get("continue"):
@@ -313,38 +358,45 @@ class Kube:
         query |= {"allowWatchBookmarks": "true"}  # something to hear from where nothing happens
         query |= {"labelSelector": labels} if labels else {}
         query |= {"fieldSelector": fields} if fields else {}
-        url = f"{self.access.configuration.host}{path}?{urlencode(query)}"
-        self.reach.check(f"WATCH {path}")
-        answer, asked = None, time.monotonic()
+        url, name = f"{self.access.configuration.host}{path}?{urlencode(query)}", f"WATCH {path}"
+        begin, within = time.monotonic(), min(seconds, self.timings.api_retry)
+        answer = self._repeat(name, lambda: self._watch(name, url, seconds), refused=True, lost=False, within=within)
+        if answer is None:
+            return
+        asked = time.monotonic()
         try:
-            answer = self._call("GET", url, None, "", (self.timings.api_connect, self._patience(seconds)))
             self._watched.add(answer)
-            if answer.status >= 400:
-                raise ApiRefused.from_response(
-                    answer.status, answer.reason or "", answer.read() or b"", f"WATCH {path}"
-                )
-            rest = b""
-            for chunk in answer.response.stream(65536, decode_content=True):
-                *lines, rest = (rest + chunk).split(b"\n")
+            rest = bytearray()
+            for chunk in answer.response.stream(answers.CHUNK, decode_content=True):
+                *lines, end = chunk.split(b"\n")
                 for line in lines:
-                    if line.strip():
-                        event: Obj = json.loads(line)
-                        if event.get("type") == "ERROR":
-                            status = event.get("object") or {}
-                            raise ApiRefused(
-                                int(status.get("code") or 500), str(status.get("reason")), str(status.get("message")),
-                                f"WATCH {path}", status,
-                            )  # fmt: skip
-                        yield event
+                    rest += line
+                    if rest.strip():
+                        yield _event(bytes(rest), name)
+                    rest.clear()
+                rest += end
+                if len(rest) > answers.PAGE:
+                    raise ApiUnreachable(name, 1, time.monotonic() - begin, "an event is larger than any object")
         except ReadTimeoutError:
             return  # quiet for as long as we were willing to listen
         except (HTTPError, OSError) as error:
-            self.reach.silent(asked if answer is None else time.monotonic(), describe(error))
-            raise ApiUnreachable(f"WATCH {path}", 1, seconds, error) from error
+            self.reach.silent(asked, describe(error))
+            raise ApiUnreachable(name, 1, seconds, error) from error
         finally:
-            if answer is not None:
-                self._watched.discard(answer)
-                answer.response.close()
+            self._watched.discard(answer)
+            answer.response.close()
+
+    def _watch(self, name: str, url: str, seconds: float) -> Any:
+        """The answer to a watch, open; None: there was none for so long.  Raises ApiRefused and urllib3's errors."""
+        from urllib3.exceptions import ReadTimeoutError  # comes with the client
+
+        try:
+            answer = self._call("GET", url, None, "", self._patience(seconds))
+        except ReadTimeoutError:
+            return None
+        if answer.status >= 300 or "html" in str(answer.getheader("Content-Type")):
+            self._demand_success(answer, answers.body(answer, name), name)
+        return answer
 
     def logs(
         self, namespace: str, pod: str, container: str, *, tail: int | None = None, since: float | None = None,
@@ -356,7 +408,7 @@ class Kube:
         query |= {"previous": "true"} if previous else {}
         query |= {"limitBytes": str(head)} if head is not None else {}
         path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/log"
-        return self.request("GET", path, query=query).decode(errors="replace")
+        return self._ask("GET", path, lambda data, _: data.decode(errors="replace"), query=query)
 
     def version(self) -> Obj:
         """``/version``, as first contact.  Raises ClusterUnusable with one line that says what is wrong and where."""
@@ -364,16 +416,24 @@ class Kube:
             found: Obj = json.loads(self.request("GET", "/version", repeat=False))
         except (ApiUnreachable, ApiRefused) as error:
             raise ClusterUnusable([first_contact(self.access, error)]) from error
-        except ValueError as error:
-            raise ClusterUnusable(
-                [f"{self.access.server} ({self.access.where}) is no Kubernetes API server"]
-            ) from error
         return found
+
+
+def _event(line: bytes, name: str) -> Obj:
+    """Return an event of a watch.  Raises ApiRefused for one that says what is wrong, and for a line that is none."""
+    event: Obj = answers.document(line, name, "object")
+    if event.get("type") == "ERROR":
+        status = event.get("object") or {}
+        code, reason = int(status.get("code") or 500), str(status.get("reason"))
+        raise ApiRefused(code, reason, str(status.get("message")), name, status)
+    return event
 
 
 def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
     """What first contact's failure means, in one line."""
     where = f"{access.server} ({access.where})"
+    if isinstance(error, NoApiServer):
+        return f"{where} is no Kubernetes API server, or does not let this machine reach one: {error}"
     if isinstance(error, ApiRefused):
         if error.code == 401:
             return f"{where} does not accept the credentials of {access.user}: expired or revoked ({error.message})"
@@ -385,6 +445,6 @@ def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
         foreign = any(words in text for words in ("issuer", "self-signed", "self signed"))  # else too old, or another's
         why = "this kubeconfig's certificate authority did not sign" if foreign else "is not valid for it"
         return f"{where} has a certificate that {why}: {text}"
-    if "refused" in text.lower():
+    if "refused" in text.lower() and not text.startswith("proxy "):
         return f"{where} refuses connections: is the cluster (or the lab that wrote this kubeconfig) still running?"
     return f"{where} cannot be reached: {text}"

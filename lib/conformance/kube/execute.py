@@ -61,12 +61,15 @@ def run(
         )
         try:
             problem = _converse(channel, heard, stdin, begin + within)
+        except channels.TooMuch as error:
+            problem, retryable = str(error), False
+            heard[channels.ERROR].clear()
         finally:
             channel.shutdown()
         code, lost = channels.exit_status(bytes(heard[channels.ERROR]))
         if code is None:
             problem = problem or lost
-            retryable = channels.COULD_NOT_START not in lost
+            retryable = retryable and channels.COULD_NOT_START not in lost
         else:
             problem = ""  # the status arrived; how the connection ended afterwards does not matter
     except ExecBroken as broken:
@@ -94,20 +97,23 @@ def _converse(channel: Any, heard: dict[int, bytearray], stdin: bytes | None, en
     """Send standard input, collect what comes until the server closes; what broke, or ""."""
     import websocket  # only when something is run in a pod
 
+    lines = channels.Lines()
     try:
+        channel.until = end
+        channel.settimeout(max(0.001, end - time.monotonic()))
         if stdin is not None:
             channels.send(channel, stdin)
             channels.close_stdin(channel)
-        while True:
-            left = end - time.monotonic()
-            if left <= 0:
-                return "the command did not end in time"
-            channel.settimeout(left)
-            operation, data = channel.recv_data()
+        while end > time.monotonic():
+            operation, data = channel.recv_data(control_frame=True)
             if operation == websocket.ABNF.OPCODE_CLOSE:
                 return ""
-            if data and data[0] in heard:
+            if operation == websocket.ABNF.OPCODE_BINARY and data and data[0] in heard:
                 heard[data[0]] += data[1:]
+                lines.add(data[1:] if data[0] == channels.STDOUT else b"")
+        return "the command did not end in time"
+    except channels.TooMuch:
+        raise
     except websocket.WebSocketTimeoutException:
         return "the command did not end in time"
     except websocket.WebSocketConnectionClosedException:

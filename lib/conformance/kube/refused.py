@@ -8,6 +8,9 @@ from typing import Any
 from conformance.errors import SuiteError
 from conformance.model.counted import counted
 
+PASSING = (429, 500, 502, 503, 504)
+"""Statuses of servers that are overloaded, restarting or behind a gateway in trouble."""
+
 
 class ApiRefused(SuiteError):
     """A request that the API server answered with an error; ``status`` is its ``Status`` object if it sent one."""
@@ -18,23 +21,29 @@ class ApiRefused(SuiteError):
         super().__init__(f"{request}: {code} {reason}: {message}")
         self.code, self.reason, self.message, self.request = code, reason, message, request
         self.status: dict[str, Any] = status or {}
+        self.retry_after = 0.0
+        """Seconds for which the server asks to be left alone."""
+        self.tries = 1
+        """How often it was asked; one of the earlier tries may have done what the server was in trouble with."""
 
     @classmethod
     def from_response(cls, code: int, phrase: str, body: bytes, request: str) -> ApiRefused:
         """Built from a response: the ``Status`` object when the body holds one, else the first line of the body."""
         try:
             status = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             status = None
         if isinstance(status, dict) and status.get("kind") == "Status":
             return cls(code, status.get("reason") or phrase, status.get("message") or phrase, request, status)
         line = body.decode(errors="replace").strip().splitlines()
         return cls(code, phrase, line[0][:300] if line else "no body", request)
 
-    def repeated(self, tries: int, seconds: float, kind: type[ApiRefused]) -> ApiRefused:
-        """The same of another kind, the last of so many answers to the same request."""
-        again = kind(self.code, self.reason, self.message, self.request, self.status)
-        again.args = (f"{self} ({counted(tries, 'try', 'tries')} in {seconds:.1f} s)",) if tries > 1 else self.args
+    def repeated(self, tries: int, seconds: float, kind: type[ApiRefused] | None = None) -> ApiRefused:
+        """This refusal, of another kind where one is given, as the last of so many answers to the same request."""
+        again = kind(self.code, self.reason, self.message, self.request, self.status) if kind else self
+        again.tries = tries
+        if tries > 1:
+            again.args = (f"{self} ({counted(tries, 'try', 'tries')} in {seconds:.1f} s)",)
         return again
 
     @property
@@ -42,6 +51,11 @@ class ApiRefused(SuiteError):
         """The message with what the server says about its causes, such as the name of a PodDisruptionBudget."""
         causes = (self.status.get("details") or {}).get("causes") or []
         return " ".join([self.message, *(str(cause["message"]) for cause in causes if cause.get("message"))])
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may be answered before long: too many requests, or a server in trouble."""
+        return self.code in PASSING
 
     @property
     def forbidden(self) -> bool:
@@ -57,6 +71,14 @@ class ApiRefused(SuiteError):
     def already_exists(self) -> bool:
         """409 on create."""
         return self.code == 409 and self.reason == "AlreadyExists"
+
+
+class NoApiServer(ApiRefused):
+    """An answer that no Kubernetes API server gives: a gateway's page or redirection.  It counts as 502 Bad Gateway."""
+
+    def __init__(self, what: str, request: str) -> None:
+        super().__init__(502, "BadGateway", f"no answer of a Kubernetes API server ({what})", request)
+        self.args = (f"{request}: {self.message}",)
 
 
 class ApiUnreachable(SuiteError):

@@ -57,9 +57,10 @@ def kubeconfig(kube: Kube, user: Runner) -> str:
     """As YAML: the way to the cluster as ``kube`` goes it, and the user's token."""
     configuration = kube.access.configuration
     cluster: Obj = {"server": kube.access.server}
+    authority = (configuration.ca_cert_data or "").encode()
     if configuration.ssl_ca_cert:
         authority = Path(configuration.ssl_ca_cert).read_bytes()
-        cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
+    cluster |= {"certificate-authority-data": base64.b64encode(authority).decode()} if authority else {}
     if not configuration.verify_ssl:
         cluster["insecure-skip-tls-verify"] = True
     for key, value in (("tls-server-name", configuration.tls_server_name), ("proxy-url", configuration.proxy)):

@@ -59,7 +59,7 @@ class ExecStream:
         self._silence = silence
         self._begin, self._at = time.monotonic(), time.time()
         self._queue: deque[bytes | None] = deque()
-        self._lines = bytearray()
+        self._lines = channels.Lines()
         self._kept = {channels.STDOUT: bytearray(), channels.STDERR: bytearray(), channels.ERROR: bytearray()}
         self._closing = False
         self._pipe = threading.Lock()
@@ -93,7 +93,7 @@ class ExecStream:
     @property
     def unfinished(self) -> bytes:
         """What came of a line that has not ended."""
-        return bytes(self._lines)
+        return bytes(self._lines.unfinished)
 
     def _wake(self) -> None:
         with self._pipe:
@@ -104,6 +104,8 @@ class ExecStream:
         problem = ""
         try:
             problem = self._loop()
+        except channels.TooMuch as error:
+            problem = str(error)
         except Exception as error:  # the thread's end must reach the caller with any error
             problem = f"the connection broke: {describe(error)}"
         finally:
@@ -154,7 +156,7 @@ class ExecStream:
                 operation, data = self._channel.recv_data(control_frame=True)
             except websocket.WebSocketConnectionClosedException:
                 return "the connection was cut"
-            heard = time.monotonic()
+            heard, self._channel.received = time.monotonic(), 0
             if operation == websocket.ABNF.OPCODE_CLOSE:
                 return ""
             if operation == websocket.ABNF.OPCODE_BINARY and data:
@@ -168,8 +170,5 @@ class ExecStream:
         kept += data
         del kept[:-KEEP]
         if number == channels.STDOUT:
-            self._lines += data
-            *lines, rest = self._lines.split(b"\n")
-            self._lines = bytearray(rest)
-            for line in lines:
-                self._on_line(bytes(line).rstrip(b"\r"))
+            for line in self._lines.add(data):
+                self._on_line(line)

@@ -93,7 +93,7 @@ class Waits:
                     if time.monotonic() > end:
                         return
             except ApiRefused as refusal:
-                if refusal.code != 410:
+                if refusal.code != 410 and not refusal.passing:  # objects can be listed all the same
                     raise
             except ApiUnreachable:
                 pass  # the list above repeats within its own deadline and raises when the server stays away

@@ -43,6 +43,8 @@ from conformance.run.run import NODE_FACTS
 from conformance.verdicts.attempts import FLAKY, of_planned, silenced
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_missed
 
+CRASH = "the worker's crash"
+"""Phase of the report that xdist makes of a test whose worker died; as it stands in pytest's headline."""
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},
     "good": {"green": True},
@@ -199,6 +201,7 @@ class Controller:
                 self._tell_pace(heard)
         elif report.when not in ("setup", "call", "teardown"):  # of a worker that died; it may be tried again elsewhere
             self.crashed[report.nodeid] = report.longreprtext.strip()
+            report.when = CRASH  # type: ignore[assignment]
             self.pytest_runtest_logfinish(report.nodeid)
             if report.nodeid in self.outcomes:
                 self.before_crash[report.nodeid] = self.outcomes.pop(report.nodeid)
@@ -235,6 +238,8 @@ class Controller:
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """A letter and a word of its own for every verdict that is not plain CONFIRMED."""
         verdict = next((value for name, value in getattr(report, "user_properties", ()) if name == "verdict"), None)
+        if str(report.when) == CRASH:
+            return _STATUS[ClaimVerdict.INCONCLUSIVE]
         if str(report.outcome) == WAITS:
             return WAITS, "w", (WAITS.upper(), {"yellow": True})
         if verdict is None or str(report.outcome) == "rerun" or (report.when == "setup" and report.passed):

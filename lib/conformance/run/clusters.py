@@ -189,7 +189,7 @@ class Clusters:
     def answers_again(self, connection: Connection, settings: Settings, *, within: float) -> bool:
         door = self._connected(connection, settings)
         settled = until(
-            door.answers, bool, within=within, every=LOOK_EVERY,
+            door.is_reachable, bool, within=within, every=LOOK_EVERY,
             description="the API server answers again",
         )  # fmt: skip
         if settled.converged:

@@ -317,7 +317,7 @@ class Watch:
                     if happened := HAPPENED.get(event["type"]):
                         self._note(api, kind, event["object"], happened)
             except ApiRefused as refused:
-                if refused.code != HTTPStatus.GONE:
+                if refused.code != HTTPStatus.GONE and not refused.passing:
                     return
                 since = ""
             except ApiGone:

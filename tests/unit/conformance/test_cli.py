@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -61,20 +62,29 @@ def test_every_report_that_is_kept_is_summed_up_again(
     assert f"(exit code {report['run']['exit_code']}: " in said
 
 
+def handed_over(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> list[str]:
+    """The command line of the program that this process becomes."""
+
+    class Became(BaseException):
+        """In place of this process's end."""
+
+    def become(_: str, line: list[str]) -> None:
+        raise Became(*line)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "execv", become)
+        with pytest.raises(Became) as became:
+            main(command)
+    return list(became.value.args)
+
+
 def test_a_rerun_leaves_its_report_where_a_run_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In the folder in which it was typed, also where the suite was installed as a package."""
     report = stored("leak").plain
     report["suite"]["catalog"] = digest()
     (tmp_path / "leak.json").write_text(json.dumps(report))
-    typed: list[str] = []
-
-    def typing(command: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
-        typed.extend(command)
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(subprocess, "run", typing)
     monkeypatch.chdir(tmp_path)
-    assert main(["rerun", "leak.json", "--kubeconfig=lane.yaml"]) == 0
+    typed = handed_over(monkeypatch, ["rerun", "leak.json", "--kubeconfig=lane.yaml"])
     assert typed[-2:] == ["--rerun-of=leak.json", "--kubeconfig=lane.yaml"]
     assert f"--report-dir={tmp_path / 'reports'}" in typed
 
@@ -93,14 +103,7 @@ def test_a_run_may_be_told_to_keep_no_cache(
 ) -> None:
     monkeypatch.setenv("PYTEST_ADDOPTS", environment)
     monkeypatch.chdir(tmp_path)
-    called: list[str] = []
-
-    def run(command: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
-        called.extend(command)
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    assert main(["run", *options]) == 0
+    called = handed_over(monkeypatch, ["run", *options])
     assert any(word.startswith("cache_dir=") for word in called) == kept
 
 
@@ -109,8 +112,31 @@ def test_pytest_takes_what_a_run_hands_over(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str]
 ) -> None:
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    monkeypatch.chdir(tmp_path)
-    assert main(["run", *options, "--collect-only", "-q", "--report-dir=elsewhere"]) == 0
+    arguments = ["run", *options, "--collect-only", "-q", "--report-dir=elsewhere"]
+    done = subprocess.run([sys.executable, "-m", "conformance.cli", *arguments], cwd=tmp_path, check=False, timeout=120)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_the_command_reaches_the_run(tmp_path: Path, number: signal.Signals) -> None:
+    """A cancelled CI job signals the process that it started, and no other."""
+    (tmp_path / "waiting.py").write_text(
+        "import os, time, pathlib\n"
+        "def pytest_configure(config):\n"
+        "    pathlib.Path('pid.new').write_text(str(os.getpid()))\n"
+        "    os.rename('pid.new', 'pid')\n"
+        "    time.sleep(60)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "conformance.cli", "run", "-p", "waiting", "--collect-only"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as process:
+        pid, until = tmp_path / "pid", time.monotonic() + 60
+        while not pid.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(30) != 0
+    assert int(pid.read_text()) == process.pid
+    assert not Path(f"/proc/{pid.read_text()}").exists()
 
 
 def test_gate_judges_a_stored_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

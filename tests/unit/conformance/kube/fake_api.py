@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-Answer = tuple[int, Any]
+Answer = tuple[Any, ...]
+"""Status and body, and headers beyond the usual ones where a test gives any."""
 CORE = {
     "pods": "Pod", "nodes": "Node", "namespaces": "Namespace", "events": "Event", "configmaps": "ConfigMap",
     "secrets": "Secret",
@@ -147,6 +148,8 @@ class FakeApi:
         class Server(http.server.ThreadingHTTPServer):
             address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
+            def handle_error(self, *_: Any) -> None: ...  # clients hang up on answers that they do not want
+
         self.server = Server((host, 0), Handler)
         self.server.daemon_threads = True
         if context:
@@ -173,12 +176,15 @@ class FakeApi:
         if parts.path.endswith("/exec"):
             self._exec(handler, query)
             return
-        code, body = self._answer(request)
+        code, body, *more = self._answer(request)
+        if callable(body):  # answers by itself
+            body(handler)
+            return
+        headers = {"Content-Type": "application/json"} | ({"Retry-After": "0"} if code == 429 else {})
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         handler.send_response(code)
-        if code == 429:
-            handler.send_header("Retry-After", "0")
-        handler.send_header("Content-Type", "application/json")
+        for key, value in (headers | (more[0] if more else {})).items():
+            handler.send_header(key, value)
         handler.send_header("Content-Length", str(len(data)))
         handler.end_headers()
         handler.wfile.write(data)
@@ -197,9 +203,11 @@ class FakeApi:
         if self.exec_credentials and handler.headers["Authorization"] != self.exec_credentials:
             refusal = status(401, "Unauthorized", "Unauthorized")
         if refusal:
-            code, body = refusal
-            data = json.dumps(body).encode()
+            code, body, *more = refusal
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
             handler.send_response(code)
+            for key, value in (more[0] if more else {}).items():
+                handler.send_header(key, value)
             handler.send_header("Content-Length", str(len(data)))
             handler.end_headers()
             handler.wfile.write(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import Any
 
@@ -155,3 +156,72 @@ def test_a_list_patches_as_json_patch_and_a_dict_as_merge_patch(kube: Kube, api:
     assert api.requests[-1].headers["Content-Type"] == "application/merge-patch+json"
     changes.patch(target, [{"op": "remove", "path": "/data/k"}], "a test")
     assert api.requests[-1].headers["Content-Type"] == "application/json-patch+json"
+
+
+CONFIGS = f"/api/v1/namespaces/{HERE}/configmaps"
+
+
+@pytest.mark.parametrize("code", [500, 503])
+def test_a_create_that_a_server_in_trouble_refused_is_made_again(kube: Kube, api: Any, fakes: Any, code: int) -> None:
+    kube.timings = replace(kube.timings, api_retry=5.0)
+    given = [fakes.status(code, "Reason", "not now"), (201, {**config(), "metadata": {"name": "c", "uid": "1"}})]
+    api.routes[f"POST {CONFIGS}"] = lambda _: given.pop(0)
+    made = Changes(kube, RUN).create(config(), "a test", namespace=HERE)
+    assert made is not None
+    assert made["metadata"]["uid"] == "1"
+
+
+def twice(fakes: Any) -> Any:
+    """A server in trouble that has nevertheless done what it was asked."""
+    given = [fakes.status(500, "InternalError", "timed out"), fakes.status(409, "AlreadyExists", "exists")]
+    return lambda _: given.pop(0)
+
+
+def test_a_create_that_was_done_although_it_was_refused_is_taken_as_done(kube: Kube, api: Any, fakes: Any) -> None:
+    kube.timings = replace(kube.timings, api_retry=5.0)
+    api.routes[f"POST {CONFIGS}"] = twice(fakes)
+    api.routes[f"GET {CONFIGS}/c"] = (200, RUN.sign(config()))
+    made = Changes(kube, RUN).create(config(), "a test", namespace=HERE)
+    assert made is not None
+    assert made["data"] == {"k": "v"}
+
+
+@pytest.mark.parametrize(
+    "there",
+    [config(), Ownership("r2", "gw0").sign(config()), Ownership("r1", "gw1").sign(config()),
+     {**RUN.sign(config()), "metadata": {**RUN.sign(config())["metadata"], "deletionTimestamp": "now"}}],
+    ids=["somebody's", "another run's", "another worker's", "on its way out"],
+)  # fmt: skip
+def test_an_object_that_another_made_is_never_taken_for_the_created_one(
+    kube: Kube, api: Any, fakes: Any, there: dict[str, Any]
+) -> None:
+    kube.timings = replace(kube.timings, api_retry=5.0)
+    api.routes[f"POST {CONFIGS}"] = twice(fakes)
+    api.routes[f"GET {CONFIGS}/c"] = (200, there)
+    with pytest.raises(ApiRefused, match="409 AlreadyExists"):
+        Changes(kube, RUN).create(config(), "a test", namespace=HERE)
+
+
+def test_a_create_of_what_is_there_already_is_refused_at_once(kube: Kube, api: Any, fakes: Any) -> None:
+    api.routes[f"POST {CONFIGS}"] = fakes.status(409, "AlreadyExists", "exists")
+    api.routes[f"GET {CONFIGS}/c"] = (200, RUN.sign(config()))
+    with pytest.raises(ApiRefused, match="409 AlreadyExists"):
+        Changes(kube, RUN).create(config(), "a test", namespace=HERE)
+
+
+@pytest.mark.parametrize(
+    ("patch", "times"),
+    [({"data": {"k": "w"}}, 2), ({"metadata": {"resourceVersion": "7"}, "data": {"k": "w"}}, 1),
+     ([{"op": "test", "path": "/data/k", "value": "v"}], 1)],
+    ids=["merge", "merge of one version", "JSON patch"],
+)  # fmt: skip
+def test_only_patches_that_may_be_made_twice_are_repeated(
+    kube: Kube, api: Any, fakes: Any, patch: Any, times: int
+) -> None:
+    kube.timings = replace(kube.timings, api_retry=5.0)
+    given = [fakes.status(500, "InternalError", "not now"), (200, config())]
+    api.routes[f"PATCH {CONFIGS}/c"] = lambda _: given.pop(0)
+    target = ObjectRef(api_version="v1", kind="ConfigMap", name="c", namespace=HERE)
+    with contextlib.suppress(ApiRefused):
+        Changes(kube, RUN).patch(target, patch, "a test")
+    assert len([request for request in api.requests if request.method == "PATCH"]) == times

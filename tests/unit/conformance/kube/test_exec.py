@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import ProbeBroken
-from conformance.kube import execute
+from conformance.kube import channels, execute
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
@@ -72,6 +72,13 @@ def test_a_lost_exit_status_is_broken_and_keeps_the_output(kube: Kube, api: Any)
     assert caught.value.stdout == b"StatusCode : 200"
     assert caught.value.retryable
     assert isinstance(caught.value, ProbeBroken)
+
+
+@pytest.mark.parametrize("text", [b"no JSON", b"[1]", b"7", b"[" * 100_000])
+def test_a_garbled_exit_status_is_broken(kube: Kube, api: Any, text: bytes) -> None:
+    api.exec = lambda channel, _: (channel.send(3, text), channel.close())
+    with pytest.raises(ExecBroken, match="the exit status is garbled"):
+        run(kube)
 
 
 def test_a_cut_connection_is_broken(kube: Kube, api: Any) -> None:
@@ -297,3 +304,170 @@ def test_an_api_server_with_an_ipv6_address_answers_requests_and_execs(fakes: An
     finally:
         kube.close()
         api.stop()
+
+
+@pytest.mark.parametrize("code", [300, 301, 302, 303, 307, 308])
+@pytest.mark.parametrize("scheme", ["ws", "http", "https"])
+def test_an_exec_is_sent_nowhere_else(kube: Kube, api: Any, fakes: Any, code: int, scheme: str) -> None:
+    """Its credentials would go with it; the message names the host alone."""
+    other = fakes.FakeApi()
+    other.start()
+    try:
+        port = other.server.server_port
+        location = f"{scheme}://me:s3cret@127.0.0.1:{port}/exec?token=s3cret"
+        api.exec_refusal = (code, b"", {"Location": location})
+        with pytest.raises(ExecBroken, match=r"redirected to host 127\.0\.0\.1, not followed") as caught:
+            run(kube)
+        assert other.requests == []
+        assert "s3cret" not in str(caught.value) + caught.value.transport
+        assert caught.value.retryable, "as a gateway's 502"
+    finally:
+        other.stop()
+
+
+@pytest.mark.parametrize("answer", [(302, b""), (302, b"", {"Location": "http://[a"}), (302, b"", {"Location": "/x"})])
+def test_a_redirection_that_leads_nowhere_is_told_all_the_same(kube: Kube, api: Any, answer: Any) -> None:
+    api.exec_refusal = answer
+    with pytest.raises(ExecBroken, match=r"no answer of a Kubernetes API server.*redirected to"):
+        run(kube)
+
+
+@pytest.mark.parametrize("code", [200, 403, 404])
+def test_a_gateway_s_page_is_no_answer_to_an_exec(kube: Kube, api: Any, code: int) -> None:
+    api.exec_refusal = (code, b"<html>Sign in", {"Content-Type": "text/html"})
+    with pytest.raises(ExecBroken, match=f"no answer of a Kubernetes API server .{code}, a web page: '<html>Sign in'"):
+        run(kube)
+
+
+def test_an_exec_whose_acceptance_comes_byte_by_byte_has_an_end(kube: Kube, api: Any) -> None:
+    kube.timings = replace(kube.timings, exec_connect=0.5)
+
+    def trickle(handler: Any, _: Any) -> None:
+        try:
+            for _ in range(200):
+                handler.wfile.write(b"H")
+                handler.wfile.flush()
+                time.sleep(0.05)
+        except OSError:
+            pass
+
+    api._exec = trickle
+    begin = time.monotonic()
+    with pytest.raises(ExecBroken, match="no connection to the API server"):
+        run(kube)
+    assert time.monotonic() - begin < 4.0
+
+
+@pytest.mark.parametrize("how", ["bytes", "pings"])
+def test_a_command_whose_output_comes_byte_by_byte_ends_in_time(kube: Kube, api: Any, how: str) -> None:
+    def trickle(channel: Any, _: Any) -> None:
+        try:
+            channel.sock.sendall(b"\x82\x7e\x10\x00" if how == "bytes" else b"")
+            for _ in range(100):
+                channel.sock.sendall(b"a" if how == "bytes" else b"\x89\x00")
+                time.sleep(0.1)
+        except OSError:
+            pass
+
+    api.exec = trickle
+    begin = time.monotonic()
+    with pytest.raises(ExecBroken, match="did not end in time"):
+        run(kube, within=1.0)
+    assert time.monotonic() - begin < 5.0
+
+
+def flood(size: int, piece: bytes) -> Any:
+    def serve(channel: Any, _: Any) -> None:
+        try:
+            for _ in range(size // len(piece)):
+                channel.send(1, piece)
+            channel.status(0)
+            channel.close()
+        except OSError:
+            pass
+
+    return serve
+
+
+def test_output_of_many_lines_ends_at_64_mb(kube: Kube, api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (channels.LINE, channels.ANSWER) == (16 << 20, 64 << 20)
+    monkeypatch.setattr(channels, "ANSWER", 4 << 20)
+    line = b"x" * 65535 + b"\n"
+    api.exec = flood(3 << 20, line)
+    assert len(run(kube, within=60).stdout) == 3 << 20
+    api.exec = flood(8 << 20, line)
+    with pytest.raises(ExecBroken, match="the command's output exceeds 4 MB") as caught:
+        run(kube, within=60)
+    assert not caught.value.retryable
+
+
+def test_a_line_of_250_windows_endpoints_passes_and_one_beyond_16_mb_does_not(kube: Kube, api: Any) -> None:
+    api.exec = flood(12 << 20, b"x" * 65536)
+    assert len(run(kube, within=60).stdout) == 12 << 20
+    api.exec = flood(20 << 20, b"x" * 65536)
+    with pytest.raises(ExecBroken, match="a line of the command's output exceeds 16 MB"):
+        run(kube, within=60)
+
+
+def test_a_message_without_end_is_cut_off(kube: Kube, api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "ANSWER", 1 << 20)
+
+    def serve(channel: Any, _: Any) -> None:
+        try:
+            channel.sock.sendall(b"\x82\x7f" + (1 << 40).to_bytes(8, "big") + b"\x01")
+            while True:
+                channel.sock.sendall(b"x" * 65536)
+        except OSError:
+            pass
+
+    api.exec, listener = serve, Listener()
+    with pytest.raises(ExecBroken, match="exceeds 1 MB"):
+        run(kube, within=60)
+    stream(kube, listener, silence=30)
+    listener.wait(lambda: listener.ends)
+    assert "exceeds 1 MB" in listener.ends[0].problem
+
+
+def test_a_stream_ends_with_a_line_beyond_16_mb(kube: Kube, api: Any) -> None:
+    api.exec, listener = flood(20 << 20, b"x" * 65536), Listener()
+    one = stream(kube, listener, silence=30)
+    with listener.changed:
+        assert listener.changed.wait_for(lambda: listener.ends, 60)
+    assert listener.ends[0].problem == "a line of the command's output exceeds 16 MB"
+    assert len(one.unfinished) <= (16 << 20) + 65536
+
+
+def test_a_stream_may_carry_more_than_one_answer_may_hold(
+    kube: Kube, api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels, "ANSWER", 1 << 20)
+    api.exec, listener = flood(4 << 20, b"x" * 65535 + b"\n"), Listener()
+    stream(kube, listener)
+    with listener.changed:
+        assert listener.changed.wait_for(lambda: listener.ends, 60)
+    assert (len(listener.lines), listener.ends) == (64, [ExecEnd(0, "", "")])
+
+
+def test_a_long_line_is_looked_at_once() -> None:
+    """Twice the line takes about twice the time; a line that is split again at each chunk takes four times as long."""
+
+    def seconds(chunks: int) -> float:
+        lines, begin = channels.Lines(), time.process_time()
+        for _ in range(chunks):
+            assert lines.add(b"x" * 1024) == []
+        assert lines.add(b"\nrest") == [b"x" * 1024 * chunks]
+        assert lines.unfinished == b"rest"
+        return time.process_time() - begin
+
+    seconds(100)
+    small, large = min(seconds(1000) for _ in range(3)), min(seconds(8000) for _ in range(3))
+    assert large < 24 * small
+
+
+def test_lines_end_where_they_end_however_they_are_cut() -> None:
+    text = b"a\r\n\nbc\r\nd"
+    for size in range(1, len(text) + 1):
+        lines, found = channels.Lines(), list[bytes]()
+        for start in range(0, len(text), size):
+            found += lines.add(text[start : start + size])
+        assert (found, bytes(lines.unfinished)) == ([b"a", b"", b"bc"], b"d")

@@ -1,0 +1,131 @@
+"""Answers of an API server within bounds of time and size, and how to tell them from a gateway's.
+
+A hostile or broken server costs the suite a bounded time and a bounded memory: :func:`bound` puts a
+deadline on everything that a connection receives, :func:`body` counts bytes as they are unpacked.
+"""
+
+import contextlib
+import functools
+import http.client
+import io
+import json
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from conformance.kube.refused import ApiRefused, NoApiServer
+
+PAGE = 64 << 20
+"""Bytes of one answer, unpacked, and of one event of a watch."""
+CHUNK = 65536
+_calling = threading.local()
+
+
+def deadline(seconds: float) -> None:
+    """Give the answer to this thread's next request so many seconds, from now to its last byte."""
+    _calling.end = time.monotonic() + seconds
+
+
+class _Received(io.RawIOBase):
+    """What a connection receives until the thread's deadline; then it raises TimeoutError."""
+
+    def __init__(self, sock: Any) -> None:
+        self._sock, self._silence = sock, sock.gettimeout() or float("inf")
+        self._end: float = getattr(_calling, "end", float("inf"))
+        self._raw = sock.makefile("rb", buffering=0)
+
+    def makefile(self, _: str) -> io.BufferedReader:
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Any:
+        if (left := self._end - time.monotonic()) <= 0:
+            raise TimeoutError("the answer was not complete in time")
+        seconds = min(left, self._silence)
+        self._sock.settimeout(seconds if seconds != float("inf") else None)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _response(sock: Any, *arguments: Any, **options: Any) -> http.client.HTTPResponse:
+    return http.client.HTTPResponse(_Received(sock), *arguments, **options)  # type: ignore[arg-type]
+
+
+def bound(manager: Any) -> None:
+    """Let a urllib3 PoolManager follow no redirection, and its connections keep :func:`deadline`."""
+    manager.urlopen = functools.partial(manager.urlopen, redirect=False)
+    bounded = {}
+    for scheme, pool in manager.pool_classes_by_scheme.items():
+        connection = type(
+            pool.ConnectionCls.__name__, (pool.ConnectionCls,), {"response_class": staticmethod(_response)}
+        )
+        bounded[scheme] = type(pool.__name__, (pool,), {"ConnectionCls": connection})
+    manager.pool_classes_by_scheme = bounded
+
+
+def body(answer: Any, request: str) -> bytes:
+    """Return the whole body, unpacked.  Raises ApiRefused beyond PAGE, and what urllib3 raises."""
+    received = bytearray()
+    for chunk in answer.response.stream(CHUNK, decode_content=True):
+        received += chunk
+        if len(received) > PAGE:
+            answer.response.close()
+            raise ApiRefused(answer.status, "TooLarge", f"the answer exceeds {PAGE >> 20} MB (unpacked)", request)
+    answer.response.release_conn()
+    return bytes(received)
+
+
+def refusal(status: int, phrase: str, headers: Mapping[str, str], data: bytes, request: str) -> ApiRefused | None:
+    """Return what an answer refuses, or that no API server gave it; None: it is a success."""
+    named = {key.lower(): value for key, value in headers.items()}
+    kind = named.get("content-type", "").partition(";")[0].strip().lower()
+    refused: ApiRefused | None = None
+    if 300 <= status < 400:
+        refused = NoApiServer(f"{status} {phrase}".strip() + f", redirected to {_target(named)}", request)
+    elif kind == "text/html" or (status >= 400 and data.lstrip()[:1] == b"<"):
+        refused = NoApiServer(f"{status} {phrase}".strip() + f", a web page: {_beginning(data)}", request)
+    elif status >= 400:
+        refused = ApiRefused.from_response(status, phrase, data, request)
+    if refused:
+        with contextlib.suppress(ValueError):  # a date
+            refused.retry_after = max(0.0, float(named.get("retry-after", 0)))
+    return refused
+
+
+def document(data: bytes, request: str, needed: str = "") -> Any:
+    """Return the JSON object of a success.
+
+    Raises NoApiServer where it is none, or has not the field ``needed``.
+    """
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or needed not in (found if needed else ("",)):
+        raise NoApiServer("not the JSON of one: " + (_beginning(data) or "empty"), request)
+    return found
+
+
+def checked(data: bytes, request: str) -> bytes:
+    """Return the body of a success.  Raises NoApiServer as :func:`document`."""
+    document(data, request)
+    return data
+
+
+def _target(headers: Mapping[str, str]) -> str:
+    """Return the host that a redirection leads to, alone: its address may hold secrets."""
+    try:
+        return f"host {urlsplit(headers.get('location', '')).hostname or 'itself'}, not followed"
+    except ValueError:
+        return "an address that cannot be read, not followed"
+
+
+def _beginning(data: bytes) -> str:
+    return repr(" ".join(data[:200].decode(errors="replace").split())[:80]) if data.strip() else ""

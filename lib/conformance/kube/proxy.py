@@ -1,0 +1,110 @@
+"""The proxy between the suite and an API server: which connections go through it, and what its failures are called."""
+
+import base64
+import ipaddress
+import re
+import ssl
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from conformance.errors import UsageProblem
+from conformance.kube.refused import describe
+
+SOCKS = ("socks4", "socks4a", "socks5", "socks5h")
+REFUSED = re.compile(r"(?:Tunnel connection failed|CONNECT via proxy status): (?P<status>\d{3})(?P<phrase>[\w -]*)")
+"""How the standard library and websocket-client say that a proxy refused to connect."""
+NO_HOST = "none.invalid"
+
+
+def settle(configuration: Any, where: str, *, named: bool) -> None:
+    """Leave in the official client's configuration the proxy that connections go through, or None.
+
+    ``named``: the kubeconfig names the proxy (``proxy-url``).  One from the environment is not used for loopback, as
+    kubectl does not.  Raises UsageProblem for proxies through which requests would go, and execs would all fail.
+    """
+    from kubernetes.client.rest import should_bypass_proxies  # already imported with the configuration
+
+    url, host = configuration.proxy or "", urlsplit(configuration.host).hostname or ""
+    bypassed = should_bypass_proxies(configuration.host, configuration.no_proxy or "")
+    if not url or bypassed or (is_loopback(host) and not named):
+        configuration.proxy = None
+        return
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or parts.scheme not in ("http", "https", *SOCKS):  # its URL may hold a password
+        raise UsageProblem(f"{where}: the proxy's address is not of the form http://HOST:PORT")
+    if parts.scheme == "https":
+        raise UsageProblem(f"{where}: execs cannot go through an https:// proxy; name it as http:// (CONNECT is used)")
+    needed = (("socks", "PySocks"), ("python_socks", "python-socks")) if parts.scheme in SOCKS else ()
+    if missing := [package for module, package in needed if find_spec(module) is None]:
+        raise UsageProblem(f"{where}: a socks proxy needs packages that are missing: pip install {' '.join(missing)}")
+    configuration.proxy = parts.geturl()
+    if parts.username and parts.scheme == "http":  # the client reads credentials of a socks proxy from its URL
+        pair = ":".join(credentials(configuration)).encode()
+        configuration.proxy_headers = {"Proxy-Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether connections to a host stay on this machine, by its name or address alone."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host.rstrip(".").lower() == "localhost"
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+def credentials(configuration: Any) -> tuple[str, str]:
+    """Return user and password of the proxy; both are empty where its URL has none."""
+    parts = urlsplit(configuration.proxy)
+    return unquote(parts.username or ""), unquote(parts.password or "")
+
+
+def name(configuration: Any) -> str:
+    """Return the proxy's URL without credentials."""
+    parts = urlsplit(configuration.proxy)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def websocket_options(configuration: Any) -> dict[str, Any]:
+    """Return websocket-client's options for the same proxy, or for none.
+
+    Without a proxy's name it would read one from the environment, and without exceptions those of the environment.
+    """
+    if not configuration.proxy:
+        return {"http_proxy_host": NO_HOST, "http_proxy_port": 1, "http_no_proxy": ["*"]}
+    parts = urlsplit(configuration.proxy)
+    return {
+        "http_proxy_host": parts.hostname, "http_proxy_port": parts.port or 80, "proxy_type": parts.scheme,
+        "http_no_proxy": [NO_HOST], "http_proxy_auth": credentials(configuration) if parts.username else None,
+    }  # fmt: skip
+
+
+def explain(configuration: Any, error: BaseException) -> str:
+    """Return what went wrong in one line, with the proxy's name where the proxy gave no connection.
+
+    ``error``: of an attempt to connect, by urllib3 or websocket-client.
+    """
+    cause = getattr(error, "original_error", error)
+    text, kind = describe(cause), type(error).__name__
+    blamed = kind.startswith(("Proxy", "NewConnection", "NameResolution", "ConnectTimeout", "WebSocketProxy"))
+    blamed |= kind == "WebSocketAddressException" or (
+        isinstance(error, OSError) and not isinstance(error, ssl.SSLError)
+    )
+    if not configuration.proxy or not blamed:
+        return describe(error)
+    if not (found := REFUSED.search(text)):
+        return f"proxy {name(configuration)} gives no connection: {text}"
+    if found["status"] == "407":
+        return demands_credentials(configuration)
+    host = urlsplit(configuration.host).netloc
+    return f"proxy {name(configuration)} does not connect to {host}: {found['status']}{found['phrase']}"
+
+
+def demands_credentials(configuration: Any) -> str:
+    """Return what a proxy's answer 407 means."""
+    given = "does not accept the credentials in its URL" if credentials(configuration)[0] else "demands credentials"
+    return f"proxy {name(configuration)} {given} (407): write them as http://USER:PASSWORD@HOST:PORT"
