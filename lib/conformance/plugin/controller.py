@@ -314,7 +314,8 @@ class Controller:
             ),
             probing=cost(from_plain(Probing, item) for item in self.run.directory.read(self.run.directory.probing)),
         )
-        report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
+        status = 7 if self.run.unusable else int(exitstatus)
+        report, self.compared = self.qualification.apply(report, status, by_user=self.by_user)
         self.report, session.exitstatus = report, report.exit_code
         folder = self.run.directory.path
         write_json(report, folder / "conformance.json")  # first: a failure after it loses nothing
@@ -392,7 +393,7 @@ class Controller:
                 {result.claim for test in tests for result in test.results if why and result.reason == why}
             ):
                 notes.append(f"{why}: that costs {', '.join(costs)}")
-        if gone := self.run.gone:
+        if (gone := self.run.gone) and not self.run.unusable:
             notes.append(f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be there")
         if self.run.lost:
             notes.append(f"{self.run.lost}: nothing beyond the run's own namespaces was changed from then on")

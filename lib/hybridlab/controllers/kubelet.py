@@ -212,9 +212,7 @@ class Kubelet:
                 )
             )
             try:
-                await asyncio.sleep(
-                    0
-                )  # the runtime has copies now: ours would be half of all descriptors of this process
+                await asyncio.sleep(0)  # the runtime has copies now; ours would be half of all our descriptors
                 for pipe in pipes:
                     pipe.close_far()
                 result = await running

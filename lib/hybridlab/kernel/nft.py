@@ -22,7 +22,7 @@ _SNDBUF = 8 << 20
 
 
 FD_SETSIZE = 1_024
-"""libnftables waits for its socket by select(), which ends the process for a descriptor with this number or a higher."""
+"""libnftables waits for its socket by select(), which aborts the process for a descriptor of this number or above."""
 
 _kept: list[int] = []
 
@@ -85,7 +85,7 @@ class Nft:
         self.where = where
         """Name of the namespace, for messages."""
         self._lib = _library()
-        self._context = self._open()
+        self._context: int | None = self._open()
         self._lib.nft_ctx_buffer_output(self._context)
         self._lib.nft_ctx_buffer_error(self._context)
 

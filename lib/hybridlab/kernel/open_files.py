@@ -1,4 +1,4 @@
-"""How many files the lab's processes may have open: their own limit, that of the programs they start, and what a lab needs.
+"""How many files the lab's processes may have open, the programs that they start, and how many a lab needs.
 
 A descriptor of every exec, pod and node is held by one of two processes.  The limit that a login usually has (1,024)
 is kept low for programs that use select(), which the lab's own do not; so these raise theirs, and give every program
@@ -6,7 +6,6 @@ that they start the login's back.
 """
 
 import errno
-import os
 import resource
 from collections.abc import Callable
 
