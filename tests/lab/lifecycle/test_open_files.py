@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import resource
 import shutil
@@ -40,7 +39,7 @@ def login(soft: int, hard: int | None = None) -> list[str]:
 
 
 def open_in(pid: int) -> list[int]:
-    return sorted(int(number) for number in os.listdir(f"/proc/{pid}/fd"))
+    return sorted(int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir())
 
 
 @needs_kubectl
