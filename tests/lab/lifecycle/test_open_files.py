@@ -25,7 +25,7 @@ spec:
 """
 OPENS_MANY = """
 import os, sys
-for _ in range(982):
+for _ in range(1000):
     os.set_inheritable(os.dup(0), True)
 os.execv(sys.argv[1], sys.argv[1:])
 """
@@ -57,7 +57,7 @@ def test_the_labs_processes_raise_their_limit_and_programs_in_pods_have_the_logi
 
 
 def test_nftables_sockets_have_low_numbers_whatever_is_open(tmp_path: Path) -> None:
-    """libnftables selects: with 985 descriptors open before the lab's first one, its nodes would abort labd."""
+    """libnftables selects: with 1,003 descriptors open before the lab's first one, its nodes would abort labd."""
     launcher = [sys.executable, "-c", OPENS_MANY, sys.executable]
     with running_lab(tmp_path, launcher=launcher) as lab:
         roles = traces.of(lab.process.pid).processes
