@@ -105,7 +105,7 @@ def test_a_signal_ends_the_step_that_runs_and_every_process_of_the_user(
 ) -> None:
     process = gate(checkout, temporary, "setsid sleep 50 & echo it-sleeps; sleep 50")
     assert process.stdout
-    out = []
+    out: list[str] = []
     while not out or "it-sleeps" not in out[-1]:
         out.append(process.stdout.readline())
     found = re.search(r"uid (\d+)", "".join(out))
