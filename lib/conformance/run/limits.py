@@ -70,8 +70,8 @@ def workers_for(
     """How many workers ``-n auto`` starts, and why in one line.
 
     Each has pods on every covered node, so that the node with the least room decides.  ``busy``: what keeps the machine
-    of the run's own lab busy, where more workers would only make the lab later; empty: nothing does.  ``files``: how many that lab's
-    processes may have open; None: the run has no lab.
+    of the run's own lab busy, where more workers would only make the lab later; empty: nothing does.  ``files``: how
+    many that lab's processes may have open; None: the run has no lab.
     """
     windows = [covered.node.name for covered in coverage if covered.node.os == "windows"]
     each = bounds.agents_per_node * len(coverage)
