@@ -8,6 +8,8 @@ is ever counted as "traffic denied".
 
 from __future__ import annotations
 
+import errno
+import resource
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -125,3 +127,14 @@ def first_line(error: BaseException) -> str:
     """The first line of an exception's message, or its type when it has none."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def lack_of_files(error: BaseException | None) -> str:
+    """What to say where this process cannot open any more files; empty: the error says something else."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            limits = f"a process may have {soft:,}, the hard limit is {hard:,}"
+            return f"this machine lacks open files ({error.strerror}): {limits}; raise it: ulimit -n {hard}"
+        error = error.__cause__ or error.__context__
+    return ""

@@ -124,14 +124,14 @@ PARTS = {"test": {"check", "check-selftest"}}
 """Steps of the gate that are several jobs of the workflow."""
 
 
-def test_the_gates_steps_have_limits_of_75_minutes_in_all() -> None:
-    limits = re.findall(r"^step (\d+) make ", GATE.read_text(), re.MULTILINE)
+def test_the_gates_steps_have_limits_of_80_minutes_in_all() -> None:
+    limits = re.findall(r"^step (\d+) .*\bmake ", GATE.read_text(), re.MULTILINE)
     assert len(limits) == len(re.findall(r"^step ", GATE.read_text(), re.MULTILINE))
-    assert sum(map(int, limits)) <= 75
+    assert sum(map(int, limits)) <= 80
 
 
 def test_the_workflow_runs_what_the_gate_runs_and_nothing_that_is_no_target() -> None:
-    gate = set(re.findall(r"^step \d+ make ([a-z-]+)", GATE.read_text(), re.MULTILINE))
+    gate = set(re.findall(r"^step \d+ .*\bmake ([a-z-]+)", GATE.read_text(), re.MULTILINE))
     jobs = yaml.safe_load(WORKFLOW.read_text())["jobs"]["gate"]["strategy"]["matrix"]["include"]
     run = {job["command"].split()[0] for job in jobs}
     assert run == {part for step in gate for part in PARTS.get(step, {step})}

@@ -47,6 +47,13 @@ def made(folder: Path, **variables: str) -> tuple[int, list[str], list[str]]:
     return done.returncode, done.stdout.splitlines(), (folder / "calls").read_text().splitlines()
 
 
+def test_a_machine_that_lacks_something_is_told_once(folder: Path) -> None:
+    code, told, calls = made(folder, WHOLE="7")
+    assert (code, calls) == (2, ["pytest -n auto"])
+    assert told[0] == "the whole run"
+    assert not [line for line in told[1:] if not line.startswith("make: ***")]
+
+
 def test_the_whole_run_comes_first_and_its_answer_last_with_a_line_for_each_other_lab(folder: Path) -> None:
     code, told, calls = made(folder)
     assert (code, calls[0]) == (0, "pytest -n auto"), "others run after it"
@@ -83,7 +90,7 @@ def test_a_whole_run_that_fails_fails_it_all_and_its_answer_stands_below_the_oth
 
 
 def test_of_a_run_that_left_no_report_nothing_is_shown_that_an_earlier_one_found(folder: Path) -> None:
-    code, told, calls = made(folder, WHOLE="7")
+    code, told, calls = made(folder, WHOLE="3")
     assert code != 0
     assert [call for call in calls if call.startswith("calico-conformance")] == []
     assert len([line for line in told if line.startswith("lab ")]) == 3

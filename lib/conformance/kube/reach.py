@@ -10,13 +10,14 @@ import contextlib
 import fcntl
 import json
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from conformance.errors import EnvironmentBroken
+from conformance.errors import EnvironmentBroken, lack_of_files
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 NOBODY_ASKED = 30.0
@@ -48,30 +49,44 @@ class Reach:
     @property
     def gone(self) -> str:
         """What is known of its going, in one line; empty while it is there."""
-        return self._line("gone")
+        return self._read("gone")
 
     @property
     def was_gone(self) -> str:
         """The same of an API server that came back when no test was left; empty: it was there all the while."""
-        return self._line("was-gone")
+        return self._read("was-gone")
 
     @property
     def ended(self) -> str:
         """Why no test of the run can decide anything any more, in one line; empty while some can."""
-        return self._line("ended")
+        return self._read("ended")
 
-    def _line(self, name: str) -> str:
+    @property
+    def unusable(self) -> bool:
+        """Whether it ended since this machine lacks something, or its own lab is gone."""
+        return bool(self._read("unusable"))
+
+    def _read(self, name: str) -> str:
         try:
             return (self._folder / name).read_text(encoding="utf-8") if self._folder else ""
         except FileNotFoundError:
             return ""
 
-    def end(self, why: str) -> None:
-        """No test of the run can decide anything any more; the first reason counts.  Clearing up may still ask."""
-        if self._folder is not None and not self.ended:
-            fresh = self._folder / f"ended-{os.getpid()}-{threading.get_ident()}"
+    def _write(self, name: str, why: str) -> None:
+        """For all processes of the run; the first reason counts."""
+        if self._folder is not None and not self._read(name):
+            fresh = self._folder / f"{name}-{os.getpid()}-{threading.get_ident()}"
             fresh.write_text(why.partition("\n")[0], encoding="utf-8")
-            fresh.replace(self._folder / "ended")
+            fresh.replace(self._folder / name)
+
+    def end(self, why: str, *, unusable: bool = False, gone: bool = False) -> None:
+        """No test of the run can decide anything any more; the first reason counts.  Clearing up may still ask.
+
+        ``unusable``: since this machine lacks something.  ``gone``: there is nobody left to ask, either.
+        """
+        for name, said in {"unusable": unusable, "gone": gone, "ended": True}.items():
+            if said:
+                self._write(name, why)
 
     @property
     def left(self) -> float:
@@ -110,6 +125,8 @@ class Reach:
 
     def silent(self, asked: float, problem: str) -> None:
         """What was asked at that moment of ``time.monotonic`` has had no answer."""
+        if lack := lack_of_files(sys.exception()):
+            self.end(lack, unusable=True)
         if self._folder is None or self.gone or self.left != float("inf"):
             return
         now = time.monotonic()
@@ -122,11 +139,7 @@ class Reach:
             file.truncate()
             file.write(json.dumps(kept))
         if now - kept["since"] >= self._patience:
-            fresh = self._folder / f"gone-{os.getpid()}-{threading.get_ident()}"
-            fresh.write_text(
-                f"the API server has not answered for {now - kept['since']:.0f} s: {problem}", encoding="utf-8"
-            )
-            fresh.replace(self._folder / "gone")
+            self._write("gone", f"the API server has not answered for {now - kept['since']:.0f} s: {problem}")
 
     @contextlib.contextmanager
     def _locked(self, path: Path) -> Iterator[IO[str]]:

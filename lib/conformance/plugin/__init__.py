@@ -4,6 +4,7 @@ Dormant unless a run names something under ``suites/``.  ``conftest.py`` loads i
 """
 
 import re
+import resource
 import sys
 from pathlib import Path
 from typing import Any
@@ -184,7 +185,9 @@ def _workers(run: Run) -> tuple[int, str]:
     assert inspection is not None  # open() raised otherwise
     placement = Placement(inspection.facts, settings.tolerations, cover=settings.cover)
     coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
-    return workers_for(settings.workers, coverage, inspection.room, load.busy() if run.shares_machine else "")
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1] if run.choice.own_lab else None
+    busy = load.busy() if run.shares_machine else ""
+    return workers_for(settings.workers, coverage, inspection.room, busy, files)
 
 
 @pytest.hookimpl(trylast=True)

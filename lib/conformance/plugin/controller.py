@@ -320,7 +320,8 @@ class Controller:
             ),
             probing=cost(from_plain(Probing, item) for item in self.run.directory.read(self.run.directory.probing)),
         )
-        report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
+        status = 7 if self.run.unusable else int(exitstatus)
+        report, self.compared = self.qualification.apply(report, status, by_user=self.by_user)
         if left := [line for line in self.left if line.startswith(str(Outcome.FAILED)) or "; put back by: " in line]:
             cause = report.exit_cause or terminal.EXIT_MEANINGS.get(report.exit_code, "")
             report = replace(report, exit_cause="; ".join([cause, *left]))  # the last line, whatever else is wrong
@@ -401,7 +402,7 @@ class Controller:
                 {result.claim for test in tests for result in test.results if why and result.reason == why}
             ):
                 notes.append(f"{why}: that costs {', '.join(costs)}")
-        if gone := self.run.gone:
+        if (gone := self.run.gone) and not self.run.unusable:
             notes.append(f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be there")
         elif back := self.run.was_gone:
             notes.append(f"{back}; it answers again, and what was left then is INCONCLUSIVE")

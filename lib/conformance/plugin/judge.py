@@ -383,6 +383,7 @@ class Judge:
         return broken.with_traceback(failure.__traceback__)
 
     def _inconclusive(self, item: pytest.Item, error: BaseException, reason: str) -> None:
+        self.run.blame_machine(error)
         item.stash[STATEMENT].say(Finding(ClaimVerdict.INCONCLUSIVE, reason))
         self._fail(item, error)
 

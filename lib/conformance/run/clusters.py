@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,7 @@ class Clusters:
         outside = None
         if self._lab:
             outside = OUTSIDE.search(self._lab.wait())
+            self._lab.watch(partial(Reach(run.shared).end, unusable=True, gone=True))
             path = str(self._lab.kubeconfig)
         connection = Connection(
             how=choice.how,

@@ -9,6 +9,8 @@ import select
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from conformance.errors import ClusterUnusable, UsageProblem
@@ -16,6 +18,7 @@ from conformance.settings import RunTimings
 from conformance.timing import Deadline
 
 _USAGE = 4
+_ENVIRONMENT = 7
 SOURCES = str(Path(__file__).parents[2])
 """Where the lab's package lies when nothing is installed and pytest alone knows the source root."""
 _LIBC = ctypes.CDLL(None)
@@ -87,11 +90,23 @@ class LabProcess:
             os.close(self._ready)
             self._ready = -1
 
-    def _raise_ended(self) -> None:
-        status = self._process.wait(self._timings.lab_end)
+    def watch(self, lost: Callable[[str], object]) -> None:
+        """Tell, in one line, when the lab ends by itself from here on: it, or this machine, lacks something."""
+
+        def wait() -> None:
+            if self._process.wait() == _ENVIRONMENT:
+                lost(f"the lab ended: {self._last_words()}")
+
+        threading.Thread(target=wait, daemon=True).start()
+
+    def _last_words(self) -> str:
         lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         begins = max((at for at, line in enumerate(lines) if line.startswith("hybridlab: ")), default=-1)
-        last = " ".join(map(str.strip, lines[begins:])) or "it said nothing"  # several lacks have a line each
+        return " ".join(map(str.strip, lines[begins:])) or "it said nothing"  # several lacks have a line each
+
+    def _raise_ended(self) -> None:
+        status = self._process.wait(self._timings.lab_end)
+        last = self._last_words()
         if status == _USAGE:
             raise UsageProblem(f"the lab refused: {last}")
         raise ClusterUnusable([f"the lab ended with exit status {status} before it was ready: {last}; log: {self.log}"])

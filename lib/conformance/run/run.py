@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformance.catalog import catalog
-from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
+from conformance.errors import ClusterUnusable, SuiteError, UsageProblem, lack_of_files
 from conformance.kube.reach import Reach
 from conformance.model.codec import to_plain
 from conformance.model.facts import Fact, Facts
@@ -160,6 +160,16 @@ class Run:
     def ended(self) -> str:
         """Why no test can decide anything any more, in one line; empty: some can."""
         return Reach(self.directory.shared).ended if self.directory else ""
+
+    @property
+    def unusable(self) -> bool:
+        """Whether the run ended since this machine lacks something, or the run's own lab is gone."""
+        return bool(self.directory and Reach(self.directory.shared).unusable)
+
+    def blame_machine(self, error: BaseException) -> None:
+        """End the run where an error says that this process cannot open any more files."""
+        if self.directory and (lack := lack_of_files(error)):
+            Reach(self.directory.shared).end(lack, unusable=True)
 
     @property
     def over(self) -> str:

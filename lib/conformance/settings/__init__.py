@@ -77,6 +77,10 @@ class Workers:
     (kubernetes#124700).  Those of two workers in four pods each, and two each for streams."""
     agents: int = 60
     """live agents of all workers: each holds an exec stream through API server and kubelet."""
+    lab_files: int = 700
+    """open files of a process of the run's own lab, whatever the number of workers."""
+    files: int = 450
+    """open files of such a process for each worker: with one it had 1,148, with six 3,162."""
     watch: int = 2
     """pods, and agents, of the standing watch on each covered node; 0: there is none (``--no-watch``)."""
 

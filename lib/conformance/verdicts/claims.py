@@ -213,15 +213,15 @@ def _untested(claim: Claim, facts: Facts | None, *, whole: bool) -> ClaimOutcome
 def exit_code(tests: Sequence[TestOutcome], pytest_status: int, *, by_user: bool = False) -> int:
     """The run's exit code (0 to 7) from its tests and what pytest would have said.
 
-    3 and 4 are pytest's own to give.  A violated claim wins over everything but an interruption by the user
-    (``by_user``: status 2 comes from Ctrl-C, not from -x under xdist).
+    3 and 4 are pytest's own to give; 7 comes from a machine that lacks something.  A violated claim wins over
+    everything but an interruption by the user (``by_user``: status 2 comes from Ctrl-C, not from -x under xdist).
     """
     if pytest_status in (3, 4) or (pytest_status == 2 and by_user):
         return pytest_status
     verdicts = {test.verdict for test in tests}
     if ClaimVerdict.VIOLATED in verdicts:
         return 1
-    if ClaimVerdict.INCONCLUSIVE in verdicts or pytest_status == 1:
+    if pytest_status != 7 and (ClaimVerdict.INCONCLUSIVE in verdicts or pytest_status == 1):
         return 6
     if pytest_status != 0:
         return pytest_status

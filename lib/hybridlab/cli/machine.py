@@ -22,6 +22,8 @@ NO_LINUX = (
     "Linux, of whose namespaces a lab is made (this is {0}): use a Linux virtual machine (macOS: lima or colima; "
     "Windows: WSL 2); on a cluster that is named by --kubeconfig the suite needs no lab"
 )
+DEFAULT_NODES = 6
+"""Of the profile `default`, which cannot be read before YAML is installed."""
 
 
 def install_nftables() -> str:
@@ -44,9 +46,10 @@ def lacks() -> list[str]:
     """One line for each thing that is missing; libnftables only where it cannot be fetched."""
     if sys.platform != "linux":
         return [NO_LINUX.format(platform.system())]
-    from hybridlab.kernel import preflight  # which only Linux can import
+    from hybridlab.kernel import open_files, preflight  # which only Linux can import
 
-    found = []
+    too_few = open_files.lack(DEFAULT_NODES).removeprefix("this machine lacks ")
+    found = [too_few] if too_few else []
     if importlib.util.find_spec("ensurepip") is None:
         install = f"sudo apt-get install python3-venv (for {sys.executable})" if can_fetch() else "install it"
         found.append(f"venv with pip: this Python has no ensurepip; {install}")

@@ -15,6 +15,7 @@ from pathlib import Path
 from hybridlab.cluster import kubeconfig, rundir
 from hybridlab.cluster.ending import EndRequest
 from hybridlab.cluster.exits import ENVIRONMENT, USAGE, Stop
+from hybridlab.kernel import open_files
 from hybridlab.labd.launch import LabdFailed, LabdSettings, launch
 from hybridlab.profiles.check import ProfileError
 from hybridlab.profiles.load import load
@@ -32,6 +33,9 @@ def run(
         profile = load(profile_name, overrides)
     except ProfileError as error:
         raise Stop(USAGE, str(error)) from error
+    nodes = sum(group.count for group in profile.nodes)
+    if problem := open_files.lack(nodes):
+        raise Stop(ENVIRONMENT, problem)
     if kubeconfig_path is not None:
         kubeconfig.check_writable(kubeconfig_path)
     if ready_fd is not None:
@@ -39,7 +43,8 @@ def run(
     listener = _listen(port)
     # Collecting garbage while hundreds of modules are imported and nothing is thrown away costs a fifth of the start.
     gc.disable()
-    labd = launch(LabdSettings(applet_settings=_applet_settings(profile)))
+    labd = launch(LabdSettings(applet_settings=_applet_settings(profile), nodes=nodes))
+    open_files.raise_limit()  # after that: labd gives the programs of pods the limit that it was started with
 
     # From here on the clock runs for the ready line; labd is coming up on the other core.
     import asyncio

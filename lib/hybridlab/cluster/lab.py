@@ -36,6 +36,7 @@ from hybridlab.faults.injector import Injector
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.service_gate import ServiceGate
 from hybridlab.faults.zone_gate import ZoneGate
+from hybridlab.kernel import log, open_files
 from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import Labd, LabdFailed
 from hybridlab.networks.registry import fault_types, plane_of
@@ -139,7 +140,9 @@ class Lab:
     async def connect(self) -> None:
         """Wait for labd.  Raises LabdFailed with what this machine lacks."""
         channel = await self._setting.labd.connect(self._on_event)
-        logging.basicConfig(format="hybridlab %(levelname)s %(name)s: %(message)s")
+        loop = asyncio.get_running_loop()
+        open_files.listen(lambda lack: loop.call_soon_threadsafe(channel.end, lack))
+        log.begin("hybridlab")
         for handler in logging.getLogger().handlers:
             # What fails once labd is gone fails because of that, which is said once.
             handler.addFilter(lambda record: not channel.closed)
@@ -252,7 +255,8 @@ async def _finished(starting: asyncio.Task[None], ends: set[asyncio.Task[Any]]) 
 def _why_it_ends(ended: asyncio.Task[Any], died: asyncio.Task[str]) -> int:
     """OK when the user asked; raises LabdFailed when labd is gone by itself."""
     if not ended.done():
-        raise LabdFailed(f"labd died ({died.result()}); the lab is gone")
+        reason = died.result()
+        raise LabdFailed(reason if reason.startswith(open_files.LACK) else f"labd died ({reason}); the lab is gone")
     died.cancel()
     return OK
 

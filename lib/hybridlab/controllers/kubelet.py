@@ -206,15 +206,21 @@ class Kubelet:
             if stdin is not None:
                 feed = asyncio.create_task(pump_in(stdin, pipes[2]))
             spec = ExecSpec(container=state.id, argv=argv, tty=streams.tty)
-            try:
-                result = await self.context.runtime.exec(
+            running = asyncio.ensure_future(
+                self.context.runtime.exec(
                     spec, stdin=pipes[2].far if stdin is not None else None, stdout=pipes[0].far, stderr=pipes[1].far
                 )
+            )
+            try:
+                await asyncio.sleep(0)  # the runtime has copies now; ours would be half of all our descriptors
+                for pipe in pipes:
+                    pipe.close_far()
+                result = await running
             except RuntimeRefused as error:
                 return ExecOutcome(exit_code=None, start_error=str(error))
             finally:
-                for pipe in pipes:
-                    pipe.close_far()
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
                 await _settled(outputs)
         finally:  # whoever still watched a pipe after its close would watch a stranger's of the same number
             left = [*pumps, feed] if feed else pumps

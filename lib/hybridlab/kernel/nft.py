@@ -21,6 +21,12 @@ _SNDBUF = 8 << 20
 """Bytes asked for; the kernel grants up to net.core.wmem_max without privileges in the first user namespace."""
 
 
+FD_SETSIZE = 1_024
+"""libnftables waits for its socket by select(), which aborts the process for a descriptor of this number or above."""
+
+_kept: list[int] = []
+
+
 class NftError(Exception):
     """nftables refused a command; the message holds its own words and the line it refused."""
 
@@ -60,6 +66,15 @@ def _sockets() -> dict[str, int]:
     return found
 
 
+def keep_numbers(contexts: int) -> None:
+    """Keep low descriptors for so many contexts, whatever is opened before they are made; call it first of all.
+
+    A few more, since another thread may take a number between its release and the context that it was kept for.
+    """
+    for _ in range(contexts + 16):
+        _kept.insert(0, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+
+
 class Nft:
     """One libnftables context, bound to the network namespace of the thread that makes it.
 
@@ -70,16 +85,28 @@ class Nft:
         self.where = where
         """Name of the namespace, for messages."""
         self._lib = _library()
-        before = _sockets().keys()
-        self._context = self._lib.nft_ctx_new(0)
-        if not self._context:
-            raise NftMissing(f"{where}: nft_ctx_new returned nothing")
-        self._enlarge_buffers([fd for inode, fd in _sockets().items() if inode not in before])
+        self._context: int | None = self._open()
         self._lib.nft_ctx_buffer_output(self._context)
         self._lib.nft_ctx_buffer_error(self._context)
 
-    def _enlarge_buffers(self, opened: list[int]) -> None:
-        """Let a transaction be as long as the machine allows, and no pod's process inherit the socket.
+    def _open(self) -> int:
+        """A context whose socket has a number that libnftables can wait for, see :func:`keep_numbers`."""
+        while True:
+            last = not _kept
+            if not last:
+                os.close(_kept.pop())
+            before = _sockets().keys()
+            context = self._lib.nft_ctx_new(0)
+            if not context:
+                raise NftMissing(f"{self.where}: nft_ctx_new returned nothing")
+            if self._enlarge_buffers([fd for inode, fd in _sockets().items() if inode not in before]) < FD_SETSIZE:
+                return int(context)
+            self._lib.nft_ctx_free(context)
+            if last:
+                raise NftError(f"nftables in {self.where}: every descriptor below {FD_SETSIZE:,} is in use")
+
+    def _enlarge_buffers(self, opened: list[int]) -> int:
+        """Let a transaction be as long as the machine allows, and no pod's process inherit the socket: its number.
 
         The context does not tell its netlink socket, and its own attempt (SO_SNDBUFFORCE) is refused in a user
         namespace.  Other threads may open sockets at the same time, but none of netfilter's.
@@ -92,7 +119,7 @@ class Nft:
                         netlink.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SNDBUF)
                         netlink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SNDBUF)
                         netlink.set_inheritable(False)
-                        return
+                        return fd
                 finally:
                     netlink.detach()
         raise NftMissing(f"{self.where}: {LIBRARY} opened no netlink socket when its context was made")

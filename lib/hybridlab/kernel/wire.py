@@ -31,6 +31,7 @@ arrive with its first byte or earlier, so a first-in-first-out queue pairs them.
 import array
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import socket
@@ -41,6 +42,7 @@ from typing import Any
 
 import orjson
 
+from hybridlab.kernel import open_files
 from hybridlab.kernel.errors import KernelError
 from hybridlab.kernel.shapes import ShapeError
 
@@ -49,6 +51,7 @@ CallHandler = Callable[[Any, list[int]], Awaitable[object]]
 
 _log = logging.getLogger(__name__)
 _CHUNK = 256 * 1024
+_END = "channel.end"
 _MAX_FDS = 253
 """The kernel's SCM_MAX_FD: descriptors in one message."""
 _FD_SPACE = socket.CMSG_SPACE(_MAX_FDS * array.array("i").itemsize)
@@ -162,6 +165,7 @@ class Channel:
             finally:
                 _close_all(reply.fds)
         except (Refused, KernelError, ShapeError) as error:
+            open_files.notice(error)
             self._answer_error(number, error)
         except ChannelClosed:
             _log.debug("%s was answered after the channel closed", method)
@@ -183,6 +187,11 @@ class Channel:
     @property
     def closed(self) -> bool:
         return self._closed.done()
+
+    def end(self, reason: str) -> None:
+        """Close, and have the other side close for the same reason."""
+        self.emit(_END, reason)
+        self.close(reason)
 
     def close(self, reason: str = "closed here") -> None:
         """Close the socket: the other side sees the end-of-file; pending calls fail, running handlers are cancelled."""
@@ -246,7 +255,8 @@ class Channel:
                 received.frombytes(payload[: len(payload) - len(payload) % received.itemsize])
                 self._received_fds.extend(received)
         if flags & socket.MSG_CTRUNC:
-            self.close("descriptors were cut off (RLIMIT_NOFILE reached): the queue can no longer be paired")
+            self.end(open_files.exhausted(errno.EMFILE))  # descriptors were cut off: the queue can no longer be paired
+            return
             return
         if not data:
             self.close("end of file")
@@ -276,6 +286,8 @@ class Channel:
             task = self._running.get(message["cancel"])
             if task is not None:
                 task.cancel()
+        elif message.get("event") == _END:
+            self.close(message["params"])
         elif "event" in message:
             if self.on_event is not None:
                 self.on_event(message["event"], message["params"])

@@ -42,6 +42,8 @@ class LabdSettings:
 
     applet_settings: dict[str, float | str | int] = field(default_factory=dict)
     """Handed to every applet: ``powershell_start_ms`` and the like."""
+    nodes: int = 0
+    """How many nodes the lab will have."""
     services: tuple[str, ...] = ("dataplane", "runtime")
     """What labd offers; tests of one leave the other out."""
 

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
@@ -20,8 +19,9 @@ import orjson
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.sandbox_socket import serve_sockets
 from hybridlab.dataplane.service import DataplaneService
-from hybridlab.kernel import enter, preflight
+from hybridlab.kernel import enter, log, open_files, preflight
 from hybridlab.kernel.lack import Lack
+from hybridlab.kernel.nft import keep_numbers
 from hybridlab.kernel.reaper import Reaper
 from hybridlab.kernel.rpc import Server
 from hybridlab.kernel.sandbox import Sandboxes
@@ -46,14 +46,18 @@ def run(control: int, settings_json: str, probe: int) -> int:
             report_failure(control, lacks)
             return 1
         enter.mount_own_proc()
-        _raise_descriptor_limit()
-        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="labd %(levelname)s %(name)s: %(message)s")
+        open_files.raise_limit()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # programs in pods are not to ignore it where a shell had that
+        log.begin("labd")
         settings = from_json(LabdSettings, orjson.loads(settings_json))
+        keep_numbers(settings.nodes + 1)  # of the nodes and of the underlay
         asyncio.run(_serve(control, settings))
     except BaseException:  # pid 1 must not unwind into the interpreter it was forked from
         traceback.print_exc()
         sys.stderr.flush()
         return 1
+    finally:
+        logging.shutdown()
     return 0
 
 
@@ -62,6 +66,7 @@ async def _serve(control: int, settings: LabdSettings) -> None:
     # The loop and the programming thread hand the interpreter's lock to each other at every system call.
     sys.setswitchinterval(0.0002)
     channel = Channel(socket.socket(fileno=control), peer="the cluster")
+    open_files.listen(lambda lack: loop.call_soon_threadsafe(channel.end, lack))
     loop.add_signal_handler(signal.SIGTERM, channel.close, "labd got SIGTERM")
     reaper = Reaper()
     sandboxes = Sandboxes()
@@ -92,9 +97,3 @@ async def _serve(control: int, settings: LabdSettings) -> None:
     reason = await channel.wait_closed()
     logging.getLogger(__name__).debug("ends: %s", reason)
     dataplane.close()
-
-
-def _raise_descriptor_limit() -> None:
-    """A pod costs a descriptor, a node five, a socket one: take all that is allowed."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

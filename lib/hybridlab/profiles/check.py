@@ -13,6 +13,8 @@ WINDOWS_BUILD = re.compile(r"^10\.0\.\d{4,6}\.\d+$")
 TAINT = re.compile(r"^[^:=]+(=[^:=]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$")
 VERSION = re.compile(r"^v\d+\.\d+\.\d+([-+.][0-9A-Za-z.+-]+)?$")
 POD_ADDRESSES_RESERVED_ON_WINDOWS = 4
+MOST_NODES = 250
+"""Measured (docs/lab.md): ready in 14 s, and the suite runs on it; more were started, up to 400, and not tested."""
 SERVICE_ADDRESSES = 32
 """The cluster's own Services have the first and the tenth address; the rest is for the user's."""
 
@@ -142,6 +144,8 @@ def _check_names(profile: Profile, where: Where) -> None:
 
 
 def _check_nodes(profile: Profile, where: Where) -> None:
+    if (count := sum(group.count for group in profile.nodes)) > MOST_NODES:
+        raise ProfileError(f"{where.within(('nodes',))}: {count} nodes, a lab supports {MOST_NODES} at most")
     seen: set[str] = set()
     for index, group in enumerate(profile.nodes):
         path = ("nodes", str(index))

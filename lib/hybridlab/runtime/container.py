@@ -14,6 +14,7 @@ import signal
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 
+from hybridlab.kernel import open_files
 from hybridlab.runtime import start_errors
 from hybridlab.runtime.applet import Applet, Files, Host, Net, Output, Process
 from hybridlab.runtime.files import MemoryFiles
@@ -39,6 +40,7 @@ class CannotStart(Exception):
     def __init__(self, number: int = errno.ENOENT) -> None:
         super().__init__(os.strerror(number))
         self.errno = number
+        open_files.notice(self)
 
 
 @dataclass(frozen=True)

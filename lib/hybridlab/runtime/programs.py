@@ -11,15 +11,17 @@ import asyncio
 import contextlib
 import ctypes
 import errno
+import fcntl
 import os
 import signal
 import subprocess
+import termios
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hybridlab.kernel import namespaces
+from hybridlab.kernel import namespaces, open_files
 from hybridlab.kernel.errors import KernelError
 from hybridlab.kernel.reaper import Child, Reaper
 from hybridlab.runtime import images, rootfs
@@ -245,50 +247,29 @@ class ProgramHost:
         os.makedirs(directory, exist_ok=True)  # noqa: PTH103 - as the real runtime does
         os.chdir(directory)
         path = _executable(argv[0], env)
-        actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0) if stdin is None else (os.POSIX_SPAWN_DUP2, stdin, 0),
-            (os.POSIX_SPAWN_DUP2, stdout, 1),
-            (os.POSIX_SPAWN_DUP2, stderr, 2),
-        ]
-        if terminal:
-            actions.append((os.POSIX_SPAWN_OPEN, 0, "/proc/self/fd/1", os.O_RDWR, 0))
-            env = {"TERM": "xterm", **env}
         namespaces.setns(self._netns)
-        if first:
-            return self._spawn_first(list(argv), path, env, fds)
 
-        def begin() -> int:
-            return os.posix_spawn(
-                path,
-                argv,
-                env,
-                file_actions=actions,
-                setsid=True,
-                setsigmask=(),
-                setsigdef=(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT),
-            )
-
-        return self._reaper.spawn(begin)
-
-    def _spawn_first(
-        self, argv: list[str], path: str, env: Mapping[str, str], fds: tuple[int | None, int, int]
-    ) -> Child:
-        """Pid 1: the only process that needs code of ours between fork and exec, see ``rootfs.seal``."""
+        def prepare() -> None:
+            open_files.restore_limit()
+            if first:
+                rootfs.seal()
+            if terminal:
+                fcntl.ioctl(1, termios.TIOCSCTTY)
 
         def begin() -> int:
             process = subprocess.Popen(
                 argv,
                 executable=path,
-                env=env,
-                stdin=subprocess.DEVNULL if fds[0] is None else fds[0],
-                stdout=fds[1],
-                stderr=fds[2],
+                env={"TERM": "xterm", **env} if terminal else env,
+                stdin=subprocess.DEVNULL if stdin is None else stdin,
+                stdout=stdout,
+                stderr=stderr,
                 start_new_session=True,
-                preexec_fn=rootfs.seal,  # noqa: PLW1509 - it makes two system calls and takes no lock
+                preexec_fn=prepare,  # noqa: PLW1509 - it makes a few system calls and takes no lock
             )
             process.returncode = 0  # the reaper collects it; subprocess must not try
-            # Not collected yet, so its namespace is there even if it has ended already.
-            self._pid_namespace = self._builder.pid_namespace_of(process.pid)
+            if first:  # not collected yet, so its namespace is there even if it has ended already
+                self._pid_namespace = self._builder.pid_namespace_of(process.pid)
             return process.pid
 
         return self._reaper.spawn(begin)

@@ -6,11 +6,12 @@ about as long as a small C program with many libraries.  One Unix socket per con
 
 import array
 import asyncio
-import contextlib
 import os
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Mapping
+
+from hybridlab.kernel import open_files
 
 SOCKET_PATH = "/run/lab-applets"
 """In every container with a file system of its own."""
@@ -65,12 +66,15 @@ class ShimServer:
         asyncio.get_running_loop().add_reader(listener, self._accept)
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):
+        try:
             connection, _ = self._listener.accept()
-            connection.setblocking(False)
-            task = asyncio.create_task(self._serve(connection))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        except OSError as error:
+            open_files.notice(error)
+            return
+        connection.setblocking(False)
+        task = asyncio.create_task(self._serve(connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, connection: socket.socket) -> None:
         fds: list[int] = []

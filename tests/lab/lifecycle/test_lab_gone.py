@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -95,6 +96,22 @@ def test_a_lab_that_dies_ends_the_run_with_everything_left_inconclusive(running:
     assert "INCONCLUSIVE" in verdicts
     assert "VIOLATED" not in verdicts, [test for test in report["tests"] if test["verdict"] == "VIOLATED"]
     assert "the API server has not answered for" in out
+    assert running.mine() == []
+    print(f"ended after {time.monotonic() - begun:.1f} s")
+
+
+def test_a_lab_that_can_open_no_more_files_ends_the_run_at_once_with_exit_code_7(running: Running) -> None:
+    running.until_a_test_probes()
+    lab, begun = running.lab(), time.monotonic()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(lab, resource.RLIMIT_NOFILE, (len(list(Path(f"/proc/{lab}/fd").iterdir())), hard))
+    out = running.end(60)
+    assert running.process.returncode == 7, out[-3000:]
+    report = json.loads((running.folder / "conformance.json").read_text())
+    assert "VIOLATED" not in {test["verdict"] for test in report["tests"]}
+    assert out.count("note: the run ended: the lab ended: hybridlab: this machine lacks open files: all ") == 1
+    log = (running.folder / "lab" / "lab.log").read_text()
+    assert [line.split(":")[0] for line in log.splitlines() if "files" in line] == ["hybridlab"], "it says so once"
     assert running.mine() == []
     print(f"ended after {time.monotonic() - begun:.1f} s")
 

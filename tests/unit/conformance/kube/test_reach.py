@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -51,6 +53,38 @@ def test_what_one_process_does_not_hear_counts_with_what_another_does_not(
     assert reach.gone == other.gone == "the API server has not answered for 10 s: [Errno 111] Connection refused"
     with pytest.raises(ApiGone, match=r"GET /x: not asked, since the API server has not answered for 10 s"):
         reach.check("GET /x")
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_a_request_that_finds_no_open_file_left_ends_the_run_as_this_machines_lack(tmp_path: Path, number: int) -> None:
+    reach, other = Reach(tmp_path, PATIENCE), Reach(tmp_path)
+    try:
+        raise OSError(number, os.strerror(number))
+    except OSError as error:
+        wrapped = RuntimeError("Max retries exceeded")
+        wrapped.__cause__ = error
+    try:
+        raise wrapped
+    except RuntimeError:
+        reach.silent(time.monotonic(), "no connection")
+    assert other.ended.startswith(f"this machine lacks open files ({os.strerror(number)}): a process may have ")
+    assert other.unusable
+    other.check("DELETE /x")  # clearing up may still ask
+
+
+def test_a_request_that_fails_otherwise_ends_nothing(tmp_path: Path) -> None:
+    reach = Reach(tmp_path, PATIENCE)
+    try:
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "refused")
+    except OSError:
+        reach.silent(time.monotonic(), "refused")
+    assert (reach.ended, reach.unusable, reach.gone) == ("", False, "")
+
+
+def test_of_a_lab_that_is_gone_nothing_is_asked_any_more(tmp_path: Path) -> None:
+    Reach(tmp_path).end("the lab ended: why", unusable=True, gone=True)
+    with pytest.raises(ApiGone, match=r"^GET /x: not asked, since the lab ended: why$"):
+        Reach(tmp_path).check("GET /x")
 
 
 def test_an_answer_to_any_of_them_ends_the_silence(tmp_path: Path, now: Callable[[float], None]) -> None:

@@ -131,6 +131,11 @@ def test_exit_codes_follow_verdicts(verdicts: list[V], status: int, code: int) -
     assert exit_code([outcome(result(verdict)) for verdict in verdicts], status) == code
 
 
+@pytest.mark.parametrize(("verdicts", "code"), [([V.CONFIRMED, V.INCONCLUSIVE], 7), ([V.VIOLATED], 1), ([], 7)])
+def test_a_machine_that_lacks_something_is_7_unless_a_claim_is_violated(verdicts: list[V], code: int) -> None:
+    assert exit_code([outcome(result(verdict)) for verdict in verdicts], 7) == code
+
+
 def test_an_interruption_by_the_user_stays_one() -> None:
     assert exit_code([outcome(result(V.VIOLATED))], 2, by_user=True) == 2
 

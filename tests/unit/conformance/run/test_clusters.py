@@ -115,6 +115,13 @@ def test_the_scarcest_thing_that_the_watch_leaves_decides_how_many_workers_there
     assert (found, told) == (number, f"{number} worker{'' if number == 1 else 's'} on 4 covered nodes: {why}")
 
 
+@pytest.mark.parametrize(("files", "number"), [(1280, 1), (1600, 2), (4300, 8), (20_000, 8)])
+def test_a_low_hard_limit_of_open_files_bounds_the_workers_on_a_lab(files: int, number: int) -> None:
+    found, told = workers_for(Workers(per_windows_node=20, agents=1000), COVERAGE, {}, "", files)
+    assert found == number
+    assert ("open files" in told) == (number < 8)
+
+
 def test_one_worker_is_enough_on_a_busy_machine_that_the_lab_shares() -> None:
     number, told = workers_for(Workers(), COVERAGE, {}, "a load of 9.3 on 2 cores")
     assert (number, told) == (1, "1 worker on 4 covered nodes: a load of 9.3 on 2 cores, which the lab shares")

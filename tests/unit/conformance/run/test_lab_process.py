@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,6 +72,33 @@ def test_its_last_words_are_the_reason_when_it_ends_early(hybridlab: Path, tmp_p
     with pytest.raises(ClusterUnusable, match=r"exit status 7 .*: hybridlab: .* a lab: veth: no vxlan: no; log"):
         process.wait()
     process.stop()
+
+
+def test_a_lab_that_ends_for_a_lack_while_it_is_used_says_which(hybridlab: Path, tmp_path: Path) -> None:
+    hybridlab.write_text(
+        READY + SAY + 'time.sleep(0.3)\nprint("noise")\nprint("hybridlab: lacks files")\nsys.exit(7)\n'
+    )
+    process = LabProcess(tmp_path / "lab", None, TIMINGS)
+    process.wait()
+    lost: list[str] = []
+    process.watch(lost.append)
+    assert until(lambda: lost, bool, within=10, every=0.02, description="the lab ends").converged
+    assert lost == ["the lab ended: hybridlab: lacks files"]
+    process.stop()
+
+
+@pytest.mark.parametrize("ends", ["time.sleep(60)", "time.sleep(0.3)\nsys.exit(1)"])
+def test_a_lab_that_is_stopped_or_killed_lacks_nothing(hybridlab: Path, tmp_path: Path, ends: str) -> None:
+    hybridlab.write_text(READY + SAY + f"{ends}\n")
+    process = LabProcess(tmp_path / "lab", None, TIMINGS)
+    process.wait()
+    lost: list[str] = []
+    process.watch(lost.append)
+    if "60" not in ends:
+        process._process.wait(10)
+    process.stop()
+    time.sleep(0.2)
+    assert lost == []
 
 
 def test_a_refused_profile_is_a_usage_problem(hybridlab: Path, tmp_path: Path) -> None:

@@ -121,9 +121,14 @@ class FakeRuntime:
             return ExecResult(exit_code=None, start_error='exec: "absent": not found')
         if spec.argv == ("wait",):
             await asyncio.Event().wait()
-        given = await asyncio.to_thread(os.read, stdin, 100) if stdin is not None else b""
-        os.write(stdout, b"out:" + given)
-        os.write(stderr, b"err")
+        fds = [os.dup(fd) for fd in (stdout, stderr, stdin) if fd is not None]  # as the channel does before it suspends
+        try:
+            given = await asyncio.to_thread(os.read, fds[2], 100) if stdin is not None else b""
+            os.write(fds[0], b"out:" + given)
+            os.write(fds[1], b"err")
+        finally:
+            for fd in fds:
+                os.close(fd)
         return ExecResult(exit_code=3)
 
     async def append_log(self, container: str, line: str) -> None:

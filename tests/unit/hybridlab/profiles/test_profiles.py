@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hybridlab.networks.vxlan.settings import VxlanSettings
-from hybridlab.profiles.check import ProfileError, node_names
+from hybridlab.profiles.check import MOST_NODES, ProfileError, node_names
 from hybridlab.profiles.load import load, names
 
 MINIMAL = """\
@@ -45,6 +45,13 @@ def test_an_override_reaches_a_nested_key_and_a_named_list_entry() -> None:
     assert profile.network.plane == VxlanSettings(vni=4097)
     assert profile.network.strict_affinity is False
     assert profile.nodes[1].count == 1
+
+
+def test_a_lab_has_at_most_as_many_nodes_as_it_was_tried_with() -> None:
+    room = ["network.pod_cidr=10.0.0.0/12", "network.node_cidr=10.64.0.0/20", "network.service_cidr=10.96.0.0/16"]
+    assert sum(group.count for group in load("default", [*room, f"nodes.linux.count={MOST_NODES - 3}"]).nodes) == 250
+    with pytest.raises(ProfileError, match=r"^--set nodes.linux.count=248: 251 nodes, a lab supports 250 at most$"):
+        load("default", [*room, "nodes.linux.count=248"])
 
 
 def test_a_profile_in_a_file_is_named_after_the_file(tmp_path: Path) -> None:
@@ -109,7 +116,7 @@ def test_what_cannot_be_is_refused_with_its_place(tmp_path: Path, text: str, exp
         ("network.dns_domain=..", "network.dns_domain is '..', expected like cluster.local"),
         ("kubernetes.version=banana", "kubernetes.version is 'banana', expected like v1.34.1"),
         ("calico.version=3", "calico.version is '3', expected like"),
-        ("nodes.linux.count=300", "has room for 236 nodes"),
+        ("nodes.linux.count=240", "has room for 236 nodes"),
         ("nodes.0.name=windows-2019", "two nodes are named 'windows-2019'"),
         ("network", "expected KEY=VALUE"),
         (

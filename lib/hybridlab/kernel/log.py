@@ -1,0 +1,63 @@
+"""The log of a process of the lab: bounded, and what is repeated is counted.
+
+Whoever starts a lab keeps its log: a defect that is logged thousands of times a second must not fill the disk.
+"""
+
+import logging
+import re
+import sys
+
+from hybridlab.kernel import open_files
+
+TIMES = 10
+"""So often a message is written in full; then how often it was repeated."""
+SIZE = 8 << 20
+"""Bytes that a process writes at most; a lab has two that log."""
+_NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
+
+
+class BoundedHandler(logging.StreamHandler):  # type: ignore[type-arg]
+    """Writes to standard error.  Messages that differ in numbers alone are the same."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(sys.stderr)
+        self.setFormatter(logging.Formatter(f"{prefix} %(levelname)s %(name)s: %(message)s"))
+        self._times: dict[str, int] = {}
+        self._left = SIZE
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and open_files.notice(record.exc_info[1]):
+            return  # which ends the lab, and is what it says last
+        text = self.format(record)
+        alike = _NUMBERS.sub("#", text)
+        times = self._times.get(alike, 0) + 1
+        if times > 1 or self._left > 0:
+            self._times[alike] = times
+        if times <= TIMES:
+            self._write(text)
+        elif str(times).strip("0") == "1":
+            self._write(_repeated(alike, times))
+
+    def close(self) -> None:
+        """Write how often each message was repeated in the end."""
+        for alike, times in self._times.items():
+            if times > TIMES:
+                self.stream.write(f"{_repeated(alike, times)}\n")
+        self._times.clear()
+        super().close()
+
+    def _write(self, text: str) -> None:
+        if self._left > 0:
+            self._left -= len(text) + 1
+            full = f"this log is full ({SIZE >> 20} MB): from here on repetitions alone are counted"
+            self.stream.write(f"{text if self._left > 0 else full}\n")
+            self.flush()
+
+
+def _repeated(alike: str, times: int) -> str:
+    return f"repeated {times - TIMES:,} times more: {alike.partition(chr(10))[0]}"
+
+
+def begin(prefix: str) -> None:
+    """Log to standard error from here on, warnings and worse."""
+    logging.basicConfig(handlers=[BoundedHandler(prefix)])

@@ -1,0 +1,72 @@
+"""How many files the lab's processes may have open, the programs that they start, and how many a lab needs.
+
+A descriptor of every exec, pod and node is held by one of two processes.  The limit that a login usually has (1,024)
+is kept low for programs that use select(), which the lab's own do not; so these raise theirs, and give every program
+that they start the login's back.
+"""
+
+import errno
+import resource
+from collections.abc import Callable
+
+LIMIT = 65_536
+"""What the lab's processes take, where the hard limit allows it."""
+FOR_A_RUN = 1_280
+"""What a process of a small lab needs while one worker runs the whole suite on it: 1,148 of labd, measured."""
+FOR_A_NODE = 8
+"""What each node adds: 7.2 descriptors of labd, measured from 50 to 300 nodes, with their system pods."""
+LACK = "this machine lacks open files"
+"""How every line about it begins."""
+LACKS = (errno.EMFILE, errno.ENFILE)
+
+_listeners: list[Callable[[str], object]] = []
+_login = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
+def raise_limit() -> None:
+    """Let this process have as many files open as the hard limit allows, up to :data:`LIMIT`."""
+    soft, hard = _login
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, LIMIT)), hard))
+
+
+def restore_limit() -> None:
+    """In a child, before it becomes another program: the limit that this process was started with."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, _login)
+
+
+def lack(nodes: int) -> str:
+    """Why a lab of so many nodes cannot run here; empty: it can."""
+    needed, hard = FOR_A_RUN + FOR_A_NODE * nodes, _login[1]
+    if hard >= needed:
+        return ""
+    return f"{LACK}: a process of a lab of {nodes} nodes needs up to {needed:,}, the hard limit is {hard:,}; {REMEDY}"
+
+
+REMEDY = (
+    "an administrator raises it: nofile in /etc/security/limits.conf, LimitNOFILE= of a systemd unit, "
+    "--ulimit nofile=65536 of docker run"
+)
+
+
+def listen(listener: Callable[[str], object]) -> None:
+    """Have somebody told, in one line, when no more files can be opened."""
+    _listeners.append(listener)
+
+
+def notice(error: BaseException | None) -> bool:
+    """Whether an error says that no more files can be opened; whoever listens is told."""
+    while error is not None:
+        if (number := getattr(error, "errno", None)) in LACKS:
+            for listener in _listeners:
+                listener(exhausted(number))
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def exhausted(number: int) -> str:
+    """One line about a limit that was reached: of this process (EMFILE) or of the whole machine (ENFILE)."""
+    if number == errno.ENFILE:
+        return f"{LACK}: its own limit is reached; raise it: sysctl -w fs.file-max=1000000"
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return f"{LACK}: all {soft:,} that a process may have are open, the hard limit is {hard:,}; {REMEDY}"

@@ -1,0 +1,119 @@
+"""``.ci/run``: the README's command as a newcomer types it, in a clone that goes however the gate ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+GATE = Path(__file__).parents[2] / ".ci" / "run"
+MAKEFILE = """\
+conformance:
+\t@echo "uid $$(id -u) of $$(stat -c %u .)'s folder, limit $$(ulimit -Sn), home $$HOME, temporary $$TMPDIR, in $$PWD"
+\t@touch "$$HOME/mine" "$$TMPDIR/mine" && git rev-parse HEAD && git status --porcelain && cat state
+\t@mkdir -p reports && echo told >reports/told
+\t@$(CONFORMANCE)
+test check-runs check-false-alarms check-detection-gate:
+\t@echo "ran $@ as $$(id -u), limit $$(ulimit -Sn), in $$PWD"
+"""
+as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A repository with the gate and a Makefile that reports how it was started; a change is not committed."""
+    folder = tmp_path / "checkout"
+    (folder / ".ci").mkdir(parents=True)
+    shutil.copy(GATE, folder / ".ci" / "run")
+    (folder / "Makefile").write_text(MAKEFILE)
+    (folder / "state").write_text("committed\n")
+    for command in ("init -q", "add .", "-c user.name=a -c user.email=a@example.com commit -qm one"):
+        subprocess.run(["git", *command.split()], cwd=folder, check=True)
+    (folder / "state").write_text("changed\n")
+    return folder
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Iterator[Path]:
+    """TMPDIR of the gate: root's alone, and with a long name, as pytest's own folders are."""
+    folder = tmp_path / "temporary"
+    folder.mkdir(mode=0o700)
+    before = set(Path("/tmp").iterdir())
+    yield folder
+    mine = {path for path in Path("/tmp").glob("tmp.*") if (path / "clone" / "Makefile").exists()} - before
+    assert (list(folder.iterdir()), mine) == ([], set()), "the clone is left"
+
+
+def gate(checkout: Path, temporary: Path, conformance: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [checkout / ".ci" / "run"],
+        env={**os.environ, "TMPDIR": str(temporary), "CONFORMANCE": conformance},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_every_step_runs_and_the_first_has_the_limit_of_a_login(checkout: Path, temporary: Path) -> None:
+    process = gate(checkout, temporary, "true")
+    out = process.communicate(timeout=60)[0]
+    assert process.returncode == 0, out
+    assert re.search(r"^uid \d+ of \d+'s folder, limit 1024, ", out, re.MULTILINE), out
+    ran = re.findall(r"^ran (\S+) as (\d+), limit (\d+), in (.*)$", out, re.MULTILINE)
+    assert [name for name, *_ in ran] == ["test", "check-runs", "check-false-alarms", "check-detection-gate"]
+    soft = subprocess.run(["bash", "-c", "ulimit -Sn"], capture_output=True, text=True, check=True).stdout.strip()
+    assert {(uid, limit, where) for _, uid, limit, where in ran} == {(str(os.getuid()), soft, str(checkout))}
+    assert "=== make conformance (limit: 12 min) ===" in out
+
+
+@as_root
+def test_root_starts_it_as_a_user_that_nobody_is_in_a_clone_of_the_commit(checkout: Path, temporary: Path) -> None:
+    out = gate(checkout, temporary, "true").communicate(timeout=60)[0]
+    found = re.search(
+        r"^uid (\d+) of \1's folder, limit 1024, home (\S+), temporary (\S+), in (\S+)$", out, re.MULTILINE
+    )
+    assert found, out
+    uid, home, folder, where = found.groups()
+    assert int(uid) >= 61184
+    assert not where.startswith(str(checkout))
+    assert [Path(home).parent, Path(folder).parent] == [Path(where), Path(where)]
+    assert len(folder) < 60, "a lab's socket has no room in it"
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True, check=True).stdout
+    assert f"{head}committed\n" in out, "it is the commit, and what the gate puts there changes nothing of it"
+
+
+@as_root
+def test_what_fails_ends_the_gate_and_leaves_its_reports_and_nothing_else(checkout: Path, temporary: Path) -> None:
+    process = gate(checkout, temporary, "exit 7")
+    out = process.communicate(timeout=60)[0]
+    assert process.returncode != 0
+    assert "ran test" not in out
+    assert (checkout / "reports" / "newcomer" / "told").read_text() == "told\n"
+
+
+@as_root
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_the_step_that_runs_and_every_process_of_the_user(
+    checkout: Path, temporary: Path, number: int
+) -> None:
+    process = gate(checkout, temporary, "setsid sleep 50 & echo it-sleeps; sleep 50")
+    assert process.stdout
+    out: list[str] = []
+    while not out or "it-sleeps" not in out[-1]:
+        out.append(process.stdout.readline())
+    found = re.search(r"uid (\d+)", "".join(out))
+    assert found
+    begun = time.monotonic()
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert time.monotonic() - begun < 20
+    left = subprocess.run(["ps", "-o", "stat=,args=", "-U", found[1]], capture_output=True, text=True, check=False)
+    assert [line for line in left.stdout.splitlines() if not line.startswith("Z")] == []
