@@ -16,7 +16,7 @@ from conformance.model.change import ObjectRef
 from conformance.model.counted import counted
 from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
-from conformance.pods.deploy import BASELINE, copy_pull_secrets
+from conformance.pods.deploy import BASELINE, copy_pull_secrets, pull_with
 from conformance.pods.images import is_on, split
 from conformance.pods.nodes_lost import NodeWatch
 from conformance.pods.placement import tolerations
@@ -55,6 +55,7 @@ class Prepull:
         self.kube, self.changes, self.settings, self.progress = kube, changes, settings, progress
         self.watch = watch or NodeWatch(kube)
         self.namespace = f"{NAMESPACE_PREFIX}{changes.run.run}-prepull"
+        self._pull_secrets: dict[str, str] = {}
 
     def run(self, nodes: Sequence[NodeFacts]) -> int:
         """Pull what is missing on ``nodes`` and wait for it; returns on how many nodes something was pulled.
@@ -75,7 +76,7 @@ class Prepull:
             return 0
         self.changes.namespace(self.namespace, labels=BASELINE, why="pulls images before pods wait for them")
         try:
-            copy_pull_secrets(self.kube, self.changes, self.settings.images, self.namespace)
+            self._pull_secrets = copy_pull_secrets(self.kube, self.changes, self.settings.images, self.namespace)
             with ThreadPoolExecutor(max_workers=8) as pool:
                 work = [
                     pool.submit(self._pull, f"prepull-{os}-{number}", images, group)
@@ -102,6 +103,7 @@ class Prepull:
         spec["tolerations"] = tolerations(self.settings.tolerations)
         if self.settings.images.all_pull_secrets:
             spec["imagePullSecrets"] = [{"name": pull_secret} for pull_secret in self.settings.images.all_pull_secrets]
+            pull_with(spec, self._pull_secrets)
         if self.settings.pod_limits:
             tailor.limit(spec, self.settings.pod_limits)
         terms = [tailor.on_node(node.name) for node in nodes]

@@ -55,9 +55,9 @@ def test_secrets_are_granted_to_nobody() -> None:
         assert not any("*" in rule["resources"] and "" in rule["apiGroups"] for rule in rules(role))
 
 
-def test_pull_secrets_are_read_in_one_namespace_and_written_anywhere() -> None:
+def test_pull_secrets_are_read_in_one_namespace_and_only_created_elsewhere() -> None:
     anywhere, default = yaml.safe_load_all((MANIFESTS / "rbac" / "pull-secrets.yaml").read_text())
-    assert (anywhere["kind"], anywhere["rules"][0]["verbs"]) == ("ClusterRole", ["create", "patch"])
+    assert (anywhere["kind"], anywhere["rules"][0]["verbs"]) == ("ClusterRole", ["create"])
     assert (default["kind"], default["metadata"]["namespace"], default["rules"][0]["verbs"]) == (
         "Role", "default", ["get"],
     )  # fmt: skip
