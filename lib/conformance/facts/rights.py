@@ -74,10 +74,10 @@ CALICOCTL: tuple[Right, ...] = tuple(
 of who runs it.  That it may read is part of every role."""
 
 DISRUPTING: tuple[Right, ...] = (
-    Right("create", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock"),
-    Right("update", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock"),
-    Right("delete", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="give the run lock back"),
-    Right("delete", "configmaps", namespace=SYSTEM_NAMESPACE, needed_for="remove the journal in the end"),
+    *(Right(verb, "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock and give it back")
+      for verb in ("create", "update", "delete")),
+    *(Right(verb, "configmaps", namespace=SYSTEM_NAMESPACE, needed_for="keep the journal and remove it in the end")
+      for verb in ("create", "patch", "delete")),
     Right("patch", "nodes", needed_for="cordon a node and uncordon it"),
     Right("create", "pods/eviction", needed_for="drain a node"),
     Right("get", "felixconfigurations", "projectcalico.org", needed_for="change Calico's settings and put them back"),
@@ -85,7 +85,8 @@ DISRUPTING: tuple[Right, ...] = (
     Right("patch", "felixconfigurations", "crd.projectcalico.org",
           needed_for="put Calico's settings back while its API server is away"),
 )  # fmt: skip
-"""What tests need that change more than the run's own namespaces (role disruptive)."""
+"""What tests need that change more than the run's own namespaces (role disruptive).  Run lock and journal take a Role
+in the suite's own namespace, which manifests/rbac makes: cluster-wide, those verbs reach leader elections, too."""
 
 NEEDS: Mapping[str, tuple[Right, ...]] = {"pods": DEPLOYING, "policies": POLICIES, "disruption": DISRUPTING}
 """What a test may need, and the rights that this takes."""

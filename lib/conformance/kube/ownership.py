@@ -18,6 +18,8 @@ WATCH = "watch"
 MANAGED_BY = ("app.kubernetes.io/managed-by", "calico-windows-conformance")
 SYSTEM_NAMESPACE = "calico-conformance-system"
 """Where runs keep what must outlive them."""
+HOLDS_LABEL = "calico-conformance/holds"
+"""On SYSTEM_NAMESPACE where manifests/rbac has made it: the roles in it are lost with it, so that no run removes it."""
 NAMESPACE_PREFIX = "calico-demo-"
 STORED_METADATA = "projectcalico.org/metadata"
 """Annotation of Calico's stored objects (crd.projectcalico.org/v1), written by calicoctl and Calico's API server: as

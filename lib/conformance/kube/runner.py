@@ -80,6 +80,8 @@ def _objects(account: str, role: str, beside: Sequence[str]) -> Iterator[Obj]:
     for name in (role, *beside):
         for granted in load(product.MANIFESTS / "rbac" / f"{name}.yaml"):
             yield granted
+            if not granted["kind"].endswith("Role"):
+                continue
             meta = granted["metadata"]
             bound = {**meta, "name": f"{NAMESPACE}-{account}" + (f"-{name}" if name != role else "")}
             yield {

@@ -13,7 +13,7 @@ from conformance.journal.restore import Healers, Outcome, Restored, restore
 from conformance.journal.store import Journal, journals
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import MANAGED_BY, SYSTEM_NAMESPACE, Ownership, removed_by_hand
+from conformance.kube.ownership import HOLDS_LABEL, MANAGED_BY, SYSTEM_NAMESPACE, Ownership, removed_by_hand
 from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK, Clock, hold
 from conformance.undo.cleanup import clean_up
@@ -143,10 +143,10 @@ class Recovery:
         return result
 
     def untidy(self, *, own: str = "") -> bool:
-        """Whether the namespace that runs share is there, and nothing is in it but what run ``own`` has."""
+        """Whether the namespace that runs share is there, made by a run, and holds only what run ``own`` has."""
         found = self.kube.find("v1", "Namespace", SYSTEM_NAMESPACE)
         labels = (found or {"metadata": {}})["metadata"].get("labels") or {}
-        if labels.get(MANAGED_BY[0]) != MANAGED_BY[1] or journals(self.kube):
+        if labels.get(MANAGED_BY[0]) != MANAGED_BY[1] or HOLDS_LABEL in labels or journals(self.kube):
             return False
         leases = self.kube.objects(*LEASE, SYSTEM_NAMESPACE) if self.kube.discovery.serves(*LEASE) else []
         return not [lease for lease in leases if not own or not liveness.holds(lease, own)]
