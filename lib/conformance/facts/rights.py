@@ -3,7 +3,8 @@
 Without the rights to read there is no run at all; what needs more is NOT_RUN where it is missing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from conformance.kube.client import Kube
 from conformance.kube.ownership import SYSTEM_NAMESPACE
@@ -96,12 +97,19 @@ RBAC_ROLES: Mapping[str, str] = {
 """The role in ``manifests/rbac`` that grants each."""
 
 
-def lacking(kube: Kube, *, calicoctl: bool = False) -> dict[str, tuple[str, ...]]:
+def lacking(kube: Kube, *, calicoctl: bool = False, namespaces: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
     """For each need that the user has not all rights for: which are missing, and what for.
 
-    ``calicoctl``: one is at hand, for clusters that do not serve Calico's API.
+    ``calicoctl``: one is at hand, for clusters that do not serve Calico's API.  ``namespaces``: the run works in these
+    alone, which the cluster's owner has prepared, and needs no right beyond them.
     """
     wanted = {need: [right for right in rights if _served(kube, right)] for need, rights in NEEDS.items()}
+    if namespaces:
+        wanted = {
+            need: [replace(right, namespace=name) for name in namespaces for right in rights
+                   if right.resource not in WHOLE_CLUSTER]
+            for need, rights in wanted.items() if need != "disruption"
+        }  # fmt: skip
     if calicoctl and not _v3(kube):
         wanted["calicoctl"] = list(CALICOCTL)
     absent = set(missing(kube, [right for rights in wanted.values() for right in rights]))
@@ -110,6 +118,10 @@ def lacking(kube: Kube, *, calicoctl: bool = False) -> dict[str, tuple[str, ...]
         for need, rights in wanted.items()
     }
     return {need: lines for need, lines in found.items() if lines}
+
+
+WHOLE_CLUSTER = frozenset({"namespaces", "globalnetworkpolicies", "tier.globalnetworkpolicies", "tiers"})
+"""Resources that no namespace contains, of those that tests write."""
 
 
 def _served(kube: Kube, right: Right) -> bool:

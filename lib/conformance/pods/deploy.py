@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from conformance.errors import EnvironmentBroken, SuiteError
-from conformance.kube import manifest, waits
+from conformance.errors import EnvironmentBroken, MissingCapability, SuiteError
+from conformance.kube import manifest, prepared, waits
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
+from conformance.kube.prepared import BASELINE
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import OS, Workload
@@ -24,7 +25,6 @@ from conformance.pods.roles import MANIFESTS, ROLES, Role
 from conformance.pods.tailor import SEAT
 from conformance.settings import Images, Settings
 
-BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
 PRIVILEGED = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
 """For pods in a node's own network, which baseline refuses."""
 MOST_COPIES = 9
@@ -90,10 +90,17 @@ class Pods:
     def prepare(self, namespace: str, labels: Mapping[str, str] | None = None, *, privileged: bool = False) -> None:
         """Create a namespace of this worker with the probe programs and pull secrets in it; once each.
 
-        Raises UsageProblem when it exists and is not this run's.
+        Raises UsageProblem when it exists and is not this run's, MissingCapability for a ``privileged`` one where the
+        cluster's owner has prepared namespaces.
         """
         if namespace in self._prepared:
             return
+        prefix = self.changes.run.prefix
+        if prefix and privileged:
+            raise MissingCapability(
+                "pods in a node's network and HostProcess pods do not run in prepared namespaces",
+                "run it without --namespaces-prefix, under the role of manifests/rbac/standard.yaml",
+            )
         security = PRIVILEGED if privileged else BASELINE
         try:
             self.changes.namespace(namespace, labels={**security, **(labels or {})}, why="the run's own namespace")
@@ -103,8 +110,12 @@ class Pods:
             raise
         self._made.add(namespace)
         programs = {name: (MANIFESTS / "probes" / name).read_text(encoding="ascii") for name in PROGRAMS}
-        config: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probes"}, "data": programs}
-        self.changes.apply(config, "the probe programs that its pods run", namespace=namespace)
+        config: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": prepared.HOLDS}, "data": programs}
+        why = "the probe programs that its pods run"
+        if prefix:
+            prepared.hold(self.changes, config, why, namespace)
+        else:
+            self.changes.apply(config, why, namespace=namespace)
         self._pull_secrets[namespace] = copy_pull_secrets(self.kube, self.changes, self.settings.images, namespace)
         self._prepared.add(namespace)
 
@@ -254,7 +265,7 @@ class Pods:
         )  # fmt: skip
 
     def remove(self, *, within: float | None = None) -> None:
-        """Delete this worker's namespaces and wait until they are gone."""
+        """Delete this worker's namespaces, or what it made in those prepared for it, and wait until they are gone."""
         patience = within if within is not None else self.settings.timings.windows.delete
         for pod in self._on_lost_nodes():  # else a kubelet that is no more would have to say that it has ended
             self.changes.delete(pod, "its node was lost", grace=0)
@@ -262,6 +273,9 @@ class Pods:
             ObjectRef(api_version="v1", kind="Namespace", name=name)
             for name in sorted(self._made, key=lambda one: one != self.namespace)
         ]
+        if self.changes.run.prefix:
+            every, targets = self.settings.timings.windows.poll_every, []
+            prepared.vacate(self.changes, self._made, within=patience, every=every)
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(pool.map(lambda one: self.changes.delete_and_wait(one, "the run is over", within=patience), targets))
         self._made.clear()
@@ -279,10 +293,11 @@ class Pods:
 def copy_pull_secrets(kube: Kube, changes: Changes, images: Images, namespace: str) -> dict[str, str]:
     """Copy the pull secrets of the namespace ``default`` for the kubelets of a namespace's pods.
 
-    Returns each secret's name to the name of its copy.  Raises EnvironmentBroken when one cannot be read.
+    Into namespaces that the cluster's owner has prepared none is copied: the owner has put them there.  Returns each
+    secret's name to the name of its copy.  Raises EnvironmentBroken when one cannot be read.
     """
-    copies = {}
-    for name in images.all_pull_secrets:
+    copies: dict[str, str] = {}
+    for name in () if changes.run.prefix else images.all_pull_secrets:
         try:
             found = kube.get("v1", "Secret", name, "default")
         except ApiRefused as refusal:

@@ -75,7 +75,10 @@ class Recovery:
         *,
         tell: Callable[[str], None],
         clock: Clock = SYSTEM_CLOCK,
+        prefix: str = "",
     ) -> None:
+        """``prefix``: of namespaces that were prepared for runs, in which their leftovers are looked for."""
+        self.prefix = prefix
         self.kube, self.healers, self.patience = kube, healers, patience
         self._tell, self._clock = tell, clock
         self._silent: set[tuple[str, str]] = set()
@@ -92,7 +95,7 @@ class Recovery:
         """
         now = datetime.datetime.now(datetime.UTC)
         dead, lines = [], []
-        found = [leftover for leftover in leftovers(self.kube, now) if leftover.run != own]
+        found = [leftover for leftover in leftovers(self.kube, now, prefix=self.prefix) if leftover.run != own]
         if named and named not in [leftover.run for leftover in found]:
             there = ", ".join(leftover.run for leftover in found) or "none"
             raise UsageProblem(
@@ -135,7 +138,7 @@ class Recovery:
         for item in reversed(dead):
             self._journal(item, result, check)
         for item in dead:
-            for line in clean_up(self.kube, item.run, within=self.patience.delete):
+            for line in clean_up(self.kube, item.run, within=self.patience.delete, prefix=self.prefix):
                 self._tell(line)
                 (result.lines if line.endswith("is removed") else result.left).append(line)
             for node in item.nodes:
