@@ -157,14 +157,15 @@ def _users(commands: Any) -> None:
     one.add_argument("--hours", type=float, default=8.0, help="that its token lasts (default: %(default)g)")
     one.add_argument("--namespaces-prefix", metavar="PREFIX",
                      help="make what `namespaces PREFIX` prints, and a user of that role alone")  # fmt: skip
-    one.add_argument("--workers", type=int, default=WORKERS, help="that such runs may have (default: %(default)d)")
+    workers: dict[str, Any] = {"type": int, "metavar": "N", "default": WORKERS}
+    one.add_argument("--workers", help="that such runs may have (default: %(default)d)", **workers)
     one.set_defaults(run=_kubeconfig)
 
     one = commands.add_parser(
         "namespaces", help="print what prepares a cluster for runs with --namespaces-prefix: namespaces, roles, a user"
     )
     one.add_argument("prefix", metavar="PREFIX", help="beginning of their names")
-    one.add_argument("--workers", type=int, default=WORKERS, help="that a run may have (default: %(default)d)")
+    one.add_argument("--workers", help="that a run may have (default: %(default)d)", **workers)
     one.set_defaults(run=_namespaces)
 
 
@@ -197,15 +198,8 @@ def _files(_: argparse.Namespace) -> int:
 
 
 def _namespaces(options: argparse.Namespace) -> int:
-    print(dump(_prepared(options.prefix, options.workers)[1]), end="")
+    print(dump(runner.user_of_prefix(options.prefix, options.workers)[1]), end="")
     return 0
-
-
-def _prepared(prefix: str, workers: int) -> tuple[str, list[dict[str, Any]]]:
-    """The user of runs with a prefix, and what is made for it.  Raises UsageProblem."""
-    if not 1 <= workers <= 99:
-        raise UsageProblem(f"--workers {workers}: expected 1 to 99")
-    return runner.user_of_prefix(prefix, workers)
 
 
 def _kubeconfig(options: argparse.Namespace) -> int:
@@ -215,7 +209,10 @@ def _kubeconfig(options: argparse.Namespace) -> int:
     prefix, role = options.namespaces_prefix, options.role or runner.ROLES[0]
     if prefix and (options.role or options.beside):
         raise UsageProblem("--namespaces-prefix has a role of its own: leave out --role and --with")
-    account, objects = _prepared(prefix, options.workers) if prefix else runner.user_of(role, options.beside)
+    if prefix:
+        account, objects = runner.user_of_prefix(prefix, options.workers)
+    else:
+        account, objects = runner.user_of(role, options.beside)
     if options.kubeconfig:
         access = from_kubeconfig(options.kubeconfig, options.context)
     else:

@@ -101,13 +101,14 @@ def lacking(kube: Kube, *, calicoctl: bool = False, namespaces: Sequence[str] = 
     """For each need that the user has not all rights for: which are missing, and what for.
 
     ``calicoctl``: one is at hand, for clusters that do not serve Calico's API.  ``namespaces``: the run works in these
-    alone, which the cluster's owner has prepared, and needs no right beyond them.
+    alone, which the cluster's owner has prepared, and needs no right beyond them; each right is asked in the first,
+    those to create in all.
     """
     wanted = {need: [right for right in rights if _served(kube, right)] for need, rights in NEEDS.items()}
     if namespaces:
         wanted = {
             need: [replace(right, namespace=name) for name in namespaces for right in rights
-                   if right.resource not in WHOLE_CLUSTER]
+                   if right.resource not in WHOLE_CLUSTER and (name == namespaces[0] or right.verb == "create")]
             for need, rights in wanted.items() if need != "disruption"
         }  # fmt: skip
     if calicoctl and not _v3(kube):

@@ -39,7 +39,7 @@ def needed(prefix: str, workers: int) -> dict[str, dict[str, str]]:
 
     Raises UsageProblem where no names can begin so.
     """
-    if problem := prefix_problem(prefix):
+    if problem := prefix_problem(prefix) or ("" if 0 < workers < 100 else f"{workers} workers, expected 1 to 99"):
         raise UsageProblem(f"prefix {prefix}: {problem}")
     found = {f"{prefix}{end}": dict(labels) for end, labels in OF_A_RUN.items()}
     for number in range(workers):
@@ -124,17 +124,13 @@ def hold(changes: Changes, obj: Obj, why: str, namespace: str) -> None:
 
 
 def vacate(changes: Changes, namespaces: Iterable[str], *, within: float, every: float) -> None:
-    """Remove what the run has made in these namespaces, what holds them last, and wait until its pods are gone.
+    """Remove what the run has made in these namespaces and wait until its pods are gone.
 
     Raises EnvironmentBroken with the pods that stay, ApiRefused, ApiUnreachable.
     """
     spaces, run = sorted(namespaces), changes.run.run
-    found = [reference(obj) for obj in objects_of(changes.kube, spaces, run)]
-    for target in found:
-        if target.name != HOLDS:
-            changes.delete(target, "the run is over")
-    if changes.dry_run:
-        return
+    for obj in objects_of(changes.kube, spaces, run):
+        changes.delete(reference(obj), "the run is over")
 
     def pods() -> list[str]:
         return [reference(obj).label for obj in objects_of(changes.kube, spaces, run, kinds=(("v1", "Pod"),))]
@@ -142,6 +138,3 @@ def vacate(changes: Changes, namespaces: Iterable[str], *, within: float, every:
     settled = until(pods, lambda left: not left, within=within, every=every, description="the run's pods are gone")
     if settled.last:
         raise EnvironmentBroken(f"still there {within:.0f} s after their deletion: {', '.join(settled.last)}")
-    for target in found:
-        if target.name == HOLDS:
-            changes.delete(target, "the run is over")

@@ -243,11 +243,10 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
 
 def check_prefix(option: Any, choice: Choice) -> None:
     """Raises UsageProblem for a ``--namespaces-prefix`` that is no name, or stands beside what it rules out."""
-    prefix = option.namespaces_prefix
-    if not prefix:
+    if not option.namespaces_prefix:
         return
-    if problem := prefix_problem(prefix):
-        raise UsageProblem(f"--namespaces-prefix {prefix}: {problem}")
+    if problem := prefix_problem(option.namespaces_prefix):
+        raise UsageProblem(f"--namespaces-prefix {option.namespaces_prefix}: {problem}")
     if choice.own_lab:
         raise UsageProblem("--namespaces-prefix is for a cluster that stays: name it by --kubeconfig=PATH")
     for name in ("allow_disruptive", "allow_cluster_disruptive", "calicoctl", "keep"):
