@@ -102,6 +102,15 @@ def test_a_smoke_run_confirms_and_leaves_the_namespaces_as_they_were(lane: Path,
     ] == []
 
 
+def test_the_field_guide_lists_the_claims_that_are_not_run(lane: Path, tmp_path: Path) -> None:
+    plan = run_pytest(lane, tmp_path, OPTION, "--plan")
+    planned = re.findall(r"^  ([A-Z]+-\d+) +NOT_RUN .*run it without --namespaces-prefix", plan.stdout, re.MULTILINE)
+    guide = (ROOT / "docs" / "field-guide.md").read_text()
+    listed = guide.partition("NOT_RUN then")[2].partition("They run without")[0].split("\n- ")
+    whole = [re.findall(r"\b[A-Z]+-\d+\b", bullet.partition("parts of")[0]) for bullet in listed]
+    assert sorted(planned) == sorted(claim for claims in whole for claim in claims), plan.stdout
+
+
 def test_what_is_not_run_is_planned_and_ends_so(lane: Path, kube: Kube, tmp_path: Path) -> None:
     """Of policies, of the demo's end, of paths from nodes, of worlds: what can run does, and the rest says why."""
     chosen = (
