@@ -19,7 +19,7 @@ import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from conformance import product
 from conformance.catalog import catalog, digest, kinds
@@ -27,6 +27,7 @@ from conformance.errors import SuiteError, UsageProblem, first_line
 from conformance.kube import runner
 from conformance.kube.access import from_environment, from_kubeconfig
 from conformance.kube.client import Kube
+from conformance.kube.manifest import dump
 from conformance.kube.refused import ApiRefused
 from conformance.policy import reach_text
 from conformance.policy.reach import Reach
@@ -40,6 +41,8 @@ from conformance.report.terminal import printable
 
 ROOT = product.root()
 RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
+WORKERS = 2
+"""For which namespaces are prepared: what `-n auto` mostly starts."""
 FORMS = {"text": as_text, "json": as_json, "markdown": as_markdown}
 
 
@@ -92,18 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     one = commands.add_parser("files", help="print the folder that has suites/ and manifests/, roles included")
     one.set_defaults(run=_files)
 
-    one = commands.add_parser(
-        "kubeconfig", help="make a user for the suite with the rights that it needs, and print a kubeconfig of it"
-    )
-    one.add_argument(
-        "--kubeconfig", type=Path, metavar="FILE", help="the administrator's (default: what KUBECONFIG names)"
-    )
-    one.add_argument("--context", metavar="NAME", help="context in it")
-    one.add_argument("--role", choices=runner.ROLES, default=runner.ROLES[0], help="default: %(default)s")
-    one.add_argument("--with", choices=runner.BESIDE, action="append", default=[], dest="beside",
-                     help="a role beside it (repeatable)")  # fmt: skip
-    one.add_argument("--hours", type=float, default=8.0, help="that its token lasts (default: %(default)g)")
-    one.set_defaults(run=_kubeconfig)
+    _users(commands)
 
     one = commands.add_parser("diff", help="what changed from one report to another; exit code 1 when it became worse")
     one.add_argument("old", type=Path, metavar="OLD", help="conformance.json, or the folder of a run")
@@ -149,6 +141,33 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _users(commands: Any) -> None:
+    """The commands that make users, or print what makes them."""
+    one = commands.add_parser(
+        "kubeconfig", help="make a user for the suite with the rights that it needs, and print a kubeconfig of it"
+    )
+    one.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="the administrator's (default: what KUBECONFIG names)"
+    )
+    one.add_argument("--context", metavar="NAME", help="context in it")
+    one.add_argument("--role", choices=runner.ROLES, help=f"default: {runner.ROLES[0]}")
+    one.add_argument("--with", choices=runner.BESIDE, action="append", default=[], dest="beside",
+                     help="a role beside it (repeatable)")  # fmt: skip
+    one.add_argument("--hours", type=float, default=8.0, help="that its token lasts (default: %(default)g)")
+    one.add_argument("--namespaces-prefix", metavar="PREFIX",
+                     help="make what `namespaces PREFIX` prints, and a user of that role alone")  # fmt: skip
+    workers: dict[str, Any] = {"type": int, "metavar": "N", "default": WORKERS}
+    one.add_argument("--workers", help="that such runs may have (default: %(default)d)", **workers)
+    one.set_defaults(run=_kubeconfig)
+
+    one = commands.add_parser(
+        "namespaces", help="print what prepares a cluster for runs with --namespaces-prefix: namespaces, roles, a user"
+    )
+    one.add_argument("prefix", metavar="PREFIX", help="beginning of their names")
+    one.add_argument("--workers", help="that a run may have (default: %(default)d)", **workers)
+    one.set_defaults(run=_namespaces)
+
+
 def _claims(options: argparse.Namespace) -> int:
     """The claims of a kind, or the kinds."""
     for line in kinds.lines(options.kind):
@@ -178,17 +197,29 @@ def _files(_: argparse.Namespace) -> int:
     return 0
 
 
+def _namespaces(options: argparse.Namespace) -> int:
+    print(dump(runner.user_of_prefix(options.prefix, options.workers)[1]), end="")
+    return 0
+
+
 def _kubeconfig(options: argparse.Namespace) -> int:
     """Printed to a file, it is one that its owner alone may read."""
     if not 600 <= options.hours * 3600 <= 1 << 32:  # what a TokenRequest may ask for, and no NaN
         raise UsageProblem(f"--hours {options.hours:g}: a token lasts from 10 minutes (0.17) to 136 years")
+    prefix, role = options.namespaces_prefix, options.role or runner.ROLES[0]
+    if prefix and (options.role or options.beside):
+        raise UsageProblem("--namespaces-prefix has a role of its own: leave out --role and --with")
+    if prefix:
+        account, objects = runner.user_of_prefix(prefix, options.workers)
+    else:
+        account, objects = runner.user_of(role, options.beside)
     if options.kubeconfig:
         access = from_kubeconfig(options.kubeconfig, options.context)
     else:
         access = from_environment(os.environ, options.context)
     kube = Kube(access)
     try:
-        user = runner.runner(kube, options.role, options.beside, round(options.hours * 3600))
+        user = runner.runner(kube, account, objects, round(options.hours * 3600))
         text = runner.kubeconfig(kube, user)
     except ApiRefused as refusal:
         hint = "; roles and users are made by an administrator of the cluster" if refusal.forbidden else ""
@@ -198,9 +229,10 @@ def _kubeconfig(options: argparse.Namespace) -> int:
     if stat.S_ISREG(os.fstat(1).st_mode):
         os.fchmod(sys.stdout.fileno(), 0o600)
     print(text, end="")
-    roles = ", ".join((options.role, *options.beside))
+    roles = ", ".join(("read-only", runner.PREPARED) if prefix else (role, *options.beside))
+    option = f"--namespaces-prefix={prefix} " if prefix else ""
     told = f"user {user.name} of namespace {runner.NAMESPACE}, roles {roles}, until {user.ends:%Y-%m-%d %H:%M} UTC"
-    print(f"{told}; next: {product.command()} --kubeconfig=FILE --plan", file=sys.stderr)
+    print(f"{told}; next: {product.command()} --kubeconfig=FILE {option}--plan", file=sys.stderr)
     return 0
 
 

@@ -3,7 +3,7 @@ accounts and policies get some, after what is about others came, and after Servi
 and go.
 """
 
-from conformance.fixtures import Expect, PassingServices, Policy, Relabel, Sides
+from conformance.fixtures import Expect, PassingServices, Policy, RelabelNamespaces, Sides
 from conformance.marks import about, manifest, needs, verifies
 
 ALONE = "one rule lets the friend in, and one the servers to it"
@@ -16,12 +16,16 @@ CAME, MOVED, WENT = (f"a Service {what}, and {NOBODYS}" for what in ("came", "ha
 @manifest("policy/over-time/only_the_friend.yaml")
 @verifies("POL-1", part="after an event: labels that no policy selects, and Services", provisional=True)
 def test_who_is_kept_out_stays_out_whatever_pods_are_called_and_services_do(
-    policy: Policy, sides_of_everybody: Sides, relabel: Relabel, passing_services: PassingServices, expect: Expect
+    policy: Policy,
+    sides_of_everybody: Sides,
+    relabel_namespaces: RelabelNamespaces,
+    passing_services: PassingServices,
+    expect: Expect,
 ) -> None:
     here, come, look = sides_of_everybody, passing_services.come, expect.matrix
     (linux, windows), opened, closed = here.by_os, here.open_both_ways, here.closed_both_ways
     expect.base(policy.filled(server=here.servers, friend=here.friends), open=opened, closed=closed, because=ALONE)
-    relabel.add_irrelevant_labels(*here.servers, *here.strangers, after=policy.stir)
+    relabel_namespaces.add_irrelevant_labels(*here.servers, *here.strangers, after=policy.stir)
     look(open=opened, closed=closed, because=CALLED, lasts=False)
     look(open=[*opened, (here.friends, come(linux, windows))], closed=closed, because=CAME, lasts=False)
     look(open=[*opened, (here.friends, come(windows, linux, at_nodes=True))], closed=closed, because=MOVED, lasts=False)

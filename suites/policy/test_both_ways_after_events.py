@@ -1,6 +1,6 @@
 """Calico's policy for both ways is in force after labels, Services and what is about others: by TCP, UDP and ping."""
 
-from conformance.fixtures import Beyond, Expect, PassingServices, Policy, Relabel, Sides
+from conformance.fixtures import Beyond, Expect, PassingServices, Policy, RelabelNamespaces, Sides
 from conformance.marks import about, manifest, needs, verifies
 
 ALONE = "one rule lets the friend in, and one the servers to it"
@@ -15,7 +15,7 @@ def test_who_is_kept_out_or_in_stays_so_by_tcp_udp_and_ping(
     *,
     policy: Policy,
     sides_of_everybody: Sides,
-    relabel: Relabel,
+    relabel_namespaces: RelabelNamespaces,
     passing_services: PassingServices,
     expect: Expect,
     beyond: Beyond,
@@ -24,7 +24,7 @@ def test_who_is_kept_out_or_in_stays_so_by_tcp_udp_and_ping(
     opened, closed, pings = here.open_both_ways, here.closed_both_ways, here.pings
     beyond.before(pings)
     expect.base(policy.filled(friend=here.friends), open=opened, closed=closed, because=ALONE)
-    relabel.add_irrelevant_labels(*here.servers, *here.strangers, after=policy.stir)
+    relabel_namespaces.add_irrelevant_labels(*here.servers, *here.strangers, after=policy.stir)
     look(open=[*opened, (here.friends, come(*here.by_os))], closed=closed, because=SO, lasts=False)
     moved = here.friends, come(*here.by_os[::-1])
     beyond.ping(pings, want=False, because=SO, meanwhile=lambda: look(open=[*opened, moved], closed=closed, because=SO))

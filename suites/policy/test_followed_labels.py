@@ -3,7 +3,7 @@
 Labels that were there before, and went, come again: what is forgotten once must not be forgotten for good.
 """
 
-from conformance.fixtures import OS, Expect, Policy, Relabel, WorkerPods
+from conformance.fixtures import OS, Expect, Policy, Relabel, RelabelNamespaces, WorkerPods
 from conformance.marks import each_os, manifest, other, verifies
 
 GUESTS = "these pods, or their namespace, have the guests' label"
@@ -14,15 +14,15 @@ GUESTS = "these pods, or their namespace, have the guests' label"
 @verifies("POL-1", part="kubernetes: followed labels, {server_os} server")
 @verifies("XPOL-15", part="followed labels, {server_os} server")
 def test_a_rule_follows_labels_that_go_and_come(
-    pods: WorkerPods, policy: Policy, relabel: Relabel, expect: Expect, server_os: OS
+    pods: WorkerPods, policy: Policy, relabel_namespaces: RelabelNamespaces, expect: Expect, server_os: OS
 ) -> None:
     guests, at_home, far = pods.clients(server_os), pods.elsewhere(other(server_os)), pods.servers(other(server_os))
     ways, beside = (guests + at_home).to(pods.servers(server_os)).tcp(8080), (guests + at_home).to(far).tcp(8080)
-    relabel.invite(*guests, all_of=at_home)
+    relabel_namespaces.invite(*guests, all_of=at_home)
     expect.change(policy.filled(server=pods.servers(server_os)), open=[*beside, *ways], because=f"{GUESTS} now")
-    relabel.undo()
+    relabel_namespaces.undo()
     expect.matrix(open=beside, closed=ways, because="nobody has the guests' label any more")
-    relabel.invite(*guests, all_of=at_home)
+    relabel_namespaces.invite(*guests, all_of=at_home)
     expect.reachable(ways, because=f"{GUESTS} again")
 
 

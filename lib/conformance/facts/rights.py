@@ -3,7 +3,8 @@
 Without the rights to read there is no run at all; what needs more is NOT_RUN where it is missing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from conformance.kube.client import Kube
 from conformance.kube.ownership import SYSTEM_NAMESPACE
@@ -74,10 +75,10 @@ CALICOCTL: tuple[Right, ...] = tuple(
 of who runs it.  That it may read is part of every role."""
 
 DISRUPTING: tuple[Right, ...] = (
-    Right("create", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock"),
-    Right("update", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock"),
-    Right("delete", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="give the run lock back"),
-    Right("delete", "configmaps", namespace=SYSTEM_NAMESPACE, needed_for="remove the journal in the end"),
+    *(Right(verb, "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock and give it back")
+      for verb in ("create", "update", "delete")),
+    *(Right(verb, "configmaps", namespace=SYSTEM_NAMESPACE, needed_for="keep the journal and remove it in the end")
+      for verb in ("create", "patch", "delete")),
     Right("patch", "nodes", needed_for="cordon a node and uncordon it"),
     Right("create", "pods/eviction", needed_for="drain a node"),
     Right("get", "felixconfigurations", "projectcalico.org", needed_for="change Calico's settings and put them back"),
@@ -85,7 +86,8 @@ DISRUPTING: tuple[Right, ...] = (
     Right("patch", "felixconfigurations", "crd.projectcalico.org",
           needed_for="put Calico's settings back while its API server is away"),
 )  # fmt: skip
-"""What tests need that change more than the run's own namespaces (role disruptive)."""
+"""What tests need that change more than the run's own namespaces (role disruptive).  Run lock and journal take a Role
+in the suite's own namespace, which manifests/rbac makes: cluster-wide, those verbs reach leader elections, too."""
 
 NEEDS: Mapping[str, tuple[Right, ...]] = {"pods": DEPLOYING, "policies": POLICIES, "disruption": DISRUPTING}
 """What a test may need, and the rights that this takes."""
@@ -95,12 +97,20 @@ RBAC_ROLES: Mapping[str, str] = {
 """The role in ``manifests/rbac`` that grants each."""
 
 
-def lacking(kube: Kube, *, calicoctl: bool = False) -> dict[str, tuple[str, ...]]:
+def lacking(kube: Kube, *, calicoctl: bool = False, namespaces: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
     """For each need that the user has not all rights for: which are missing, and what for.
 
-    ``calicoctl``: one is at hand, for clusters that do not serve Calico's API.
+    ``calicoctl``: one is at hand, for clusters that do not serve Calico's API.  ``namespaces``: the run works in these
+    alone, which the cluster's owner has prepared, and needs no right beyond them; each right is asked in the first,
+    those to create in all.
     """
     wanted = {need: [right for right in rights if _served(kube, right)] for need, rights in NEEDS.items()}
+    if namespaces:
+        wanted = {
+            need: [replace(right, namespace=name) for name in namespaces for right in rights
+                   if right.resource not in WHOLE_CLUSTER and (name == namespaces[0] or right.verb == "create")]
+            for need, rights in wanted.items() if need != "disruption"
+        }  # fmt: skip
     if calicoctl and not _v3(kube):
         wanted["calicoctl"] = list(CALICOCTL)
     absent = set(missing(kube, [right for rights in wanted.values() for right in rights]))
@@ -109,6 +119,10 @@ def lacking(kube: Kube, *, calicoctl: bool = False) -> dict[str, tuple[str, ...]
         for need, rights in wanted.items()
     }
     return {need: lines for need, lines in found.items() if lines}
+
+
+WHOLE_CLUSTER = frozenset({"namespaces", "globalnetworkpolicies", "tier.globalnetworkpolicies", "tiers"})
+"""Resources that no namespace contains, of those that tests write."""
 
 
 def _served(kube: Kube, right: Right) -> bool:

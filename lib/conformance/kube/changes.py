@@ -197,9 +197,15 @@ class Changes:
     def namespace(self, name: str, *, labels: dict[str, str] | None = None, why: str) -> None:
         """Create a namespace of this run, or find it as this run made it.
 
-        Raises UsageProblem when it exists and is not this run's, EnvironmentBroken when it is being deleted.
+        One that was prepared for it is only looked for.  Raises UsageProblem when it exists and is not this run's,
+        EnvironmentBroken when it is being deleted, or was prepared and is gone.
         """
         found = self.kube.find("v1", "Namespace", name)
+        if self.run.prefix:
+            if found is None or found["metadata"].get("deletionTimestamp"):
+                state = "is being deleted" if found else "is not there"
+                raise EnvironmentBroken(f"namespace {name}, which the cluster's owner is to prepare, {state}")
+            return
         if found is None:
             obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
             try:

@@ -36,6 +36,11 @@ def check(change: Change, run: Ownership, current: Mapping[str, Any] | None = No
     ``current`` is the object as it is, for patches: the merged result is judged.
     """
     target = change.target
+    if run.prefix and (target.kind == "Namespace" or not run.has_namespace(target.namespace)):
+        raise GuardRefused(
+            f"refused to {change.label}: with --namespaces-prefix {run.prefix} a run changes only what is in the "
+            f"namespaces {run.prefix}-..., and never a namespace itself"
+        )
     if danger := address_guard.danger(change, run):
         raise GuardRefused(f"refused to {change.label}: {danger}")
     if target.kind == TIER and not run.has_namespace(target.name):

@@ -20,7 +20,11 @@ WATCH = "watch"
 MANAGED_BY = ("app.kubernetes.io/managed-by", "calico-windows-conformance")
 SYSTEM_NAMESPACE = "calico-conformance-system"
 """Where runs keep what must outlive them."""
+HOLDS_LABEL = "calico-conformance/holds"
+"""On SYSTEM_NAMESPACE where manifests/rbac has made it: the roles in it are lost with it, so that no run removes it."""
 NAMESPACE_PREFIX = "calico-demo-"
+WORKERS = "gw"
+"""Beginning of xdist's names of workers, whose first one's prepared namespaces a run without workers uses."""
 STORED_METADATA = "projectcalico.org/metadata"
 """Annotation of Calico's stored objects (crd.projectcalico.org/v1), written by calicoctl and Calico's API server: as
 JSON, the metadata that the user gave.  The stored object itself has none of the user's labels and annotations, or all
@@ -59,11 +63,19 @@ class Ownership:
     worker: str = "main"
     process: str = ""
     """Value of PROCESS_ANNOTATION on everything this worker creates; empty: none."""
+    prefix: str = ""
+    """What the names of the namespaces begin with that the cluster's owner has prepared for the run; empty: the run
+    makes its own."""
+
+    @property
+    def base(self) -> str:
+        """What the names of all namespaces of the run begin with, before a hyphen."""
+        return self.prefix or f"{NAMESPACE_PREFIX}{self.run}"
 
     @property
     def namespace(self) -> str:
-        """The worker's own namespace, ``calico-demo-<run>-<worker>``."""
-        return f"{NAMESPACE_PREFIX}{self.run}-{self.worker}"
+        """The worker's own namespace, ``calico-demo-<run>-<worker>``, or ``<prefix>-gw0`` of those prepared."""
+        return f"{self.base}-{f'{WORKERS}0' if self.prefix and self.worker == 'main' else self.worker}"
 
     @property
     def labels(self) -> dict[str, str]:
@@ -72,11 +84,11 @@ class Ownership:
 
     def has_namespace(self, name: str | None) -> bool:
         """Whether a namespace is one of this run's, by its name (any worker's)."""
-        return bool(name) and str(name).startswith(f"{NAMESPACE_PREFIX}{self.run}-")
+        return bool(name) and str(name).startswith(f"{self.base}-")
 
     def is_watched(self, name: str | None, *, prefix: bool = False) -> bool:
         """Whether a namespace, or one of those with that prefix, is the standing watch's, and another process asks."""
-        watch = f"{NAMESPACE_PREFIX}{self.run}-{WATCH}"
+        watch = f"{self.base}-{WATCH}"
         return self.worker != WATCH and (f"{name}".startswith(watch) or (prefix and watch.startswith(f"{name}")))
 
     def owns(self, obj: dict[str, Any]) -> bool:

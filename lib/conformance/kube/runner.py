@@ -5,7 +5,7 @@ It is what ``kubectl apply -f manifests/rbac``, ``create token`` and a kubeconfi
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,11 +17,16 @@ from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.manifest import load
 from conformance.kube.ownership import Shared
+from conformance.kube.prepared import BASELINE, needed
 
 ROLES = ("standard", "read-only", "disruptive")
 """Roles of ``manifests/rbac``, of which a user has one; the first by default."""
 BESIDE = ("calicoctl", "pull-secrets", "rancher")
 """What a user may have beside it."""
+PREPARED = "prepared"
+"""The role in namespaces that the cluster's owner has prepared."""
+PREPARED_LABEL = "calico-conformance/prepared"
+"""On these namespaces, by which they are removed together; nothing else reads it."""
 NAMESPACE = "calico-conformance"
 RBAC = "rbac.authorization.k8s.io/v1"
 
@@ -35,14 +40,13 @@ class Runner:
     ends: datetime
 
 
-def runner(kube: Kube, role: str, beside: Sequence[str], seconds: int) -> Runner:
-    """Make the ServiceAccount, bind its roles and ask for a token of so many seconds.
+def runner(kube: Kube, account: str, objects: Iterable[Obj], seconds: int) -> Runner:
+    """Make what gives a ServiceAccount its roles, and ask for a token of so many seconds.
 
-    Who already has a user of another role gets a second one.  Raises ApiRefused, ApiUnreachable.
+    Raises ApiRefused, ApiUnreachable.
     """
-    account = "runner" if role == ROLES[0] else f"runner-{role}"
     changes = Changes(kube, Shared(account))
-    for obj in _objects(account, role, beside):
+    for obj in objects:
         changes.apply(obj, "a user to run the suite as", namespace=obj["metadata"].get("namespace"), foreign=True)
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{account}/token"
     asked = {
@@ -75,16 +79,48 @@ def kubeconfig(kube: Kube, user: Runner) -> str:
     return str(yaml.safe_dump(content, sort_keys=False))
 
 
+def user_of(role: str, beside: Sequence[str]) -> tuple[str, list[Obj]]:
+    """The ServiceAccount of a role, and what makes it and binds the role and those beside it.
+
+    Who already has a user of another role gets a second one.
+    """
+    account = "runner" if role == ROLES[0] else f"runner-{role}"
+    return account, list(_objects(account, role, beside))
+
+
+def user_of_prefix(prefix: str, workers: int) -> tuple[str, list[Obj]]:
+    """The ServiceAccount of runs with ``--namespaces-prefix``, and what makes it, their namespaces and its roles there.
+
+    Raises UsageProblem where no names can begin so.
+    """
+    account = f"runner-{prefix}"
+    found = list(_objects(account, "read-only", ()))
+    for granted in load(product.MANIFESTS / "rbac" / f"{PREPARED}.yaml"):
+        found.append(granted)
+        for name, labels in needed(prefix, workers).items():
+            own = {**BASELINE, **labels, PREPARED_LABEL: prefix}
+            found.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": own}})
+            found.append(_binding({"name": f"{NAMESPACE}-{account}", "namespace": name}, granted, account))
+    return account, found
+
+
 def _objects(account: str, role: str, beside: Sequence[str]) -> Iterator[Obj]:
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": NAMESPACE}}
     for name in (role, *beside):
         for granted in load(product.MANIFESTS / "rbac" / f"{name}.yaml"):
             yield granted
-            meta = granted["metadata"]
-            bound = {**meta, "name": f"{NAMESPACE}-{account}" + (f"-{name}" if name != role else "")}
-            yield {
-                "apiVersion": RBAC, "kind": f"{granted['kind']}Binding", "metadata": bound,
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": granted["kind"], "name": meta["name"]},
-                "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}],
-            }  # fmt: skip
+            if granted["kind"].endswith("Role"):
+                bound = f"{NAMESPACE}-{account}" + (f"-{name}" if name != role else "")
+                yield _binding({**granted["metadata"], "name": bound}, granted, account)
+
+
+def _binding(meta: Obj, role: Obj, account: str) -> Obj:
+    """Of a role to a ServiceAccount, in a namespace where ``meta`` has one."""
+    return {
+        "apiVersion": RBAC, "kind": "RoleBinding" if "namespace" in meta else "ClusterRoleBinding", "metadata": meta,
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io", "kind": role["kind"], "name": role["metadata"]["name"],
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}],
+    }  # fmt: skip

@@ -13,6 +13,8 @@ import pytest
 
 from conformance.catalog import catalog
 from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
+from conformance.kube.prepared import command as prepared_by
+from conformance.model.counted import counted
 from conformance.plugin import lists, options, state
 from conformance.plugin.controller import Controller
 from conformance.plugin.judge import PLANNED, Judge
@@ -169,12 +171,23 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 
 def _note_too_many_workers(config: pytest.Config) -> None:
-    """For the header: that the user wants more workers than ``-n auto`` would start.  They are started all the same."""
+    """For the header: that the user wants more workers than ``-n auto`` would start.  They are started all the same.
+
+    Raises pytest.UsageError where namespaces are prepared for fewer.
+    """
     given = getattr(config.option, "numprocesses", None)
     if not isinstance(given, int) or hasattr(config, "workerinput") or not state.awake(config):
         return
     run = state.of(config).run
     if run.inspection:
+        prefix, prepared = run.settings.namespaces_prefix, run.inspection.prepared
+        if prefix and given > prepared:
+            if run.directory:
+                run.directory.discard()
+            raise pytest.UsageError(
+                f"-n {given}: namespaces {prefix}-... are prepared for {counted(prepared, 'worker')}; run with "
+                f"-n {prepared}, or prepare more:  {prepared_by(prefix, given)}"
+            )
         number, why = _workers(run)
         run.workers = more_than_auto(run.settings.workers, given, number, why)
 
@@ -187,7 +200,7 @@ def _workers(run: Run) -> tuple[int, str]:
     coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1] if run.choice.own_lab else None
     busy = load.busy() if run.shares_machine else ""
-    return workers_for(settings.workers, coverage, inspection.room, busy, files)
+    return workers_for(settings.workers, coverage, inspection.room, busy, files, inspection.prepared)
 
 
 @pytest.hookimpl(trylast=True)

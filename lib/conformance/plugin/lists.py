@@ -141,7 +141,7 @@ def estimated(run: Run, tests: Sequence[PlannedTest]) -> Estimate:
     facts, settings, claims = run.inspection.facts, run.settings, catalog()
     placement = Placement(facts, settings.tolerations, cover=settings.cover)
     coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
-    number, _ = workers_for(settings.workers, coverage, run.inspection.room)
+    number, _ = workers_for(settings.workers, coverage, run.inspection.room, prepared=run.inspection.prepared)
     going = [test for test in tests if plan.prospect_of(test, claims, facts, settings).verdict is None]
     return estimate(going, coverage, number, settings.workers)
 

@@ -1,5 +1,6 @@
 """What a test says about itself by marks, parameters and fixtures."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import get_args, get_type_hints
@@ -13,8 +14,15 @@ from conformance.catalog import (
     Needs,
 )
 from conformance.model.endpoint import OS
+from conformance.product import MANIFESTS
 from conformance.run.plan import CHANGING, PlannedTest, isolation_of
+from conformance.run.worlds import OnFile
 from conformance.verdicts.prospect import ClaimPart
+
+CHANGES_NAMESPACES = frozenset({"temporary_namespace", "relabel_namespaces"})
+"""Fixtures that label or delete a namespace."""
+WHOLE_CLUSTER = re.compile(r"^kind: *(Staged)?(Global|Cluster|Admin|BaselineAdmin|Tier)", re.MULTILINE)
+"""In a manifest: an object that no namespace contains."""
 
 
 def demanded(areas: Iterable[ModuleType]) -> dict[str, Conditions]:
@@ -55,7 +63,7 @@ def planned(item: pytest.Item, catalog: Catalog, demands: Mapping[str, Condition
         needs = needs.plus(mark.args[0])
     for ident in {part.claim for part in parts}:
         needs = needs.plus(catalog[ident].needs)
-    uses = _uses(item, parts, catalog)
+    uses = _uses(item, parts, catalog, nodes=needs.host_network or needs.host_process)
     applied = item.get_closest_marker("manifest")
     otherwise = bool(applied and applied.kwargs.get("otherwise"))
     last = item.get_closest_marker("after_all_others") is not None
@@ -92,10 +100,28 @@ def _filled(item: pytest.Item, mark: pytest.Mark, field: str, parameters: Mappin
         ) from None
 
 
-def _uses(item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[str, ...]:
-    """What a test takes rights for: seen from the fixtures that it asks for, and from its claims' isolation."""
+def _uses(item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog, *, nodes: bool) -> tuple[str, ...]:
+    """What a test takes rights for, by the fixtures that it asks for, what it applies, and its claims' isolation.
+
+    ``nodes``: it needs pods in a node's network, or HostProcess pods.
+    """
     fixtures = set(getattr(item, "fixturenames", ()))
     kinds = {isolation.kind for isolation in isolation_of(parts, catalog)}
     disrupts = bool(kinds & CHANGING) or "journalled" in fixtures
-    found = {"pods": "deployer" in fixtures, "policies": bool({"policy", "world"} & fixtures), "disruption": disrupts}
+    whole, labels = _applied(item)
+    found = {
+        "pods": "deployer" in fixtures, "policies": bool({"policy", "world"} & fixtures), "disruption": disrupts,
+        "cluster policies": whole, "namespaces": labels or bool(CHANGES_NAMESPACES & fixtures),
+        "nodes": nodes or "hosts" in fixtures,
+    }  # fmt: skip
     return tuple(name for name, needed in found.items() if needed)
+
+
+def _applied(item: pytest.Item) -> tuple[bool, bool]:
+    """Whether a test applies something of the whole cluster by its manifest or world, and labels a namespace by it."""
+    mark, callspec = item.get_closest_marker("manifest"), getattr(item, "callspec", None)
+    world = callspec.params.get("world") if callspec else None
+    if isinstance(world, OnFile):
+        return world.whole_cluster, world.labels_namespaces
+    text = (MANIFESTS / mark.args[0]).read_text() if mark else ""
+    return bool(WHOLE_CLUSTER.search(text)), False

@@ -29,6 +29,7 @@ from conformance.settings import (
     Workers,
     external_target,
     load_timings,
+    prefix_problem,
 )
 
 OPTIONS: dict[tuple[str, str], dict[str, str]] = {
@@ -38,6 +39,8 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--kubeconfig=PATH": "run on the cluster that this file names (write --kubeconfig=PATH)",
         "--context=NAME": "context in the kubeconfig, or in KUBECONFIG's files",
         "--lab-profile=NAME": "kind of lab (see `hybridlab profiles`)",
+        "--namespaces-prefix=PREFIX": "run in the namespaces PREFIX-... that the cluster's owner has prepared, and "
+        "change nothing else (`calico-conformance namespaces PREFIX` prints them)",
         "--keep": "leave the run's objects on the cluster, and say how to remove them",
         "--image-registry=[UPSTREAM=]PREFIX": "take images from this registry, or only those of one upstream: "
         "mcr.microsoft.com=registry.example/mcr (repeatable)",
@@ -200,6 +203,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         raise UsageProblem(f"-n {workers}: expected 0 or more workers")
     if option.run and not (option.restore or option.janitor):
         raise UsageProblem(f"--run {option.run} says which run is put back: add --restore")
+    check_prefix(option, choice)
     labels(option.label)
     check_claims(option.claim)
     return Settings(
@@ -225,6 +229,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         max_minutes=option.max_minutes,
         dry_run=option.dry_run,
         plan=option.plan,
+        namespaces_prefix=option.namespaces_prefix or "",
         keep=option.keep,
         capture_packets=option.capture_packets,
         disruptive=allowed or (choice.own_lab and not option.no_disruptive),
@@ -235,6 +240,22 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         run_id=run_id,
         worker=worker,
     )
+
+
+def check_prefix(option: Any, choice: Choice) -> None:
+    """Raises UsageProblem for a ``--namespaces-prefix`` that is no name, or stands beside what it rules out."""
+    if not option.namespaces_prefix:
+        return
+    if problem := prefix_problem(option.namespaces_prefix):
+        raise UsageProblem(f"--namespaces-prefix {option.namespaces_prefix}: {problem}")
+    if choice.own_lab:
+        raise UsageProblem("--namespaces-prefix is for a cluster that stays: name it by --kubeconfig=PATH")
+    for name in ("allow_disruptive", "allow_cluster_disruptive", "calicoctl", "keep"):
+        if getattr(option, name):
+            raise UsageProblem(
+                f"--{name.replace('_', '-')} and --namespaces-prefix contradict each other: a run in prepared "
+                "namespaces changes nothing else and leaves them empty; leave one out"
+            )
 
 
 def labels(given: Sequence[str]) -> dict[str, str]:
@@ -274,6 +295,7 @@ def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str
         "external_target",
         "timings",
         "images",
+        "namespaces_prefix",
         "pod_limits",
         "disruptive_node",
         "max_disrupted_nodes",

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from conformance.errors import EnvironmentBroken, SuiteError
-from conformance.kube import manifest, waits
+from conformance.errors import EnvironmentBroken, MissingCapability, SuiteError
+from conformance.kube import manifest, prepared, waits
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
+from conformance.kube.prepared import BASELINE
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import OS, Workload
@@ -24,9 +25,10 @@ from conformance.pods.roles import MANIFESTS, ROLES, Role
 from conformance.pods.tailor import SEAT
 from conformance.settings import Images, Settings
 
-BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
 PRIVILEGED = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
 """For pods in a node's own network, which baseline refuses."""
+MOST_COPIES = 9
+"""Copies of one pull secret in one namespace: each attempt to prepare the namespace that broke off left one."""
 NEVER = "conformance/never"
 """A condition of pods that nobody sets."""
 PROGRAMS = (
@@ -80,16 +82,25 @@ class Pods:
         self._made: set[str] = set()
         """Namespaces that are there, whether or not everything in them could be made."""
         self._prepared: set[str] = set()
+        self._pull_secrets: dict[str, dict[str, str]] = {}
+        """Namespace to the names that pull secrets have there, by their own."""
         self.ran: set[RanImage] = set()
         """Images of the pods that became ready."""
 
     def prepare(self, namespace: str, labels: Mapping[str, str] | None = None, *, privileged: bool = False) -> None:
         """Create a namespace of this worker with the probe programs and pull secrets in it; once each.
 
-        Raises UsageProblem when it exists and is not this run's.
+        Raises UsageProblem when it exists and is not this run's, MissingCapability for a ``privileged`` one where the
+        cluster's owner has prepared namespaces.
         """
         if namespace in self._prepared:
             return
+        prefix = self.changes.run.prefix
+        if prefix and privileged:
+            raise MissingCapability(
+                "pods in a node's network and HostProcess pods do not run in prepared namespaces",
+                "run it without --namespaces-prefix, under the role of manifests/rbac/standard.yaml",
+            )
         security = PRIVILEGED if privileged else BASELINE
         try:
             self.changes.namespace(namespace, labels={**security, **(labels or {})}, why="the run's own namespace")
@@ -99,10 +110,20 @@ class Pods:
             raise
         self._made.add(namespace)
         programs = {name: (MANIFESTS / "probes" / name).read_text(encoding="ascii") for name in PROGRAMS}
-        config: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probes"}, "data": programs}
-        self.changes.apply(config, "the probe programs that its pods run", namespace=namespace)
-        copy_pull_secrets(self.kube, self.changes, self.settings.images, namespace)
+        config: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": prepared.HOLDS}, "data": programs}
+        why = "the probe programs that its pods run"
+        if prefix:
+            prepared.hold(self.changes, config, why, namespace)
+        else:
+            self.changes.apply(config, why, namespace=namespace)
+        self._pull_secrets[namespace] = copy_pull_secrets(self.kube, self.changes, self.settings.images, namespace)
         self._prepared.add(namespace)
+
+    def apply(self, made: Obj, why: str, namespace: str) -> None:
+        """Apply a pod, or a workload, in a prepared namespace; it pulls with the secrets that are there."""
+        spec = made["spec"]["template"]["spec"] if "template" in made["spec"] else made["spec"]
+        pull_with(spec, self._pull_secrets.get(namespace, {}))
+        self.changes.apply(made, why, namespace=namespace)
 
     def deploy(self, wishes: Sequence[Wish]) -> dict[str, Workload]:
         """Deploy all of them at once and wait until they are ready: Workloads by their Deployment's name.
@@ -170,7 +191,7 @@ class Pods:
 
     def _create(self, made: tuple[Wish, Obj]) -> None:
         wish, obj = made
-        self.changes.apply(obj, f"{wish.role} on node {wish.node.name}", namespace=self._home(wish))
+        self.apply(obj, f"{wish.role} on node {wish.node.name}", self._home(wish))
 
     def _ready(self, wish: Wish) -> tuple[str, Workload]:
         return wish.called, self.workload(self.pod_of(wish.called, wish.node, self._home(wish)), ROLES[wish.role])
@@ -244,7 +265,7 @@ class Pods:
         )  # fmt: skip
 
     def remove(self, *, within: float | None = None) -> None:
-        """Delete this worker's namespaces and wait until they are gone."""
+        """Delete this worker's namespaces, or what it made in those prepared for it, and wait until they are gone."""
         patience = within if within is not None else self.settings.timings.windows.delete
         for pod in self._on_lost_nodes():  # else a kubelet that is no more would have to say that it has ended
             self.changes.delete(pod, "its node was lost", grace=0)
@@ -252,6 +273,9 @@ class Pods:
             ObjectRef(api_version="v1", kind="Namespace", name=name)
             for name in sorted(self._made, key=lambda one: one != self.namespace)
         ]
+        if self.changes.run.prefix:
+            every, targets = self.settings.timings.windows.poll_every, []
+            prepared.vacate(self.changes, self._made, within=patience, every=every)
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(pool.map(lambda one: self.changes.delete_and_wait(one, "the run is over", within=patience), targets))
         self._made.clear()
@@ -266,12 +290,14 @@ class Pods:
         ]  # fmt: skip
 
 
-def copy_pull_secrets(kube: Kube, changes: Changes, images: Images, namespace: str) -> None:
+def copy_pull_secrets(kube: Kube, changes: Changes, images: Images, namespace: str) -> dict[str, str]:
     """Copy the pull secrets of the namespace ``default`` for the kubelets of a namespace's pods.
 
-    Raises EnvironmentBroken when one cannot be read.
+    Into namespaces that the cluster's owner has prepared none is copied: the owner has put them there.  Returns each
+    secret's name to the name of its copy.  Raises EnvironmentBroken when one cannot be read.
     """
-    for name in images.all_pull_secrets:
+    copies: dict[str, str] = {}
+    for name in () if changes.run.prefix else images.all_pull_secrets:
         try:
             found = kube.get("v1", "Secret", name, "default")
         except ApiRefused as refusal:
@@ -279,9 +305,34 @@ def copy_pull_secrets(kube: Kube, changes: Changes, images: Images, namespace: s
                 f"pull secret {name}: cannot be read in namespace default: {refusal.message}"
                 " (it takes the role of manifests/rbac/pull-secrets.yaml)"
             ) from refusal
-        copy: Obj = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": found.get("type")}
-        copy["data"] = found.get("data") or {}
-        changes.apply(copy, "lets the kubelets pull its images", namespace=namespace)
+        copy: Obj = {"apiVersion": "v1", "kind": "Secret", "type": found.get("type"), "data": found.get("data") or {}}
+        copies[name] = _copied(changes, copy, name, namespace)
+    return copies
+
+
+def _copied(changes: Changes, copy: Obj, name: str, namespace: str) -> str:
+    """Create the copy of a pull secret and return its name: NAME, or NAME-2 where there is one already, and so on.
+
+    A secret is only ever created: whoever may patch secrets reads them, since a PATCH answers with the object.
+    """
+    for number in range(1, MOST_COPIES + 1):
+        called = name if number == 1 else f"{name}-{number}"
+        try:
+            changes.create(
+                {**copy, "metadata": {"name": called}}, "lets the kubelets pull its images", namespace=namespace
+            )
+        except ApiRefused as refusal:
+            if not refusal.already_exists:
+                raise
+        else:
+            return called
+    raise EnvironmentBroken(f"namespace {namespace} has {MOST_COPIES} copies of pull secret {name} already")
+
+
+def pull_with(spec: Obj, copies: Mapping[str, str]) -> None:
+    """Let a pod spec name the copies of its pull secrets."""
+    for one in spec.get("imagePullSecrets") or ():
+        one["name"] = copies.get(one["name"], one["name"])
 
 
 def changed(workload: Workload, pod: Obj | None) -> str:

@@ -91,7 +91,7 @@ class NewPod:
         first = next(container for container in made["spec"]["containers"] if container["name"] == _FIRST)
         first["env"] = [{"name": name, "value": str(value)} for name, value in said.items()]
         self._made = True
-        pods.changes.apply(made, "a pod whose first seconds are watched", namespace=pods.namespace)
+        pods.apply(made, "a pod whose first seconds are watched", pods.namespace)
         pod = self._once("have an address", lambda now: bool((now.get("status") or {}).get("podIP")))
         like = ROLES[f"{node.os}-server"]
         self.pod = pods.workload(pod, replace(like, name=role_of(node.os), agent=_SERVER, main=_SERVER))

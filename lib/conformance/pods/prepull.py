@@ -11,12 +11,12 @@ from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube import manifest
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import NAMESPACE_PREFIX
+from conformance.kube.prepared import BASELINE, vacate
 from conformance.model.change import ObjectRef
 from conformance.model.counted import counted
 from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
-from conformance.pods.deploy import BASELINE, copy_pull_secrets
+from conformance.pods.deploy import copy_pull_secrets, pull_with
 from conformance.pods.images import is_on, split
 from conformance.pods.nodes_lost import NodeWatch
 from conformance.pods.placement import tolerations
@@ -54,7 +54,8 @@ class Prepull:
     ) -> None:  # fmt: skip
         self.kube, self.changes, self.settings, self.progress = kube, changes, settings, progress
         self.watch = watch or NodeWatch(kube)
-        self.namespace = f"{NAMESPACE_PREFIX}{changes.run.run}-prepull"
+        self.namespace = f"{changes.run.base}-prepull"
+        self._pull_secrets: dict[str, str] = {}
 
     def run(self, nodes: Sequence[NodeFacts]) -> int:
         """Pull what is missing on ``nodes`` and wait for it; returns on how many nodes something was pulled.
@@ -75,7 +76,7 @@ class Prepull:
             return 0
         self.changes.namespace(self.namespace, labels=BASELINE, why="pulls images before pods wait for them")
         try:
-            copy_pull_secrets(self.kube, self.changes, self.settings.images, self.namespace)
+            self._pull_secrets = copy_pull_secrets(self.kube, self.changes, self.settings.images, self.namespace)
             with ThreadPoolExecutor(max_workers=8) as pool:
                 work = [
                     pool.submit(self._pull, f"prepull-{os}-{number}", images, group)
@@ -84,8 +85,12 @@ class Prepull:
                 for future in work:
                     future.result()
         finally:
-            target = ObjectRef(api_version="v1", kind="Namespace", name=self.namespace)
-            self.changes.delete(target, "the images are there")
+            if self.changes.run.prefix:
+                timings = self.settings.timings.windows
+                vacate(self.changes, [self.namespace], within=timings.delete, every=timings.poll_every)
+            else:
+                target = ObjectRef(api_version="v1", kind="Namespace", name=self.namespace)
+                self.changes.delete(target, "the images are there")
         return sum(len(group) for group in missing.values())
 
     def _pull(self, name: str, images: Sequence[str], nodes: Sequence[NodeFacts]) -> None:
@@ -102,6 +107,7 @@ class Prepull:
         spec["tolerations"] = tolerations(self.settings.tolerations)
         if self.settings.images.all_pull_secrets:
             spec["imagePullSecrets"] = [{"name": pull_secret} for pull_secret in self.settings.images.all_pull_secrets]
+            pull_with(spec, self._pull_secrets)
         if self.settings.pod_limits:
             tailor.limit(spec, self.settings.pod_limits)
         terms = [tailor.on_node(node.name) for node in nodes]

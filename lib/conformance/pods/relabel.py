@@ -27,28 +27,9 @@ class Relabel:
         for pod in guests:
             self._change(_pod(pod), GUEST, "welcome")
 
-    def invite(self, *guests: Workload, all_of: Sequence[Workload]) -> None:
-        """Give that label to pods, and to the namespaces of others."""
-        self.label_as_guest(*guests)
-        for namespace in _namespaces(all_of):
-            self._change(namespace, GUEST, "welcome")
-
     def add_irrelevant_label(self, *pods: Workload) -> None:
         """Give pods a label and an annotation that no policy selects."""
         self._mark(map(_pod, pods))
-
-    def add_irrelevant_labels(self, *pods: Workload, after: Callable[[], object] = list) -> None:
-        """To pods, their namespaces and accounts, ``after`` something is done; each has another label for a moment."""
-        after()
-        homes = _namespaces(pods)
-        whose = [
-            ObjectRef(api_version="v1", kind="ServiceAccount", name="default", namespace=one.name) for one in homes
-        ]
-        marked = [*map(_pod, pods), *homes, *whose]
-        self._mark(marked)
-        for value in ("yes", None):
-            for target in marked:
-                self._change(target, PASSING, value)
 
     def undo(self) -> None:
         """Remove every label and annotation that was added, best effort.  Re-raises the first failure."""
@@ -74,6 +55,29 @@ class Relabel:
             made.setdefault(field, {})[key] = None
         why = f"the test's change of {' and '.join(fields)} of a {target.kind.lower()}"
         self._changes.patch(target, {"metadata": {field: {key: value} for field in fields}}, why)
+
+
+class RelabelNamespaces(Relabel):
+    """The label changes of one test that changes labels of namespaces, too."""
+
+    def invite(self, *guests: Workload, all_of: Sequence[Workload]) -> None:
+        """Give that label to pods, and to the namespaces of others."""
+        self.label_as_guest(*guests)
+        for namespace in _namespaces(all_of):
+            self._change(namespace, GUEST, "welcome")
+
+    def add_irrelevant_labels(self, *pods: Workload, after: Callable[[], object] = list) -> None:
+        """To pods, their namespaces and accounts, ``after`` something is done; each has another label for a moment."""
+        after()
+        homes = _namespaces(pods)
+        whose = [
+            ObjectRef(api_version="v1", kind="ServiceAccount", name="default", namespace=one.name) for one in homes
+        ]
+        marked = [*map(_pod, pods), *homes, *whose]
+        self._mark(marked)
+        for value in ("yes", None):
+            for target in marked:
+                self._change(target, PASSING, value)
 
 
 def _pod(pod: Workload) -> ObjectRef:

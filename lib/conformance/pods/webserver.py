@@ -81,7 +81,7 @@ class WebServer:
         service["spec"]["selector"] = {tailor.SEAT: name}
         self._made.append(name)
         answer = pods.changes.apply(service, "the demo's NodePort", namespace=pods.namespace) or service
-        pods.changes.apply(made, "the demo's web server", namespace=pods.namespace)
+        pods.apply(made, "the demo's web server", pods.namespace)
         return answer
 
     def _ready(self, node: NodeFacts, because: str) -> list[Workload]:

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
 
 from conformance.errors import EnvironmentBroken, Nonconformance, SuiteError, first_line
+from conformance.kube import prepared
 from conformance.kube.client import Obj
 from conformance.kube.waits import is_ready
 from conformance.model.claim import ClaimVerdict
@@ -29,8 +30,6 @@ __tracebackhide__ = True  # a failure shows the line of the test
 
 ELSEWHERE = "elsewhere"
 """Prefix of names of pods in the worker's second namespace: ``elsewhere/linux-client``."""
-ELSEWHERE_LABELS = {"conformance/team": "elsewhere"}
-"""Labels of that namespace, which policies select it by."""
 DEMO = ("linux-client", "linux-server", "windows-client", "windows-server")
 """Whoever asks for one of these will ask for the others: they are started together."""
 ASKS_FOR_DEMO = frozenset({"clients", "servers", "client", "server", "placed_around"})
@@ -305,7 +304,7 @@ class WorkerPods:
         if role.host_network:
             self._pods.prepare(self._pods.host_namespace, privileged=True)
         elif "/" in name:
-            self._pods.prepare(self.namespace_elsewhere, ELSEWHERE_LABELS)
+            self._pods.prepare(self.namespace_elsewhere, prepared.ELSEWHERE)
         else:
             self._pods.prepare(self.namespace)
 

@@ -85,6 +85,7 @@ class Clusters:
         from conformance.facts.preflight import lacking_rights, preflight
         from conformance.facts.rights import lacking
         from conformance.journal.lease import LOCK_RIGHTS
+        from conformance.kube.prepared import needed, usable
         from conformance.pods.placement import Placement
         from conformance.run.limits import room_on_windows
         from conformance.run.policies_there import beforehand
@@ -100,15 +101,24 @@ class Clusters:
                 reasons += error.reasons
             if reasons:
                 raise ClusterUnusable(reasons)
+            prefix = settings.namespaces_prefix
+            prepared, problems = usable(door, prefix) if prefix else (0, [])
+            if problems:
+                raise ClusterUnusable(problems)
             no_lock = lacking_rights(door, LOCK_RIGHTS) if settings.disruptive and connection.how != "lab" else []
             return Inspection(
                 facts=facts,
                 no_lock="; ".join(no_lock),
                 not_opted_in=not_opted_in(door) if facts.evidence == "field" and settings.cluster_disruptive else "",
                 third_party_pods=_third_party_pods(door, facts) if settings.cluster_disruptive else {},
-                lacking=lacking(door, calicoctl=settings.calicoctl is not None),
+                lacking=lacking(
+                    door,
+                    calicoctl=settings.calicoctl is not None,
+                    namespaces=list(needed(prefix, prepared)) if prefix else (),
+                ),
+                prepared=prepared,
                 room=room_on_windows(door, facts),
-                policies=beforehand(door, Ownership(settings.run_id)),
+                policies=beforehand(door, Ownership(settings.run_id, prefix=prefix)),
                 token_ends=door.access.ends.timestamp() if door.access.ends else None,
                 installed=installed(door),
             )
@@ -173,7 +183,9 @@ class Clusters:
         from conformance.undo.cleanup import clean_up
 
         door = self._connected(connection, settings)
-        told = clean_up(door, settings.run_id, within=settings.timings.windows.delete)
+        told = clean_up(
+            door, settings.run_id, within=settings.timings.windows.delete, prefix=settings.namespaces_prefix
+        )
         try:
             Journal(door, Ownership(settings.run_id), within=settings.timings.run.journal).remove()
         except SuiteError as error:

@@ -65,17 +65,25 @@ def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
 
 
 def workers_for(
-    bounds: Workers, coverage: Sequence[Covered], room: Mapping[str, Room], busy: str = "", files: int | None = None
+    bounds: Workers,
+    coverage: Sequence[Covered],
+    room: Mapping[str, Room],
+    busy: str = "",
+    files: int | None = None,
+    prepared: int = 0,
 ) -> tuple[int, str]:
     """How many workers ``-n auto`` starts, and why in one line.
 
     Each has pods on every covered node, so that the node with the least room decides.  ``busy``: what keeps the machine
     of the run's own lab busy, where more workers would only make the lab later; empty: nothing does.  ``files``: how
-    many that lab's processes may have open; None: the run has no lab.
+    many that lab's processes may have open; None: the run has no lab.  ``prepared``: for how many the cluster's owner
+    has prepared namespaces; 0: the run makes its own.
     """
     windows = [covered.node.name for covered in coverage if covered.node.os == "windows"]
     each = bounds.agents_per_node * len(coverage)
     allowed = {f"at most {bounds.at_most}": bounds.at_most}
+    if prepared:
+        allowed["namespaces are prepared for no more"] = prepared
     if busy:
         allowed[f"{busy}, which the lab shares"] = bounds.at_least
     if files is not None:

@@ -16,6 +16,13 @@ from conformance.settings import Settings
 from conformance.verdicts.prospect import ClaimPart, Prospect, applying
 
 CALICO_V3 = "projectcalico.org/v3"
+BEYOND_NAMESPACES = {
+    "disruption": "it changes more than what is in the prepared namespaces",
+    "cluster policies": "it makes a policy or a tier of the whole cluster, which is in no namespace",
+    "namespaces": "it labels or deletes a namespace, and prepared ones are their owner's",
+    "nodes": "it takes a pod in a node's network or a HostProcess pod, which prepared namespaces do not allow",
+}
+"""What a test may use that no run with ``--namespaces-prefix`` does, with why it does not."""
 CHANGING = frozenset({IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE})
 """Isolation of tests that change something beyond the run's own namespaces."""
 
@@ -68,13 +75,18 @@ def prospect_of(
 
     ``looks``: Windows nodes can still be looked into for what is not known of them.
     """
-    known = applying(test.parts, catalog, facts, looks=looks and not settings.dry_run)
+    looks = looks and not (settings.dry_run or settings.namespaces_prefix)
+    known = applying(test.parts, catalog, facts, looks=looks)
     hindered = None if known.verdict else _hindered(test, catalog, facts, settings)
     return known.hindered(*hindered) if hindered else known
 
 
 def _hindered(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings) -> tuple[str, str] | None:
     """Why a test cannot run although it says something about this cluster, and what to do."""
+    beyond = [why for use, why in BEYOND_NAMESPACES.items() if use in test.uses]
+    if settings.namespaces_prefix and beyond:
+        role = "disruptive" if "disruption" in test.uses else "standard"
+        return beyond[0], f"run it without --namespaces-prefix, under the role of manifests/rbac/{role}.yaml"
     if lacking := _forbidden(test, settings):
         return lacking
     changing = [isolation for isolation in isolation_of(test.parts, catalog) if isolation.kind in CHANGING]

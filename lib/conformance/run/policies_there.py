@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from conformance.errors import SuiteError
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import RUN_LABEL, WORKER_LABEL, Ownership, labels_of
+from conformance.kube.ownership import NAMESPACE_PREFIX, RUN_LABEL, WORKER_LABEL, Ownership, labels_of
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.decision import Side
@@ -42,8 +42,9 @@ TWINS = ("knp.", "kanp.", "kbanp.", "kcnp.")
 ADMIN_TIERS = {"AdminNetworkPolicy": "adminnetworkpolicy", "BaselineAdminNetworkPolicy": "baselineadminnetworkpolicy"}
 """Calico's names for the tiers of these kinds (v3.29 on); a ClusterNetworkPolicy names its own."""
 EXEMPT = (
-    f"exempt namespaces with the label {RUN_LABEL} from it (Calico: namespaceSelector ... && !has({RUN_LABEL}); "
-    f"Kubernetes: matchExpressions key {RUN_LABEL}, operator DoesNotExist), or run where it does not apply"
+    "exempt the run's namespaces from it by name and label (Calico: namespaceSelector ... && !(projectcalico.org/name "
+    f"starts with '{NAMESPACE_PREFIX}' && has({RUN_LABEL})); Kubernetes, and why not by the label alone: "
+    "docs/field-guide.md), or run where it does not apply"
 )
 ENFORCED: Mapping[Direction, Side] = {"ingress": "target", "egress": "source"}
 SEEN: tuple[Seen, ...] = ("closed", "open")
@@ -119,7 +120,7 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
 def beforehand(kube: Kube, run: Ownership) -> Beforehand:
     """Which policies of others may decide paths of pods that a run is going to make, and which could not be read."""
     found = look(kube, whose(run, lambda uid: False))
-    given = run.labels | {"pod-security.kubernetes.io/enforce": "baseline"}
+    given = ({} if run.prefix else run.labels) | {"pod-security.kubernetes.io/enforce": "baseline"}
     space = labels.of_namespace({"metadata": {"name": run.namespace, "labels": given}})
     end = End(namespace=run.namespace, of_namespace=space)
     directions: tuple[Direction, ...] = ("ingress", "egress")
@@ -128,7 +129,12 @@ def beforehand(kube: Kube, run: Ownership) -> Beforehand:
         for each in directions
     ]
     closing, opening = (_told(found.foreign, ways, seen, surely=False) for seen in SEEN)
-    return Beforehand(closing=closing, opening=opening, unread="; ".join(found.unread), exempt=EXEMPT)
+    return Beforehand(
+        closing=closing,
+        opening=opening,
+        unread="; ".join(found.unread),
+        exempt=f"exempt namespaces {run.prefix}-... by name" if run.prefix else EXEMPT,
+    )
 
 
 def _policy(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> ForeignPolicy:

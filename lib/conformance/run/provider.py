@@ -71,6 +71,8 @@ class Inspection:
     may be made."""
     lacking: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Rights that the user does not have, by what needs them (``conformance.facts.rights.NEEDS``)."""
+    prepared: int = 0
+    """Workers for which the cluster's owner has prepared namespaces; only with ``--namespaces-prefix``."""
     room: dict[str, Room] = field(default_factory=dict)
     """Windows nodes with what they have left for pods; those of which it is not known are not there."""
     policies: Beforehand = field(default_factory=Beforehand)

@@ -103,7 +103,8 @@ class Watch:
         self._run, self._kube, self._directory, self._shared = run, kube, directory, directory.shared
         settings = replace(run.settings, worker=WATCH)
         self._timings, bounds = settings.timings, settings.workers
-        changes = self._changes = Changes(kube, Ownership(settings.run_id, WATCH, liveness.sign(directory.alive)))
+        process, prefix = liveness.sign(directory.alive), settings.namespaces_prefix
+        changes = self._changes = Changes(kube, Ownership(settings.run_id, WATCH, process, prefix))
         lost = NodeWatch(kube, facts.nodes, directory.changed_node, tolerated=settings.tolerations)
         placement = Placement(facts, settings.tolerations, cover=settings.cover)
         systems: tuple[OS, ...] = ("linux", "windows")

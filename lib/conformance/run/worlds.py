@@ -43,6 +43,20 @@ class OnFile:
         return f"{'edit' if self.world.then else 'world'}: {self.world.name.replace('-', ' ')}"
 
     @property
+    def whole_cluster(self) -> bool:
+        """Whether it has an object that no namespace contains, at rest or once it is edited."""
+        return any(not obj["metadata"].get("namespace") for one in self._both for obj in one.objects)
+
+    @property
+    def labels_namespaces(self) -> bool:
+        """Whether its namespaces have other labels than at rest, before or after its edit."""
+        return any(space in one.relabelled for one in self._both for space in worlds.SPACES)
+
+    @property
+    def _both(self) -> list[World]:
+        return [self.world, self.world.edited()] if self.world.then else [self.world]
+
+    @property
     def replay(self) -> str:
         """The command that runs it again."""
         path = self.path.relative_to(product.root()) if self.path.is_relative_to(product.root()) else self.path

@@ -26,6 +26,9 @@ from conformance.settings.timings import load_timings as load_timings
 EXTERNAL_PORT = 80
 """The port of a target beyond the cluster that is named without one."""
 
+OWN = "calico-demo"
+"""Beginning of the names of namespaces that runs make themselves."""
+_PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _TOLERATION = re.compile(
     r"(?P<key>[A-Za-z0-9./_-]+)(?:=(?P<value>[A-Za-z0-9._-]*))?"
     r"(?::(?P<effect>NoSchedule|PreferNoSchedule|NoExecute))?"
@@ -131,6 +134,9 @@ class Settings:
     """Print what would run, and end (``--plan``)."""
     max_minutes: float | None = None
     """After so many minutes no test begins any more (``--max-minutes``); None: all begin."""
+    namespaces_prefix: str = ""
+    """Run in namespaces of this prefix that the cluster's owner has prepared (``--namespaces-prefix``); empty: in
+    namespaces of the run's own."""
     keep: bool = False
     """Leave the run's objects behind (``--keep``)."""
     capture_packets: bool = False
@@ -163,6 +169,13 @@ class Settings:
     def reads_only(self) -> bool:
         """Whether the run sends the cluster nothing but questions, whatever else it was told."""
         return self.dry_run or self.plan
+
+
+def prefix_problem(text: str) -> str:
+    """Why namespaces cannot begin with a text; empty: they can."""
+    if not _PREFIX.fullmatch(text):
+        return "expected lower-case letters, digits and hyphens, 40 at most, that begin and end with no hyphen"
+    return f"{OWN} is what runs call namespaces of their own; choose another" if text.startswith(OWN) else ""
 
 
 def external_target(text: str) -> tuple[str, int]:

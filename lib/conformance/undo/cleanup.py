@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from conformance.errors import SuiteError
 from conformance.facts.calico_api import V3
-from conformance.kube.changes import Changes
+from conformance.kube.changes import Changes, reference
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, Ownership, labels_of
+from conformance.kube.prepared import objects_of, of_prefix
 from conformance.model.change import ObjectRef
 
 POLICY, TIER = "GlobalNetworkPolicy", "Tier"
@@ -26,8 +27,13 @@ STORED = "crd.projectcalico.org/v1"
 """Where Calico stores its objects.  It is looked at where V3 is not served, so that calicoctl has written them."""
 
 
-def cluster_scoped(kube: Kube, *, run: str = "") -> Iterator[Obj]:
-    """What a run (empty: any) has made without a namespace and is still there.  Raises ApiRefused, ApiUnreachable."""
+def cluster_scoped(kube: Kube, *, run: str = "", prefix: str = "") -> Iterator[Obj]:
+    """What a run (empty: any) has made without a namespace, or in those prepared with ``prefix``, and is still there.
+
+    Raises ApiRefused, ApiUnreachable.
+    """
+    if prefix:
+        yield from objects_of(kube, of_prefix(kube, prefix), run)
     wanted = f"{RUN_LABEL}={run}" if run else f"{MANAGED_BY[0]}={MANAGED_BY[1]},{RUN_LABEL}"
     for api_version, kind in CLUSTER_SCOPED:
         if kube.discovery.serves(api_version, kind):
@@ -41,24 +47,28 @@ def cluster_scoped(kube: Kube, *, run: str = "") -> Iterator[Obj]:
                     yield obj
 
 
-def leftovers(kube: Kube, run: str) -> Iterator[ObjectRef]:
+def leftovers(kube: Kube, run: str, prefix: str = "") -> Iterator[ObjectRef]:
     """What of a run is still there and not on its way out.  Raises ApiRefused, ApiUnreachable."""
-    for item in cluster_scoped(kube, run=run):
+    for item in cluster_scoped(kube, run=run, prefix=prefix):
         if not item["metadata"].get("deletionTimestamp"):
-            yield ObjectRef(api_version=item["apiVersion"], kind=item["kind"], name=item["metadata"]["name"])
+            yield reference(item)
 
 
-def clean_up(kube: Kube, run: str, *, within: float) -> list[str]:
-    """Remove it and wait until it is gone; one line per thing that was left, or why it could not be removed."""
-    changes = Changes(kube, Ownership(run))
+def clean_up(kube: Kube, run: str, *, within: float, prefix: str = "") -> list[str]:
+    """Remove it and wait until it is gone; one line per thing that was left, or why it could not be removed.
+
+    ``prefix``: of the namespaces that were prepared for the run, of which it removes only what is in them.
+    """
     told: list[str] = []
     try:
-        found = list(leftovers(kube, run))
+        found = list(leftovers(kube, run, prefix))
     except SuiteError as error:
         return [f"whether anything of this run is left is not known: {error}"]
+    own, inside = Ownership(run), Ownership(run, prefix=prefix)
     tiers = [target for target in found if target.kind == TIER]
-    for some in ([target for target in found if target.kind != TIER], tiers):
-        told += _remove(changes, some, within)
+    rest = [target for target in found if not target.namespace and target.kind != TIER]
+    for who, some in ((inside, [target for target in found if target.namespace]), (own, rest), (own, tiers)):
+        told += _remove(Changes(kube, who), some, within)
     return told
 
 

@@ -158,7 +158,8 @@ def recovery_of(kube: Kube, facts: Facts, settings: Settings, run: Ownership, te
         named_dead=timings.run.named_dead,
         look_every=timings.run.lock_poll,
     )
-    return Recovery(kube, healers_of(Changes(kube, run), facts, settings), patience, tell=tell)
+    healers, prefix = healers_of(Changes(kube, run), facts, settings), settings.namespaces_prefix
+    return Recovery(kube, healers, patience, tell=tell, prefix=prefix)
 
 
 def of_a_worker(

@@ -85,11 +85,14 @@ class Leftovers:
         ]
 
 
-def leftovers(kube: Kube, now: datetime.datetime | None = None) -> list[Leftovers]:
-    """What all runs have left, oldest first; the living ones' too.  Raises ApiRefused, ApiUnreachable."""
+def leftovers(kube: Kube, now: datetime.datetime | None = None, *, prefix: str = "") -> list[Leftovers]:
+    """What all runs have left, oldest first; the living ones' too.  Raises ApiRefused, ApiUnreachable.
+
+    ``prefix``: in the namespaces that were prepared with it, too.
+    """
     now = now or datetime.datetime.now(datetime.UTC)
     by_run: dict[str, list[Obj]] = {}
-    for item in cluster_scoped(kube):
+    for item in cluster_scoped(kube, prefix=prefix):
         by_run.setdefault(labels_of(item)[RUN_LABEL], []).append(item)
     journals_by_run = {item["metadata"]["labels"][RUN_LABEL]: item for item in journals(kube)}
     nodes = kube.objects("v1", "Node")

@@ -15,7 +15,7 @@ from conformance.journal.restore import NOT_RESTORED, Healers, Outcome, Restored
 from conformance.journal.store import Journal, journals
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import MANAGED_BY, SYSTEM_NAMESPACE, Ownership, removed_by_hand
+from conformance.kube.ownership import HOLDS_LABEL, MANAGED_BY, SYSTEM_NAMESPACE, Ownership, removed_by_hand
 from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK, Clock, hold
 from conformance.undo.cleanup import clean_up
@@ -78,7 +78,10 @@ class Recovery:
         *,
         tell: Callable[[str], None],
         clock: Clock = SYSTEM_CLOCK,
+        prefix: str = "",
     ) -> None:
+        """``prefix``: of namespaces that were prepared for runs, in which their leftovers are looked for."""
+        self.prefix = prefix
         self.kube, self.healers, self.patience = kube, healers, patience
         self._tell, self._clock = tell, clock
         self._silent: set[tuple[str, str]] = set()
@@ -95,7 +98,7 @@ class Recovery:
         """
         now = datetime.datetime.now(datetime.UTC)
         dead, lines = [], []
-        found = [leftover for leftover in leftovers(self.kube, now) if leftover.run != own]
+        found = [leftover for leftover in leftovers(self.kube, now, prefix=self.prefix) if leftover.run != own]
         if named and named not in [leftover.run for leftover in found]:
             there = ", ".join(leftover.run for leftover in found) or "none"
             raise UsageProblem(
@@ -140,7 +143,7 @@ class Recovery:
         for item in reversed(dead):
             self._journal(item, result, check)
         for item in dead:
-            for line in clean_up(self.kube, item.run, within=self.patience.delete):
+            for line in clean_up(self.kube, item.run, within=self.patience.delete, prefix=self.prefix):
                 self._tell(line)
                 (result.lines if line.endswith("is removed") else result.left).append(line)
             for node in item.nodes:
@@ -149,10 +152,10 @@ class Recovery:
         return result
 
     def untidy(self, *, own: str = "") -> bool:
-        """Whether the namespace that runs share is there, and nothing is in it but what run ``own`` has."""
+        """Whether the namespace that runs share is there, made by a run, and holds only what run ``own`` has."""
         found = self.kube.find("v1", "Namespace", SYSTEM_NAMESPACE)
         labels = (found or {"metadata": {}})["metadata"].get("labels") or {}
-        if labels.get(MANAGED_BY[0]) != MANAGED_BY[1] or journals(self.kube):
+        if labels.get(MANAGED_BY[0]) != MANAGED_BY[1] or HOLDS_LABEL in labels or journals(self.kube):
             return False
         leases = self.kube.objects(*LEASE, SYSTEM_NAMESPACE) if self.kube.discovery.serves(*LEASE) else []
         return not [lease for lease in leases if not own or not liveness.holds(lease, own)]

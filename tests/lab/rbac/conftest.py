@@ -101,6 +101,10 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
                 "create", "clusterrolebinding", role, f"--clusterrole=calico-conformance-{role}",
                 f"--serviceaccount=calico-conformance:{role}",
             )  # fmt: skip
+        one.kubectl(
+            "create", "rolebinding", "disruptive", "--role=calico-conformance-disruptive",
+            "--serviceaccount=calico-conformance:disruptive", "-n", "calico-conformance-system",
+        )  # fmt: skip
         yield one
 
 

@@ -14,7 +14,8 @@ import yaml
 
 from conformance.facts.rights import lacking
 from conformance.kube.access import from_kubeconfig
-from conformance.kube.client import Kube
+from conformance.kube.client import MERGE_PATCH, Kube
+from conformance.kube.refused import ApiRefused
 from conformance.kube.rights import Right, missing
 from tests.lab.lab_process import RunningLab
 from tests.lab.rbac.conftest import environment
@@ -66,10 +67,28 @@ def test_another_role_is_another_user_and_roles_beside_it_are_bound(lab: Running
         Right("get", "secrets", namespace="default"),
     ]
     assert lacks(lane, *rights) == []
+    assert secrets_read(lab, lane) == []
     reader = tmp_path / "reader.yaml"
     assert printed(reader, f"--kubeconfig={lab.kubeconfig}", "--role", "read-only").returncode == 0
     assert set(lacks(reader)) == {"pods", "policies", "disruption"}
     assert set(lacks(reader, *rights)) == {right.label for right in rights}
+
+
+def secrets_read(lab: RunningLab, lane: Path) -> list[str]:
+    """The verbs by which the user gets the content of a Secret that is not in namespace default."""
+    lab.kubectl("create", "secret", "generic", "db", "-n", "kube-system", "--from-literal=password=hidden")
+    kube, path = Kube(from_kubeconfig(lane)), "/api/v1/namespaces/kube-system/secrets"
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"}}
+    tried = {"GET": None, "PATCH": {}, "PUT": body, "DELETE": None}
+    found = []
+    for method, sent in tried.items():
+        try:
+            kind = MERGE_PATCH if method == "PATCH" else "application/json"
+            found.append(f"{method}: {kube.request(method, f'{path}/db', body=sent, content_type=kind)!r}")
+        except ApiRefused as refusal:
+            found += [] if refusal.forbidden else [f"{method}: {refusal}"]
+    kube.close()
+    return found
 
 
 def test_who_may_not_make_users_is_told_so_in_a_line(lab: RunningLab, tmp_path: Path) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from conformance.facts.rights import CALICOCTL, DEPLOYING, DISRUPTING, NEEDS, POLICIES, RBAC_ROLES, READING, lacking
+from conformance.journal.lease import LOCK_RIGHTS
+from conformance.kube.ownership import SYSTEM_NAMESPACE
 from conformance.kube.rights import Right
 from conformance.pods.roles import MANIFESTS
 from tests.unit.conformance.undo.test_rights import Kube
@@ -22,11 +26,14 @@ WANTED = {
 
 
 @cache
-def rules(role: str) -> list[dict[str, Any]]:
-    manifest = yaml.safe_load((MANIFESTS / "rbac" / f"{role}.yaml").read_text())
-    assert (manifest["kind"], manifest["metadata"]["name"]) == ("ClusterRole", f"calico-conformance-{role}")
-    found: list[dict[str, Any]] = manifest["rules"]
-    return found
+def rules(role: str, namespace: str = "") -> list[dict[str, Any]]:
+    """What a role grants everywhere, or in a namespace alone."""
+    documents = yaml.safe_load_all((MANIFESTS / "rbac" / f"{role}.yaml").read_text())
+    named = {(one["kind"], one["metadata"].get("namespace", "")): one for one in documents}
+    found = named.get(("Role", namespace) if namespace else ("ClusterRole", ""), {"metadata": {}, "rules": []})
+    assert found["metadata"].get("name", f"calico-conformance-{role}") == f"calico-conformance-{role}"
+    granting: list[dict[str, Any]] = found["rules"]
+    return granting
 
 
 def granted(role: str, right: Right) -> bool:
@@ -34,7 +41,7 @@ def granted(role: str, right: Right) -> bool:
         right.group in rule["apiGroups"]
         and (right.resource in rule["resources"] or "*" in rule["resources"])
         and right.verb in rule["verbs"]
-        for rule in rules(role)
+        for rule in [*rules(role), *(rules(role, right.namespace) if right.namespace else [])]
     )
 
 
@@ -49,15 +56,30 @@ def test_a_role_is_part_of_the_next_and_not_the_other_way_round(role: str, great
     assert [right.label for right in WANTED[greater] if not granted(role, right)] != []
 
 
+@pytest.mark.parametrize("role", STEPS)
+def test_leases_are_written_in_the_suites_own_namespace_alone(role: str) -> None:
+    writing = [right for right in (*LOCK_RIGHTS, *DISRUPTING) if right.resource == "leases" and right.verb != "get"]
+    assert {right.namespace for right in writing} == {SYSTEM_NAMESPACE}
+    assert [right.label for right in writing if granted(role, replace(right, namespace="kube-system"))] == []
+    assert not granted(role, Right("delete", "configmaps"))
+    assert all(granted(role, right) == (role == "disruptive") for right in writing)
+
+
+@pytest.mark.parametrize("path", sorted((MANIFESTS / "rbac").glob("*.yaml")), ids=lambda path: path.stem)
+def test_each_file_says_what_it_amounts_to(path: Path) -> None:
+    head = path.read_text().partition("apiVersion")[0]
+    assert "# What it amounts to: " in head
+
+
 def test_secrets_are_granted_to_nobody() -> None:
     for role in STEPS:
         assert not granted(role, Right("get", "secrets"))
         assert not any("*" in rule["resources"] and "" in rule["apiGroups"] for rule in rules(role))
 
 
-def test_pull_secrets_are_read_in_one_namespace_and_written_anywhere() -> None:
+def test_pull_secrets_are_read_in_one_namespace_and_only_created_elsewhere() -> None:
     anywhere, default = yaml.safe_load_all((MANIFESTS / "rbac" / "pull-secrets.yaml").read_text())
-    assert (anywhere["kind"], anywhere["rules"][0]["verbs"]) == ("ClusterRole", ["create", "patch"])
+    assert (anywhere["kind"], anywhere["rules"][0]["verbs"]) == ("ClusterRole", ["create"])
     assert (default["kind"], default["metadata"]["namespace"], default["rules"][0]["verbs"]) == (
         "Role", "default", ["get"],
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
-from conformance.pods.relabel import GUEST, IRRELEVANT, PASSING, Relabel
+from conformance.pods.relabel import GUEST, IRRELEVANT, PASSING, Relabel, RelabelNamespaces
 
 
 def pod(name: str) -> Workload:
@@ -69,7 +69,7 @@ def test_one_pod_with_errors_keeps_no_other_from_losing_its_label_and_is_tried_a
 def test_guests_are_invited_with_all_pods_of_a_namespace_and_leave_again() -> None:
     labels = Labels()
     labels.of["demo"] = {}
-    relabel = Relabel(labels)  # type: ignore[arg-type]
+    relabel = RelabelNamespaces(labels)  # type: ignore[arg-type]
     relabel.invite(pod("a"), all_of=[pod("b"), pod("c")])
     assert labels.of == {"a": {GUEST: "welcome"}, "b": {}, "c": {}, "demo": {GUEST: "welcome"}}
     relabel.undo()
@@ -79,7 +79,7 @@ def test_guests_are_invited_with_all_pods_of_a_namespace_and_leave_again() -> No
 def test_what_nobody_selects_is_a_label_and_an_annotation_of_pods_and_of_their_namespaces_and_accounts() -> None:
     labels, done = Labels(), list[dict[str, str]]()
     labels.of |= {"demo": {}, "default": {}}
-    relabel = Relabel(labels)  # type: ignore[arg-type]
+    relabel = RelabelNamespaces(labels)  # type: ignore[arg-type]
     relabel.add_irrelevant_labels(pod("a"), pod("b"), after=lambda: done.append(dict(labels.of["a"])))
     assert done == [{}]
     told = {IRRELEVANT: "yes", f"annotation {IRRELEVANT}": "yes"}

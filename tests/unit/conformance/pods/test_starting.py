@@ -112,7 +112,8 @@ def test_a_web_server_that_crashes_is_told_from_one_without_network(
     waits = SimpleNamespace(pods_ready=late, events=said("Pulled"))
     changes = SimpleNamespace(apply=lambda obj, *_, **__: obj, waits=waits)
     pods: Any = SimpleNamespace(
-        namespace="ns", prepare=lambda *_: None, changes=changes, settings=Settings(timings=load_timings()),
+        namespace="ns", prepare=lambda *_: None, apply=lambda *_: None, changes=changes,
+            settings=Settings(timings=load_timings()),
         kube=SimpleNamespace(objects=lambda *_, labels: [pod(container)] if labels == f"{SEAT}={NAME}-1" else []),
     )  # fmt: skip
     kept: list[Decision] = []

@@ -31,7 +31,7 @@ def deployed(make: Any, states: list[dict[str, Any]], patience: float = 5.0) -> 
         find=lambda *_: {"metadata": {"name": "linux-1"}},
     )  # fmt: skip
     changes: Any = SimpleNamespace(
-        run=SimpleNamespace(namespace="ns"), dry_run=False, namespace=lambda *_, **__: None,
+        run=SimpleNamespace(prefix="", namespace="ns"), dry_run=False, namespace=lambda *_, **__: None,
         apply=lambda obj, *_, **__: applied.append(obj),
         waits=Waits(kube),
     )  # fmt: skip

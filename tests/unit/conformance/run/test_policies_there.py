@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -405,6 +406,26 @@ def test_a_node_is_under_policies_that_select_its_host_endpoint_and_under_no_oth
     endpoint["spec"]["node"] = SERVER.node
     assert known(cluster).excuse(own, SERVER.tcp(8080), "closed") == "", "what goes to a node's own pods is let out"
     assert known(cluster).excuse(CLIENT, SERVER.tcp(8080), "closed") == ""
+
+
+BY_NAME_AND_LABEL = "!(projectcalico.org/name starts with 'calico-demo-' && has(calico-conformance/run))"
+"""As docs/field-guide.md recommends it."""
+
+
+@pytest.mark.parametrize(
+    ("prefix", "selector", "closes"),
+    [
+        ("", BY_NAME_AND_LABEL, False),
+        ("team-a", BY_NAME_AND_LABEL, True),
+        ("team-a", "!has(calico-conformance/run)", True),  # namespaces that their owner made have no run's label
+        ("team-a", "!(projectcalico.org/name starts with 'team-a-')", False),
+    ],
+)
+def test_beforehand_it_is_known_whether_namespaces_are_exempt(*, prefix: str, selector: str, closes: bool) -> None:
+    assert BY_NAME_AND_LABEL in (Path(__file__).parents[4] / "docs" / "field-guide.md").read_text()
+    cluster, run = Cluster(V3), Ownership("3f2a1c", prefix=prefix)
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("all", types=["Ingress"], namespaceSelector=selector)]
+    assert bool(beforehand(cluster, run).lines) == closes  # type: ignore[arg-type]
 
 
 def test_beforehand_the_runs_label_exempts_its_namespaces() -> None:

@@ -1,0 +1,140 @@
+"""Namespaces that a cluster's owner has prepared for runs with ``--namespaces-prefix``.
+
+Which they are, whether a run may use them, and how it leaves them.  A run neither makes nor deletes nor labels one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from conformance.errors import EnvironmentBroken, UsageProblem
+from conformance.kube.changes import Changes, reference
+from conformance.kube.client import Kube, Obj
+from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, WATCH, WORKERS, labels_of
+from conformance.kube.refused import ApiRefused
+from conformance.model.counted import counted
+from conformance.settings import prefix_problem
+from conformance.timing import until
+
+BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
+ELSEWHERE = {"conformance/team": "elsewhere"}
+"""Labels of a worker's second namespace, which policies select it by."""
+OF_A_WORKER: Mapping[str, Mapping[str, str]] = {
+    "": {}, "-elsewhere": ELSEWHERE, "-world-a": {"team": "a"}, "-world-b": {"team": "b"}, "-world-c": {},
+}  # fmt: skip
+"""Ends of the names of a worker's namespaces, with the labels that policies select each by."""
+OF_A_RUN: Mapping[str, Mapping[str, str]] = {f"-{WATCH}": {}, f"-{WATCH}-elsewhere": ELSEWHERE, "-prepull": {}}
+"""The same of those that a run has once."""
+MADE = (
+    ("networking.k8s.io/v1", "NetworkPolicy"), ("projectcalico.org/v3", "NetworkPolicy"),
+    ("projectcalico.org/v3", "StagedNetworkPolicy"), ("projectcalico.org/v3", "StagedKubernetesNetworkPolicy"),
+    ("projectcalico.org/v3", "NetworkSet"), ("v1", "Service"), ("apps/v1", "Deployment"), ("apps/v1", "DaemonSet"),
+    ("v1", "Pod"), ("v1", "ServiceAccount"), ("v1", "ConfigMap"),
+)  # fmt: skip
+"""What a run makes in namespaces, in the order of its removal."""
+HOLDS = "probes"
+"""The ConfigMap that a run creates first in a namespace."""
+
+
+def needed(prefix: str, workers: int) -> dict[str, dict[str, str]]:
+    """The namespaces that a run with so many workers uses, with the labels that policies select them by.
+
+    Raises UsageProblem where no names can begin so.
+    """
+    if problem := prefix_problem(prefix) or ("" if 0 < workers < 100 else f"{workers} workers, expected 1 to 99"):
+        raise UsageProblem(f"prefix {prefix}: {problem}")
+    found = {f"{prefix}{end}": dict(labels) for end, labels in OF_A_RUN.items()}
+    for number in range(workers):
+        found |= {f"{prefix}-{WORKERS}{number}{end}": dict(labels) for end, labels in OF_A_WORKER.items()}
+    return found
+
+
+def command(prefix: str, workers: int) -> str:
+    """The command that prints what prepares them."""
+    return f"calico-conformance namespaces {prefix} --workers {workers} | kubectl apply -f -"
+
+
+def usable(kube: Kube, prefix: str) -> tuple[int, list[str]]:
+    """How many workers can use the namespaces with a prefix, and what is wrong with the first that cannot be used.
+
+    Raises ApiRefused, ApiUnreachable.
+    """
+    there = {obj["metadata"]["name"]: obj for obj in kube.objects("v1", "Namespace")}
+    workers = 0
+    while f"{prefix}-{WORKERS}{workers}" in there:
+        workers += 1
+    wanted = needed(prefix, max(1, workers))
+    problems = [f"{name} {why}" for name, labels in wanted.items() if (why := _unfit(there.get(name), labels))]
+    if problems:
+        told = f"{problems[0]}{f' (and {len(problems) - 1} more)' if problems[1:] else ''}"
+        return workers, [f"--namespaces-prefix {prefix}: namespace {told}; make them:  {command(prefix, workers or 2)}"]
+    taken = [pod for name in wanted for pod in kube.objects("v1", "Pod", name)]
+    return workers, [_occupied(prefix, taken)] if taken else []
+
+
+def _unfit(found: Obj | None, labels: Mapping[str, str]) -> str:
+    if found is None:
+        return "is not there"
+    if found["metadata"].get("deletionTimestamp"):
+        return "is being deleted"
+    lacks = [f"{key}={value}" for key, value in labels.items() if labels_of(found).get(key) != value]
+    return f"lacks the label {', '.join(lacks)}, which policies select it by" if lacks else ""
+
+
+def _occupied(prefix: str, pods: list[Obj]) -> str:
+    meta, labels = pods[0]["metadata"], labels_of(pods[0])
+    what = f"--namespaces-prefix {prefix}: namespace {meta['namespace']} is not empty: pod {meta['name']}"
+    count = f"{what} ({counted(len(pods), 'pod')} in all)" if pods[1:] else what
+    if labels.get(MANAGED_BY[0]) != MANAGED_BY[1] or RUN_LABEL not in labels:
+        return f"{count} is not the suite's; nothing was touched: remove it, or prepare namespaces of another prefix"
+    return (
+        f"{count} is of run {labels[RUN_LABEL]}; wait for that run, or if it is dead:  "
+        f"pytest --restore --namespaces-prefix={prefix}"
+    )
+
+
+def objects_of(
+    kube: Kube, namespaces: Iterable[str], run: str = "", kinds: Iterable[tuple[str, str]] = MADE
+) -> Iterator[Obj]:
+    """What a run (empty: any) has made in namespaces and is still there.  Raises ApiRefused, ApiUnreachable."""
+    labels = f"{MANAGED_BY[0]}={MANAGED_BY[1]},{f'{RUN_LABEL}={run}' if run else RUN_LABEL}"
+    for namespace in namespaces:
+        for api_version, kind in kinds:
+            if kube.discovery.serves(api_version, kind):
+                yield from kube.objects(api_version, kind, namespace, labels=labels)
+
+
+def of_prefix(kube: Kube, prefix: str) -> list[str]:
+    """The namespaces that are there with a prefix."""
+    names = [str(obj["metadata"]["name"]) for obj in kube.objects("v1", "Namespace")]
+    return [name for name in names if name.startswith(f"{prefix}-")]
+
+
+def hold(changes: Changes, obj: Obj, why: str, namespace: str) -> None:
+    """Create the object by which a run holds a namespace.  Raises EnvironmentBroken where another run's is there."""
+    try:
+        changes.create(obj, why, namespace=namespace)
+    except ApiRefused as refusal:
+        if not refusal.already_exists:
+            raise
+        there = changes.kube.get(obj["apiVersion"], obj["kind"], obj["metadata"]["name"], namespace)
+        if not changes.run.owns(there):
+            run = labels_of(there).get(RUN_LABEL, "that is not known")
+            raise EnvironmentBroken(
+                f"namespace {namespace} is in use by run {run}; nothing was changed in it"
+            ) from None
+
+
+def vacate(changes: Changes, namespaces: Iterable[str], *, within: float, every: float) -> None:
+    """Remove what the run has made in these namespaces and wait until its pods are gone.
+
+    Raises EnvironmentBroken with the pods that stay, ApiRefused, ApiUnreachable.
+    """
+    spaces, run = sorted(namespaces), changes.run.run
+    for obj in objects_of(changes.kube, spaces, run):
+        changes.delete(reference(obj), "the run is over")
+
+    def pods() -> list[str]:
+        return [reference(obj).label for obj in objects_of(changes.kube, spaces, run, kinds=(("v1", "Pod"),))]
+
+    settled = until(pods, lambda left: not left, within=within, every=every, description="the run's pods are gone")
+    if settled.last:
+        raise EnvironmentBroken(f"still there {within:.0f} s after their deletion: {', '.join(settled.last)}")
