@@ -253,6 +253,11 @@ def not_emulated(what: str) -> ApiError:
     return ApiError(501, "NotImplemented", f"not emulated: {what}")
 
 
+def kind_not_emulated(resource: str) -> ApiError:
+    """404: Kubernetes has this kind and the lab does not; clients that only look for it go on."""
+    return GenericError(404, "NotFound", f"not emulated: {resource}")
+
+
 def status_of(error: ApiError) -> Obj:
     """Return the ``Status`` object that tells a client about ``error``."""
     status: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": error.message}

@@ -356,7 +356,7 @@ def _shown_patch(value: Any, kind: PatchKind) -> str:
 
 def is_built_in(group: str) -> bool:
     """Say whether an API group belongs to Kubernetes itself."""
-    return group in {"", "apps", "policy"} or group.endswith(".k8s.io")
+    return group in {"", "apps", "autoscaling", "batch", "policy"} or group.endswith(".k8s.io")
 
 
 def _other_name(given: str, name: str) -> ApiError:

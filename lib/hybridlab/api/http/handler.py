@@ -188,6 +188,8 @@ class Handler:
 
     async def _write(self, request: web.BaseRequest, about: Request, user: User) -> web.Response:
         target, verb = about.target, about.verb
+        if not target.resource.emulated:
+            raise not_emulated(target.resource.name)
         options = write_options(request)
         options.user = user
         if verb == "create":
