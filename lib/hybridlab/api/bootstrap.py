@@ -58,8 +58,11 @@ _EDITED = [
     _rule("core", "configmaps events endpoints secrets serviceaccounts services services/proxy", _WRITE),
     _rule("core", "serviceaccounts/token", ["create"]),
     _rule("core", "replicationcontrollers replicationcontrollers/scale", _WRITE),
-    _rule("apps", "daemonsets deployments deployments/scale replicasets replicasets/scale statefulsets "
-          "statefulsets/scale", _WRITE),
+    _rule(
+        "apps",
+        "daemonsets deployments deployments/scale replicasets replicasets/scale statefulsets statefulsets/scale",
+        _WRITE,
+    ),
     _rule("autoscaling", "horizontalpodautoscalers", _WRITE),
     _rule("batch", "cronjobs jobs", _WRITE),
     _rule("networking.k8s.io", "ingresses networkpolicies", _WRITE),
