@@ -37,7 +37,7 @@ class Views:
         """Whether crd.projectcalico.org/v1 shows policies of the default tier as ``default.NAME``."""
         self._always = (3, 29, 0) <= release(calico_version) < (3, 29, 4)
         self._given: dict[str, str] = {}
-        """uid to the name that a policy was created with in crd.projectcalico.org/v1, where it is another than usual."""
+        """uid to the name that a policy was created with in crd.projectcalico.org/v1, where it is unusual."""
 
     def shown(self, resource: Resource, obj: Obj) -> Obj:
         """Return a stored object as ``resource`` shows it; the same object when nothing differs."""

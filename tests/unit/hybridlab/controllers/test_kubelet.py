@@ -146,7 +146,11 @@ def windows_pod(user: str, *, on: str = "pod", **more: Any) -> Obj:
     """Return a pod for the Windows node that runs as ``user``, by its own setting or its container's."""
     tolerations = [{"key": "os", "operator": "Exists"}]
     own = {"windowsOptions": {"runAsUserName": user}}
-    placed = {"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": tolerations, "restartPolicy": "Never"}
+    placed: dict[str, Any] = {
+        "nodeSelector": {"kubernetes.io/os": "windows"},
+        "tolerations": tolerations,
+        "restartPolicy": "Never",
+    }
     if on == "pod":
         return pod(image="windows/servercore:1", securityContext={**own, **more}, **placed)
     return pod(image="windows/servercore:1", container={"securityContext": {**own, **more}}, **placed)
