@@ -51,15 +51,17 @@ class Command:
     lab: str = ""
     """``named``: the lab refuses it and says so; ``hidden``: kubectl's own words hide that."""
 
+    title: str = ""
+
     @property
     def name(self) -> str:
-        return self.words.partition(" --image")[0]
+        return self.title or self.words.partition(" --image")[0]
 
 
 KUBECTL = (
     Command("create namespace {ns}", "created"),
-    Command("apply -f -", "deployment.apps/web created", given=DEPLOYMENT),
-    Command("apply -f - ", "deployment.apps/web unchanged", given=DEPLOYMENT),
+    Command("apply -f -", "deployment.apps/web created", given=DEPLOYMENT, title="apply"),
+    Command("apply -f -", "deployment.apps/web unchanged", given=DEPLOYMENT, title="apply again"),
     Command("rollout status deployment/web --timeout=60s", "successfully rolled out"),
     Command("wait --for=condition=Available deployment/web --timeout=30s", "condition met"),
     Command("diff -f -", given=DEPLOYMENT),
@@ -80,7 +82,7 @@ KUBECTL = (
     Command("rollout undo deployment/web", "rolled back"),
     Command('patch deployment web -p {"spec":{"minReadySeconds":0}}', "patched"),
     Command('patch deployment web --type=json -p [{"op":"add","path":"/spec/replicas","value":2}]', "patched"),
-    Command("rollout status deployment/web --timeout=60s ", "successfully rolled out"),
+    Command("rollout status deployment/web --timeout=60s", "successfully rolled out"),
     Command("label deployment web a=b", "labeled"),
     Command("annotate deployment web a=b", "annotated"),
     Command("expose deployment web --port=80", "exposed"),
@@ -98,13 +100,13 @@ KUBECTL = (
     Command("explain deployment.spec.replicas", "replicas"),
     Command("cluster-info", "is running at"),
     Command("cluster-info dump --namespaces {ns}", '"kind": "PodList"'),
-    Command("apply -f -  ", "by-definition created", given=POLICY),
-    Command("apply -f -   ", "by-definition unchanged", given=POLICY),
-    Command("apply -f -    ", "must contain at least one letter", code=1, given=QUOTED),
+    Command("apply -f -", "by-definition created", given=POLICY, title="apply a policy of crd.projectcalico.org"),
+    Command("apply -f -", "by-definition unchanged", given=POLICY, title="apply that policy again"),
+    Command("apply -f -", "must contain at least one letter", code=1, given=QUOTED, title="apply a quoted port"),
     Command("get hpa,sts,rc,jobs,cronjobs,ingress", "No resources found"),
     Command("top pods", "Metrics API not available", code=1),
     Command("create job j --image=busybox:1.36", "not emulated: jobs.batch", 1, lab="named"),
-    Command("apply -f -     ", "not emulated: jobs.batch", 1, JOB, lab="named"),
+    Command("apply -f -", "not emulated: jobs.batch", 1, JOB, lab="named", title="apply a job"),
     Command("create cronjob c --image=busybox:1.36 --schedule=@daily", "not emulated: cronjobs.batch", 1, lab="named"),
     Command("create ingress i --rule=a.com/b=s:80", "not emulated: ingresses.networking.k8s.io", 1, lab="named"),
     Command("create quota q --hard=pods=2", "not emulated: resourcequotas", 1, lab="named"),
@@ -113,7 +115,7 @@ KUBECTL = (
     ),
     Command("get --raw /apis/storage.k8s.io/v1/storageclasses", "not emulated: storageclasses", 1, lab="named"),
     Command("get pvc", "doesn't have a resource type", 1, lab="hidden"),
-    Command("apply -f -      ", "no matches for kind", 1, CLAIM, lab="hidden"),
+    Command("apply -f -", "no matches for kind", 1, CLAIM, lab="hidden", title="apply a claim"),
     Command("cp {pod}:/etc/hosts /dev/null", "not emulated", -1, lab="named"),
     Command("port-forward {pod} 0:80", "not emulated", -1, lab="named"),
     Command("attach {pod}", "not emulated", 1, lab="named"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 import tarfile
@@ -81,6 +82,7 @@ class Layer:
 
     minor: str
     """Of Kubernetes 1.N."""
+    program: str
 
     def install(self, root: Path) -> Path:
         place = root / f"layer-{self.minor}"
@@ -102,4 +104,8 @@ class Layer:
         return place
 
     def version(self, place: Path) -> str:
-        return f"layer of 1.{self.minor}"
+        option = "--client" if self.program == "kubectl" else "--short"
+        words = [str(place / self.program), "version", option]
+        said = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
+        found = re.search(r"v[0-9.]+", said)
+        return found[0] if found else "?"

