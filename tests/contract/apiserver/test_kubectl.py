@@ -30,6 +30,7 @@ metadata: {name: allow}
 spec: {selector: app == 'web', ingress: [{action: Allow, protocol: TCP}]}
 """
 
+MANIFESTS = Path(__file__).parents[3] / "manifests" / "rbac"
 LIST = """
 apiVersion: v1
 kind: List
@@ -143,6 +144,23 @@ def test_kinds_that_the_lab_lacks_stop_no_command_that_only_lists_them(kubectl: 
 def test_kinds_that_the_lab_lacks_are_refused_by_name(kubectl: Kubectl, words: tuple[str, ...], name: str) -> None:
     refused = kubectl(*words)
     assert (refused.returncode, f"not emulated: {name}" in refused.stderr) == (1, True), refused.stderr
+
+
+def test_the_roles_of_manifests_are_checked_as_their_users(kubectl: Kubectl) -> None:
+    for name in ("read-only", "standard"):
+        assert kubectl("apply", "-f", str(MANIFESTS / f"{name}.yaml")).returncode == 0
+        role = f"--clusterrole=calico-conformance-{name}"
+        assert kubectl("create", "clusterrolebinding", name, role, f"--user={name}").returncode == 0
+    asked = (("list", "nodes"), ("create", "namespaces"), ("create", "pods/exec"), ("delete", "nodes"))
+    answers = {
+        name: [kubectl("auth", "can-i", *words, f"--as={name}").stdout.strip() for words in asked]
+        for name in ("read-only", "standard", "nobody")
+    }
+    assert answers == {
+        "read-only": ["yes", "no", "no", "no"],
+        "standard": ["yes", "yes", "yes", "no"],
+        "nobody": ["no", "no", "no", "no"],
+    }
 
 
 def test_rights_are_checked_as_somebody_else(kubectl: Kubectl) -> None:
