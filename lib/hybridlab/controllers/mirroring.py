@@ -4,7 +4,7 @@ The rules are those of kube-controller-manager (``pkg/controller/endpointslicemi
 elections and those labelled so are left alone, as are those of Services with a selector.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hybridlab.api.contract import Client, Obj
@@ -21,6 +21,7 @@ from hybridlab.controllers.endpoints import (
 from hybridlab.controllers.selectors import labels_of
 from hybridlab.controllers.work import Controller, Work
 
+FAMILIES: Final = ("IPv4", "IPv6")
 MIRROR: Final = "endpointslicemirroring-controller.k8s.io"
 SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 _LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
@@ -55,7 +56,7 @@ class EndpointsMirroring(Controller):
         wanted: list[Obj] = []
         if service is not None and endpoints is not None and not service["spec"].get("selector"):
             wanted = list(_mirrored(endpoints))
-        for family in ("IPv4", "IPv6"):
+        for family in FAMILIES:
             await write_slices(
                 self._client,
                 [item for item in existing if item["addressType"] == family],
@@ -65,35 +66,34 @@ class EndpointsMirroring(Controller):
 
 def _mirrored(endpoints: Obj) -> Iterator[Obj]:
     """Yield the EndpointSlices of Endpoints: one for each set of ports and family of addresses."""
-    meta = endpoints["metadata"]
-    annotations = meta.get("annotations") or {}
+    annotations = endpoints["metadata"].get("annotations") or {}
     if labels_of(endpoints).get(SKIP) == "true" or _LEADER in annotations:
         return
     for subset in endpoints.get("subsets") or ():
-        addresses = [(address, True) for address in subset.get("addresses") or ()]
-        addresses += [(address, False) for address in subset.get("notReadyAddresses") or ()]
-        for family in ("IPv4", "IPv6"):
-            found = [_endpoint(*item) for item in addresses if (":" in item[0]["ip"]) == (family == "IPv6")]
-            if not found:
-                continue
-            about: Obj = {
-                "generateName": f"{meta['name']}-",
-                "namespace": meta["namespace"],
-                "labels": {**labels_of(endpoints), SERVICE_LABEL: meta["name"], MANAGED_BY[0]: MIRROR},
-                "ownerReferences": [owner("Endpoints", meta)],
-            }
-            if copied := {key: value for key, value in annotations.items() if key not in _NOT_COPIED}:
-                about["annotations"] = copied
-            yield {
-                "apiVersion": "discovery.k8s.io/v1",
-                "kind": "EndpointSlice",
-                "addressType": family,
-                "metadata": about,
-                "ports": [{"name": "", **port} for port in subset.get("ports") or ()],
-                "endpoints": found,
-            }
+        found = [_endpoint(address, ready=True) for address in subset.get("addresses") or ()]
+        found += [_endpoint(address, ready=False) for address in subset.get("notReadyAddresses") or ()]
+        for family in FAMILIES:
+            of_family = [item for item in found if (":" in item["addresses"][0]) == (family == "IPv6")]
+            if of_family:
+                ports = [{"name": "", **port} for port in subset.get("ports") or ()]
+                content = {"addressType": family, "ports": ports, "endpoints": of_family}
+                yield {**_head(endpoints["metadata"], annotations), **content}
 
 
-def _endpoint(address: Obj, ready: bool) -> Obj:
+def _head(meta: Obj, annotations: Mapping[str, str]) -> Obj:
+    """Return an EndpointSlice of Endpoints without its content."""
+    labels = {**(meta.get("labels") or {}), SERVICE_LABEL: meta["name"], MANAGED_BY[0]: MIRROR}
+    about: Obj = {
+        "generateName": f"{meta['name']}-",
+        "namespace": meta["namespace"],
+        "labels": labels,
+        "ownerReferences": [owner("Endpoints", meta)],
+    }
+    if copied := {key: value for key, value in annotations.items() if key not in _NOT_COPIED}:
+        about["annotations"] = copied
+    return {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": about}
+
+
+def _endpoint(address: Obj, *, ready: bool) -> Obj:
     more = {key: address[key] for key in ("nodeName", "targetRef", "hostname") if address.get(key)}
     return {"addresses": [address["ip"]], "conditions": {"ready": ready}, **more}

@@ -34,8 +34,12 @@ _SUBRESOURCES: Final[Mapping[str, tuple[str, str, str, tuple[str, ...]]]] = {
 }
 
 
-def subresource_kind(resource: Resource, name: str) -> tuple[str, str, str, tuple[str, ...]]:
-    """Return kind, group, version and verbs of a subresource."""
+def verbs_of(resource: Resource, subresource: str) -> tuple[str, ...]:
+    """Return the verbs of a resource, or of one of its subresources."""
+    return _subresource(resource, subresource)[3] if subresource else resource.verbs
+
+
+def _subresource(resource: Resource, name: str) -> tuple[str, str, str, tuple[str, ...]]:
     if name == "proxy":
         return f"{resource.kind}ProxyOptions", "", "v1", _ALL_METHODS
     kind, group, version, verbs = _SUBRESOURCES[name]
@@ -132,7 +136,7 @@ class Discovery:
                 entry["categories"] = list(resource.categories)
             listed.append(entry)
             for name in resource.subresources:
-                kind, sub_group, sub_version, verbs = subresource_kind(resource, name)
+                kind, sub_group, sub_version, verbs = _subresource(resource, name)
                 part: Obj = {
                     "name": f"{resource.plural}/{name}",
                     "singularName": "",
@@ -180,7 +184,7 @@ class Discovery:
         if resource.subresources:
             entry["subresources"] = []
             for name in sorted(resource.subresources):
-                kind, group, version, verbs = subresource_kind(resource, name)
+                kind, group, version, verbs = _subresource(resource, name)
                 own = (group, version) == (resource.group, resource.version)
                 shown = {"group": "" if own else group, "version": "" if own else version, "kind": kind}
                 entry["subresources"].append({"subresource": name, "responseKind": shown, "verbs": list(verbs)})
