@@ -70,8 +70,7 @@ def _mirrored(endpoints: Obj) -> Iterator[Obj]:
     if labels_of(endpoints).get(SKIP) == "true" or _LEADER in annotations:
         return
     for subset in endpoints.get("subsets") or ():
-        found = [_endpoint(address, ready=True) for address in subset.get("addresses") or ()]
-        found += [_endpoint(address, ready=False) for address in subset.get("notReadyAddresses") or ()]
+        found = [*_endpoints(subset, "addresses"), *_endpoints(subset, "notReadyAddresses")]
         for family in FAMILIES:
             of_family = [item for item in found if (":" in item["addresses"][0]) == (family == "IPv6")]
             if of_family:
@@ -94,6 +93,7 @@ def _head(meta: Obj, annotations: Mapping[str, str]) -> Obj:
     return {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": about}
 
 
-def _endpoint(address: Obj, *, ready: bool) -> Obj:
-    more = {key: address[key] for key in ("nodeName", "targetRef", "hostname") if address.get(key)}
-    return {"addresses": [address["ip"]], "conditions": {"ready": ready}, **more}
+def _endpoints(subset: Obj, group: str) -> Iterator[Obj]:
+    for address in subset.get(group) or ():
+        more = {key: address[key] for key in ("nodeName", "targetRef", "hostname") if address.get(key)}
+        yield {"addresses": [address["ip"]], "conditions": {"ready": group == "addresses"}, **more}
