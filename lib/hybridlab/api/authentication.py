@@ -24,7 +24,12 @@ AUDIENCE = "https://kubernetes.default.svc.cluster.local"
 """Whom tokens for the API are for."""
 _BOUND = {"Pod": "pods", "Secret": "secrets"}
 """Kinds that a token can be bound to; only that they exist is looked at."""
-_ACCOUNT = "system:serviceaccount:"
+ACCOUNT = "system:serviceaccount:"
+
+
+def account_groups(namespace: str) -> tuple[str, ...]:
+    """Return the groups of every ServiceAccount of a namespace."""
+    return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
 
 
 @dataclass(frozen=True)
@@ -98,8 +103,8 @@ class Authenticator:
             raise not_found(_BOUND[bound["kind"]], "", bound.get("name", ""))
         token = secrets.token_urlsafe(32)
         expires = self._clock() + seconds
-        name = f"{_ACCOUNT}{meta['namespace']}:{meta['name']}"
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{meta['namespace']}")
+        name = f"{ACCOUNT}{meta['namespace']}:{meta['name']}"
+        groups = account_groups(meta["namespace"])
         extra = {"authentication.kubernetes.io/credential-id": (f"JTI={uuid.uuid4()}",)}
         self._tokens[token] = Token(name, groups, expires, meta["uid"], extra)
         self._accounts[token] = (meta["namespace"], meta["name"], meta["uid"])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from hybridlab.api.authentication import ACCOUNT
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import forbidden
 from hybridlab.api.kinds.rights import GROUP
@@ -18,7 +19,6 @@ from hybridlab.api.store import Change, Key, Store
 from hybridlab.api.views import TIERED
 
 _BUCKETS = frozenset(f"{plural}.{GROUP}" for plural in ("roles", "clusterroles", "rolebindings", "clusterrolebindings"))
-_ACCOUNT = "system:serviceaccount:"
 
 
 class Attributes(NamedTuple):
@@ -56,16 +56,18 @@ class Authorizer:
             self._grants = None
 
     def check(self, user: User, verb: str, target: Target) -> None:
-        """Raise ApiError 403, worded as the real server words it, unless the request is allowed."""
-        if MASTERS in user.groups:
-            return
+        """Raise ApiError 403 unless the request is allowed."""
         resource, namespace, name, subresource = target
         full = f"{resource.plural}/{subresource}" if subresource else resource.plural
-        asked = Attributes(verb, resource.group, full, namespace, name)
+        self.require(user, Attributes(verb, resource.group, full, namespace, name))
+
+    def require(self, user: User, asked: Attributes) -> None:
+        """Raise ApiError 403, worded as the real server words it, unless this is allowed."""
         if self.allows(user, asked) is None:
-            where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
-            why = f'User "{user.name}" cannot {verb} resource "{full}" in API group "{resource.group}" {where}'
-            raise forbidden(resource.plural, resource.group, name, why)
+            where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
+            what = f'resource "{asked.resource}" in API group "{asked.group}"'
+            why = f'User "{user.name}" cannot {asked.verb} {what} {where}'
+            raise forbidden(asked.resource.partition("/")[0], asked.group, asked.name, why)
 
     def check_tier(self, user: User, verb: str, target: Target, tier: str) -> None:
         """Raise ApiError 403 unless the user may do this to policies of a tier (projectcalico.org/v3)."""
@@ -131,7 +133,7 @@ class Authorizer:
                 for subject in binding.get("subjects") or ():
                     who, shown = f"{subject['kind']} {subject['name']}", subject["name"]
                     if subject["kind"] == "ServiceAccount":
-                        who = f"User {_ACCOUNT}{subject.get('namespace', '')}:{subject['name']}"
+                        who = f"User {ACCOUNT}{subject.get('namespace', '')}:{subject['name']}"
                         shown += f"/{subject.get('namespace', '')}"
                     why = f'{by} to {subject["kind"]} "{shown}"'
                     found.setdefault(who, []).extend(Grant(namespace, rule, why) for rule in role.get("rules") or ())

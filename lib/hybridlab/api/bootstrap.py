@@ -41,10 +41,13 @@ _VIEWED = [
         "configmaps endpoints events namespaces pods pods/log pods/status serviceaccounts services services/status",
         _READ,
     ),
+    _rule("core", "replicationcontrollers replicationcontrollers/scale replicationcontrollers/status", _READ),
     _rule("apps", "daemonsets daemonsets/status deployments deployments/scale deployments/status replicasets "
-          "replicasets/scale replicasets/status", _READ),
+          "replicasets/scale replicasets/status statefulsets statefulsets/scale statefulsets/status", _READ),
+    _rule("autoscaling", "horizontalpodautoscalers horizontalpodautoscalers/status", _READ),
+    _rule("batch", "cronjobs cronjobs/status jobs jobs/status", _READ),
     _rule("discovery.k8s.io", "endpointslices", _READ),
-    _rule("networking.k8s.io", "networkpolicies", _READ),
+    _rule("networking.k8s.io", "ingresses ingresses/status networkpolicies", _READ),
     _rule("policy", "poddisruptionbudgets poddisruptionbudgets/status", _READ),
 ]  # fmt: skip
 _EDITED = [
@@ -54,8 +57,15 @@ _EDITED = [
     _rule("core", "pods/eviction", ["create"]),
     _rule("core", "configmaps events endpoints secrets serviceaccounts services services/proxy", _WRITE),
     _rule("core", "serviceaccounts/token", ["create"]),
-    _rule("apps", "daemonsets deployments deployments/scale replicasets replicasets/scale", _WRITE),
-    _rule("networking.k8s.io", "networkpolicies", _WRITE),
+    _rule("core", "replicationcontrollers replicationcontrollers/scale", _WRITE),
+    _rule(
+        "apps",
+        "daemonsets deployments deployments/scale replicasets replicasets/scale statefulsets statefulsets/scale",
+        _WRITE,
+    ),
+    _rule("autoscaling", "horizontalpodautoscalers", _WRITE),
+    _rule("batch", "cronjobs jobs", _WRITE),
+    _rule("networking.k8s.io", "ingresses networkpolicies", _WRITE),
     _rule("policy", "poddisruptionbudgets", _WRITE),
     _rule("coordination.k8s.io", "leases", list(ALL_VERBS)),
 ]

@@ -140,7 +140,7 @@ class Checks:
         if strategy.checks_dry_runs or not options.dry_run:
             causes.extend(strategy.validate(obj, old))
         if causes:
-            raise invalid(resource.kind, resource.group, self._views.shown_name(resource, meta["name"]), causes)
+            raise invalid(resource.kind, resource.group, self._views.shown_name(resource, meta), causes)
         options.warnings.extend(strategy.warnings(obj))
 
 

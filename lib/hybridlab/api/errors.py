@@ -121,11 +121,18 @@ class GenericError(ApiError):
     """An answer that is about no object: its details are there, and empty."""
 
 
-class NoSuchPage(ApiError):
-    """404 in plain text: nothing at all is served below this path."""
+class PlainError(ApiError):
+    """An answer in plain text, as the real server gives it before it knows what a request is about."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(code, "", message)
+
+
+class NoSuchPage(PlainError):
+    """404: nothing at all is served below this path."""
 
     def __init__(self) -> None:
-        super().__init__(404, "NotFound", "404 page not found\n")
+        super().__init__(404, "404 page not found\n")
 
 
 def no_such_resource() -> ApiError:
@@ -244,6 +251,11 @@ def internal(message: str, *, caused: bool = False) -> ApiError:
 def not_emulated(what: str) -> ApiError:
     """501: real clusters do this and this one does not; said, never pretended."""
     return ApiError(501, "NotImplemented", f"not emulated: {what}")
+
+
+def kind_not_emulated(resource: str) -> ApiError:
+    """404: Kubernetes has this kind and the lab does not; clients that only look for it go on."""
+    return GenericError(404, "NotFound", f"not emulated: {resource}")
 
 
 def status_of(error: ApiError) -> Obj:

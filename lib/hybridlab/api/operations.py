@@ -131,6 +131,7 @@ class Operations(Reading):
             obj.pop("status", None)
         meta["uid"] = str(uuid.uuid4())
         meta["creationTimestamp"] = timestamp()
+        self.views.keep_name(resource, given_name, meta)
         _drop_empty(meta)
         if strategy.counts_generations and ("spec" in obj or strategy.generation_without_spec):
             meta["generation"] = 1
@@ -246,6 +247,7 @@ class Operations(Reading):
         quiet = replace(options, field_manager="", field_validation="Ignore", force=False, tracked=False)
         if old is None:
             shown = self.views.shown(resource, merged)
+            shown["metadata"]["name"] = name
             return self.create(target, shown, quiet, managed=entries), True
         merged["metadata"]["managedFields"] = entries
         return self._update(target, merged, old, quiet), False
@@ -356,7 +358,7 @@ def _shown_patch(value: Any, kind: PatchKind) -> str:
 
 def is_built_in(group: str) -> bool:
     """Say whether an API group belongs to Kubernetes itself."""
-    return group in {"", "apps", "policy"} or group.endswith(".k8s.io")
+    return group in {"", "apps", "autoscaling", "batch", "policy"} or group.endswith(".k8s.io")
 
 
 def _other_name(given: str, name: str) -> ApiError:

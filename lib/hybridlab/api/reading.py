@@ -16,7 +16,7 @@ from hybridlab.api.contract import Event, Obj
 from hybridlab.api.errors import bad_request, expired, not_found, unexplained
 from hybridlab.api.requests import Target
 from hybridlab.api.resources import Catalogue, Resource
-from hybridlab.api.selectors import ObjectTest, compile_test, exact_name
+from hybridlab.api.selectors import ObjectTest, compile_test, required_name
 from hybridlab.api.store import Change, Store
 from hybridlab.api.views import Views
 
@@ -74,7 +74,7 @@ class Reading:
         test = compile_test(labels, fields, resource.selectable, custom=resource.by_crd)
         bucket = self.store.bucket(resource.storage)
         revision = str(self.store.revision)
-        name = exact_name(fields)
+        name = None if "," in fields else required_name(fields)
         if name is not None and (namespace or not resource.namespaced) and not resource.is_view:
             found = bucket.get((namespace or "", name))
             return ([found] if found is not None and (test is None or test(found)) else []), revision

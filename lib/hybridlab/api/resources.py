@@ -1,7 +1,7 @@
 """Every kind that this API server serves, in one table; kinds from CustomResourceDefinitions join it at run time.
 
-What is not in the table does not exist: ``kubectl`` then says so by itself.  Kinds that no component of the lab
-would act on (StatefulSets, Jobs, Ingresses, quotas ...) are left out on purpose, so that nothing pretends.
+Kinds of Kubernetes that no component of the lab would act on are refused by name, so that nothing pretends: most are
+not served (``NOT_SERVED``); those that clients list by habit are served as empty lists (``emulated=False``).
 Defaults and checks of a kind are in ``kinds/``; the fields of a kind are in ``schemas/``.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hybridlab.api.errors import NoSuchPage, no_such_resource, qualified
+from hybridlab.api.errors import NoSuchPage, kind_not_emulated, no_such_resource, qualified
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -51,6 +51,8 @@ class Resource:
     """additionalPrinterColumns of a custom resource."""
     scale: Mapping[str, str] | None = None
     """Paths of a custom resource's scale subresource."""
+    emulated: bool = True
+    """False: clients list it by habit, so it is served as an empty list, and every write is refused by name."""
     warnings: tuple[str, ...] = ()
     """What every client of this resource is warned about."""
     structural: Mapping[str, Any] | None = field(default=None, compare=False, hash=False)
@@ -98,6 +100,7 @@ def _resource(
     storage_kind: str = "",
     storage_version: str = "",
     by_crd: bool = False,
+    emulated: bool = True,
     warnings: tuple[str, ...] = (),
 ) -> Resource:
     group, _, version = api_version.rpartition("/")
@@ -117,6 +120,7 @@ def _resource(
         storage_version=storage_version or api_version,
         fields=tuple(fields.split()),
         by_crd=by_crd,
+        emulated=emulated,
         warnings=warnings,
     )
 
@@ -175,7 +179,40 @@ KUBERNETES: Final[tuple[Resource, ...]] = (
     _r("apps/v1", "DaemonSet", "daemonsets", "ds", sub="status", categories="all"),
     _r("apps/v1", "Deployment", "deployments", "deploy", sub="status scale", categories="all"),
     _r("apps/v1", "ReplicaSet", "replicasets", "rs", sub="status scale", categories="all"),
+    _r("apps/v1", "StatefulSet", "statefulsets", "sts", sub="status scale", categories="all", emulated=False),
+    _r("v1", "ReplicationController", "replicationcontrollers", "rc", sub="status scale", categories="all",
+       emulated=False),
+    _r("batch/v1", "CronJob", "cronjobs", "cj", sub="status", categories="all", emulated=False),
+    _r("batch/v1", "Job", "jobs", sub="status", categories="all", emulated=False),
+    _r("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", sub="status", categories="all",
+       emulated=False),
+    _r("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", sub="status", categories="all",
+       emulated=False),
+    _r("networking.k8s.io/v1", "Ingress", "ingresses", "ing", sub="status", emulated=False),
 )  # fmt: skip
+
+NOT_SERVED: Final[Mapping[str, frozenset[str]]] = {
+    "v1": frozenset({
+        "componentstatuses", "limitranges", "persistentvolumeclaims", "persistentvolumes", "podtemplates",
+        "resourcequotas",
+    }),
+    "admissionregistration.k8s.io/v1": frozenset({
+        "mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
+    }),
+    "apps/v1": frozenset({"controllerrevisions"}),
+    "certificates.k8s.io/v1": frozenset({"certificatesigningrequests"}),
+    "flowcontrol.apiserver.k8s.io/v1": frozenset({"flowschemas", "prioritylevelconfigurations"}),
+    "networking.k8s.io/v1": frozenset({"ingressclasses", "ipaddresses", "servicecidrs"}),
+    "node.k8s.io/v1": frozenset({"runtimeclasses"}),
+    "resource.k8s.io/v1": frozenset({"deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"}),
+    "scheduling.k8s.io/v1": frozenset({"priorityclasses"}),
+    "storage.k8s.io/v1": frozenset({
+        "csidrivers", "csinodes", "csistoragecapacities", "storageclasses", "volumeattachments",
+        "volumeattributesclasses",
+    }),
+}  # fmt: skip
+"""What a kube-apiserver v1.34.4 serves by default and the lab does not: group and version to plurals."""
 
 _CALICO: Final = (
     # kind, plural, short names in v3, namespaced, in v3, in crd v1, crd v1 kind and plural when different
@@ -281,6 +318,8 @@ class Catalogue:
         """Return the resource of a path; ApiError 404 when it is not served."""
         found = self._by_path.get((group, version, plural))
         if found is None:
+            if plural in NOT_SERVED.get(f"{group}/{version}" if group else version, ()):
+                raise kind_not_emulated(qualified(plural, group))
             if group and not any(path[:2] == (group, version) for path in self._by_path):
                 raise NoSuchPage
             raise no_such_resource()

@@ -74,6 +74,8 @@ def object_selector(selector: Mapping[str, Any] | None) -> LabelTest:
 
 def field_value(obj: Obj, path: str) -> str:
     """Return the value at a dotted path as field selectors compare it; absent is the empty string."""
+    if path == "source":  # of Events (ToSelectableFields in pkg/registry/core/event/strategy.go)
+        return (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or ""
     value: Any = obj
     for step in path.split("."):
         if not isinstance(value, dict):
@@ -123,9 +125,10 @@ def compile_test(labels: str, fields: str, allowed: Collection[str], *, custom: 
     return test
 
 
-def exact_name(fields: str) -> str | None:
-    """Return NAME when the selector is just ``metadata.name=NAME`` (a get in disguise), else None."""
-    path, found, value = fields.partition("=")
-    if found and path.strip() == "metadata.name" and "," not in value:
-        return value.lstrip("=").strip()
+def required_name(fields: str) -> str | None:
+    """Return NAME when a field selector asks for ``metadata.name=NAME``, else None."""
+    for part in fields.split(","):
+        path, found, value = part.partition("=")
+        if found and path.strip() == "metadata.name":
+            return value.lstrip("=").strip()
     return None

@@ -36,6 +36,8 @@ class Views:
         self.prefixed = release(calico_version) < (3, 32, 0)
         """Whether crd.projectcalico.org/v1 shows policies of the default tier as ``default.NAME``."""
         self._always = (3, 29, 0) <= release(calico_version) < (3, 29, 4)
+        self._given: dict[str, str] = {}
+        """uid to the name that a policy was created with in crd.projectcalico.org/v1, where it is unusual."""
 
     def shown(self, resource: Resource, obj: Obj) -> Obj:
         """Return a stored object as ``resource`` shows it; the same object when nothing differs."""
@@ -53,7 +55,7 @@ class Views:
                     renamed.pop(key, None)
             return renamed
         if resource.group == CRD_V1:
-            view["metadata"] = {**obj["metadata"], "name": self.shown_name(resource, obj["metadata"]["name"])}
+            view["metadata"] = {**obj["metadata"], "name": self.shown_name(resource, obj["metadata"])}
             if resource.storage_kind == "BlockAffinity":
                 spec = view.get("spec") or {}
                 view["spec"] = {**spec, "deleted": "true" if spec.get("deleted") else "false"}
@@ -74,18 +76,27 @@ class Views:
                 spec["deleted"] = spec.get("deleted") in {True, "true"}
         return obj
 
-    def shown_name(self, resource: Resource, name: str) -> str:
-        """Return the name under which ``resource`` shows the stored object ``name``."""
-        tiered = self.prefixed and resource.group == CRD_V1 and resource.storage_kind in TIERED
-        return f"default.{name}" if tiered and "." not in name else name
+    def keep_name(self, resource: Resource, given: str, meta: Obj) -> None:
+        """Note the name that a new object was given: a CustomResourceDefinition renames nothing."""
+        if resource.group == CRD_V1 and self.shown_name(resource, meta) != given:
+            self._given[meta["uid"]] = given
+
+    def shown_name(self, resource: Resource, meta: Obj) -> str:
+        """Return the name under which ``resource`` shows the stored object that has this metadata."""
+        name: str = meta["name"]
+        if not (self.prefixed and resource.group == CRD_V1 and resource.storage_kind in TIERED):
+            return name
+        return self._given.get(meta.get("uid", "")) or (name if "." in name else f"default.{name}")
 
     def found(self, target: Target, kept: Callable[[Key], Obj | None]) -> Obj | None:
-        """The stored object that a resource calls so; ApiError where Calico's client finds one of another name.
+        """Return the stored object that a resource calls so; ApiError where Calico's client finds one of another name.
 
         It is no 404: the client sees that the name of what it found is not the one that it was asked for.
         """
         resource, namespace, name, _ = target
         obj = next(filter(None, (kept((namespace, one)) for one in self._names(resource, name))), None)
+        if obj is not None and resource.group == CRD_V1 and self.shown_name(resource, obj["metadata"]) != name:
+            return None
         if obj is not None and resource.group == V3 and not self._always and obj["metadata"]["name"] != name:
             local = resource.storage_kind == "NetworkPolicy"
             called = f"NetworkPolicy({namespace}/{name})" if local else f"GlobalNetworkPolicy({name})"

@@ -14,6 +14,7 @@ from hybridlab.controllers.node_context import NodeContext
 from hybridlab.controllers.probes import Prober
 from hybridlab.controllers.times import timestamp
 from hybridlab.controllers.volumes import MountError, Volume, mounts
+from hybridlab.controllers.windows_user import check_not_root, unknown_user, windows_option
 from hybridlab.runtime.contract import RuntimeRefused
 from hybridlab.runtime.model import ContainerExit, ContainerSpec
 
@@ -204,6 +205,8 @@ class ContainerRunner:
     def _spec(self) -> ContainerSpec:
         facts, container = self._facts(), self.state.spec
         pod, machine = facts.pod, self._context.machine
+        if machine.os == "windows":
+            check_not_root(pod, container)
         values = environment(facts, container, self._context.sources)
         command, args = command_line(container, values)
         mounted = mounts(container, self._volumes(), pod["metadata"]["uid"], machine.os)
@@ -232,6 +235,8 @@ class ContainerRunner:
         self._event("Created", f"Created container: {state.name}")
         since = timestamp()
         try:
+            if spec.os == "windows" and (problem := unknown_user(self._pod, state.spec, spec.id)):
+                raise RuntimeRefused(problem)
             await context.runtime.start(spec)
         except RuntimeRefused as error:
             exited.set_result(
@@ -303,9 +308,5 @@ class ContainerRunner:
 
 
 def host_process(pod: Obj, container: Obj) -> bool:
-    """Whether a container runs on the Windows host itself (its own setting wins over the pod's)."""
-    for context in (container.get("securityContext"), pod["spec"].get("securityContext")):
-        chosen = ((context or {}).get("windowsOptions") or {}).get("hostProcess")
-        if chosen is not None:
-            return bool(chosen)
-    return False
+    """Return whether a container runs on the Windows host itself."""
+    return bool(windows_option(pod, container, "hostProcess"))

@@ -1,6 +1,6 @@
 """EndpointSlices and Endpoints of Services with a selector: who is behind a Service, and who of them is ready.
 
-Services without a selector are left to whoever writes their EndpointSlices.
+Services without a selector are left to whoever writes their EndpointSlices, or Endpoints (``mirroring``).
 """
 
 from collections import defaultdict
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Client, Obj
-from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.cache import Cache, Caches
 from hybridlab.controllers.selectors import labels_of
 from hybridlab.controllers.work import Work
 
@@ -31,6 +31,8 @@ class EndpointsController:
         self._work: Work[Key] = Work("endpoints", self._look, delay=0.002)
         self._services.subscribe(self._on_service)
         self._pods.subscribe(self._on_pod)
+        self._slices.subscribe(self._on_slice)
+        self._endpoints.subscribe(self._on_endpoints)
 
     def start(self) -> None:
         self._work.start()
@@ -52,11 +54,20 @@ class EndpointsController:
             if selector and any(pod is not None and _selects(selector, pod) for pod in (new, old)):
                 self._work.note((namespace, service["metadata"]["name"]))
 
+    def _on_slice(self, new: Obj | None, old: Obj | None) -> None:
+        """Make a slice of this controller anew when somebody deleted or changed it."""
+        if old is not None and is_managed_by(MANAGED_BY[1], old):
+            self._work.note((old["metadata"]["namespace"], labels_of(old)[SERVICE_LABEL]))
+
+    def _on_endpoints(self, new: Obj | None, old: Obj | None) -> None:
+        if new is None and old is not None:
+            self._work.note((old["metadata"]["namespace"], old["metadata"]["name"]))
+
     async def _look(self, key: Key) -> None:
         namespace, name = key
         service = self._services.get(namespace, name)
         if service is None:
-            await self._delete("endpoints", namespace, name)  # slices follow their owner
+            await delete(self._client, "endpoints", namespace, name)  # slices follow their owner
             return
         selector = service["spec"].get("selector")
         if not selector or service["spec"].get("type") == "ExternalName":
@@ -67,25 +78,13 @@ class EndpointsController:
         await self._write_endpoints(service, groups)
 
     async def _write_slices(self, service: Obj, groups: dict[Ports, list[Obj]]) -> None:
-        namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
-        existing = [
-            item
-            for item in self._slices.within(namespace)
-            if labels_of(item).get(SERVICE_LABEL) == name and labels_of(item).get(MANAGED_BY[0]) == MANAGED_BY[1]
-        ]
-        for number, (ports, pods) in enumerate(groups.items()):
-            content = {
-                "endpoints": [_endpoint(pod, service) for pod in pods],
-                "ports": [{"name": port, "port": at, "protocol": protocol} for port, at, protocol in ports],
-            }
-            if number < len(existing):
-                found = existing[number]
-                if any(found.get(field) != value for field, value in content.items()):
-                    await self._client.patch(SLICES, found["metadata"]["name"], content, namespace)
-                continue
-            await self._client.create(SLICES, _slice(service, content), namespace)
-        for extra in existing[max(1, len(groups)) :]:
-            await self._delete(SLICES, namespace, extra["metadata"]["name"])
+        wanted = []
+        for ports, pods in groups.items():
+            endpoints = [_endpoint(pod, service) for pod in pods]
+            listed = [{"name": port, "port": at, "protocol": protocol} for port, at, protocol in ports]
+            wanted.append(_slice(service, {"endpoints": endpoints, "ports": listed}))
+        existing = slices_of(self._slices, service["metadata"], MANAGED_BY[1])
+        await write_slices(self._client, existing, wanted)
 
     async def _write_endpoints(self, service: Obj, groups: dict[Ports, list[Obj]]) -> None:
         namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
@@ -108,12 +107,44 @@ class EndpointsController:
         elif (found.get("subsets") or []) != subsets:
             await self._client.patch("endpoints", name, {"subsets": subsets or None}, namespace)
 
-    async def _delete(self, resource: str, namespace: str, name: str) -> None:
-        try:
-            await self._client.delete(resource, name, namespace)
-        except ApiError as error:
-            if error.code != 404:
-                raise
+
+def is_managed_by(controller: str, slice_: Obj) -> bool:
+    """Return whether an EndpointSlice is one that a controller made for a Service."""
+    labels = labels_of(slice_)
+    return labels.get(MANAGED_BY[0]) == controller and SERVICE_LABEL in labels
+
+
+def slices_of(slices: Cache, meta: Obj, controller: str) -> list[Obj]:
+    """Return the EndpointSlices that a controller made for a Service, or for Endpoints of that name."""
+    return [
+        item
+        for item in slices.within(meta["namespace"])
+        if is_managed_by(controller, item) and labels_of(item)[SERVICE_LABEL] == meta["name"]
+    ]
+
+
+async def write_slices(client: Client, existing: list[Obj], wanted: list[Obj]) -> None:
+    """Make the EndpointSlices that exist (of one address type) those that are wanted."""
+    for number, body in enumerate(wanted):
+        namespace = body["metadata"]["namespace"]
+        if number >= len(existing):
+            await client.create(SLICES, body, namespace)
+            continue
+        found = existing[number]
+        content = {"endpoints": body["endpoints"], "ports": body["ports"]}
+        if any(found.get(field) != value for field, value in content.items()):
+            await client.patch(SLICES, found["metadata"]["name"], content, namespace)
+    for extra in existing[len(wanted) :]:
+        await delete(client, SLICES, extra["metadata"]["namespace"], extra["metadata"]["name"])
+
+
+async def delete(client: Client, resource: str, namespace: str, name: str) -> None:
+    """Delete an object that may be gone already."""
+    try:
+        await client.delete(resource, name, namespace)
+    except ApiError as error:
+        if error.code != 404:
+            raise
 
 
 def _slice(service: Obj, content: Obj) -> Obj:
@@ -126,16 +157,17 @@ def _slice(service: Obj, content: Obj) -> Obj:
             "generateName": f"{meta['name']}-",
             "namespace": meta["namespace"],
             "labels": {**labels_of(service), SERVICE_LABEL: meta["name"], MANAGED_BY[0]: MANAGED_BY[1]},
-            "ownerReferences": [_owner(meta)],
+            "ownerReferences": [owner("Service", meta)],
         },
         **content,
     }
 
 
-def _owner(meta: Obj) -> Obj:
+def owner(kind: str, meta: Obj) -> Obj:
+    """Return a reference to the core/v1 object that controls an EndpointSlice."""
     return {
         "apiVersion": "v1",
-        "kind": "Service",
+        "kind": kind,
         "name": meta["name"],
         "uid": meta["uid"],
         "controller": True,

@@ -19,6 +19,7 @@ from hybridlab.controllers.environment import Sources
 from hybridlab.controllers.events import Recorder
 from hybridlab.controllers.kube_proxy import KubeProxies, ServiceWriter
 from hybridlab.controllers.kubelet import Kubelet
+from hybridlab.controllers.mirroring import EndpointsMirroring
 from hybridlab.controllers.node_context import ContainerHook, NodeContext
 from hybridlab.controllers.nodes import Nodes
 from hybridlab.controllers.operator import Operator
@@ -97,6 +98,7 @@ class ControlPlane:
             TaintEviction(self._client, self.caches, self.recorder),
             PodGarbage(self._client, self.caches),
             EndpointsController(self._client, self.caches),
+            EndpointsMirroring(self._client, self.caches),
             self.kube_proxies,
             Dns(self.caches, resolvers or dataplane, profile.network.dns_domain),
         )

@@ -27,6 +27,7 @@ from hybridlab.controllers.deployments import Deployments
 from hybridlab.controllers.disruption import DisruptionBudgets
 from hybridlab.controllers.endpoints import EndpointsController
 from hybridlab.controllers.events import Recorder
+from hybridlab.controllers.mirroring import EndpointsMirroring
 from hybridlab.controllers.replicasets import ReplicaSets
 from tests.contract.apiserver.holding import ADMIN, Server
 
@@ -35,7 +36,8 @@ USERS = {ADMIN: ("kubernetes-admin", "system:masters"), "alice-token": ("alice",
 _CONTROLLERS = (
     "namespace-controller", "garbage-collector-controller", "serviceaccount-controller",
     "root-ca-certificate-publisher-controller", "deployment-controller", "replicaset-controller",
-    "daemonset-controller", "endpoints-controller", "endpointslice-controller", "disruption-controller",
+    "daemonset-controller", "endpoints-controller", "endpointslice-controller",
+    "endpointslice-mirroring-controller", "disruption-controller",
 )  # fmt: skip
 """What the lab has too."""
 _READY_SECONDS = 120.0
@@ -66,6 +68,7 @@ def lab_server() -> Iterator[Server]:
             DaemonSets(client, caches, recorder),
             DisruptionBudgets(client, caches),
             EndpointsController(client, caches),
+            EndpointsMirroring(client, caches),
         )
         await server.start()
         recorder.start()

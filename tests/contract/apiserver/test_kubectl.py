@@ -30,6 +30,7 @@ metadata: {name: allow}
 spec: {selector: app == 'web', ingress: [{action: Allow, protocol: TCP}]}
 """
 
+MANIFESTS = Path(__file__).parents[3] / "manifests" / "rbac"
 LIST = """
 apiVersion: v1
 kind: List
@@ -122,3 +123,51 @@ def test_resources_are_found_by_their_short_names(kubectl: Kubectl) -> None:
     assert kubectl("get", "felixconfig").returncode == 0
     assert "/apis/projectcalico.org/v3/ippools" in kubectl("get", "ippools", "-v=6").stderr
     assert "cidr\t<string> -required-" in kubectl("explain", "ippool.spec").stdout
+
+
+def test_kinds_that_the_lab_lacks_stop_no_command_that_only_lists_them(kubectl: Kubectl) -> None:
+    everything = kubectl("get", "all")
+    assert (everything.returncode, everything.stderr) == (0, ""), everything.stderr
+    dump = kubectl("cluster-info", "dump", "--namespaces=default")
+    assert (dump.returncode, '"kind": "PodList"' in dump.stdout) == (0, True), dump.stderr
+    for kind in ("jobs", "cronjobs", "sts", "rc", "hpa", "ingress"):
+        assert "No resources found" in kubectl("get", kind).stderr, kind
+
+
+@pytest.mark.parametrize(("words", "name"), [
+    (("create", "job", "j", "--image=busybox"), "jobs.batch"),
+    (("create", "cronjob", "c", "--image=busybox", "--schedule=* * * * *"), "cronjobs.batch"),
+    (("create", "ingress", "i", "--rule=foo.com/bar=svc1:8080"), "ingresses.networking.k8s.io"),
+    (("create", "quota", "q", "--hard=pods=2"), "resourcequotas"),
+    (("create", "priorityclass", "p", "--value=2"), "priorityclasses.scheduling.k8s.io"),
+])  # fmt: skip
+def test_kinds_that_the_lab_lacks_are_refused_by_name(kubectl: Kubectl, words: tuple[str, ...], name: str) -> None:
+    refused = kubectl(*words)
+    assert (refused.returncode, f"not emulated: {name}" in refused.stderr) == (1, True), refused.stderr
+
+
+def test_the_roles_of_manifests_are_checked_as_their_users(kubectl: Kubectl) -> None:
+    for name in ("read-only", "standard"):
+        assert kubectl("apply", "-f", str(MANIFESTS / f"{name}.yaml")).returncode == 0
+        role = f"--clusterrole=calico-conformance-{name}"
+        assert kubectl("create", "clusterrolebinding", name, role, f"--user={name}").returncode == 0
+    asked = (("list", "nodes"), ("create", "namespaces"), ("create", "pods/exec"), ("delete", "nodes"))
+    answers = {
+        name: [kubectl("auth", "can-i", *words, f"--as={name}").stdout.strip() for words in asked]
+        for name in ("read-only", "standard", "nobody")
+    }
+    assert answers == {
+        "read-only": ["yes", "no", "no", "no"],
+        "standard": ["yes", "yes", "yes", "no"],
+        "nobody": ["no", "no", "no", "no"],
+    }
+
+
+def test_rights_are_checked_as_somebody_else(kubectl: Kubectl) -> None:
+    assert kubectl("create", "rolebinding", "v", "--clusterrole=view", "--serviceaccount=default:robot").returncode == 0
+    account = "--as=system:serviceaccount:default:robot"
+    assert kubectl("auth", "can-i", "list", "pods", account).stdout == "yes\n"
+    assert kubectl("auth", "can-i", "delete", "pods", account).stdout == "no\n"
+    assert 'User "bob" cannot list' in kubectl("get", "pods", "--as=bob", "--as-group=devs", "--as-uid=u1").stderr
+    who = kubectl("auth", "whoami", "--as=bob", "--as-group=devs", "--as-uid=u1")
+    assert "selfsubjectreviews" in who.stderr or "devs" in who.stdout

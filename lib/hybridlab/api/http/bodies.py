@@ -39,6 +39,15 @@ _POLICIES = ("Foreground", "Background", "Orphan")
 _MANAGER_LIMIT = 128
 
 
+def flag(query: Mapping[str, str], name: str) -> bool:
+    """Read a boolean of a query as the real server does: absent, ``0`` and ``false`` in any case are false.
+
+    Every other value is true, an empty one too (``Convert_Slice_string_To_bool`` of apimachinery's
+    pkg/runtime/conversion.go: "Any other value (including empty string) resolves to true").
+    """
+    return name in query and query[name].lower() not in {"0", "false"}
+
+
 def write_options(request: web.BaseRequest) -> WriteOptions:
     """Return the options of a write; ApiError 422 for what they cannot be."""
     query = request.query
@@ -62,7 +71,7 @@ def write_options(request: web.BaseRequest) -> WriteOptions:
         dry_run=dry_run == "All",
         field_manager=manager,
         field_validation=validation,  # type: ignore[arg-type]  # one of the three, checked above
-        force=query.get("force") == "true",
+        force=flag(query, "force"),
     )
 
 
@@ -86,7 +95,7 @@ async def delete_options(request: web.BaseRequest) -> DeleteOptions:
     policy = body.get("propagationPolicy") or query.get("propagationPolicy")
     orphans = body.get("orphanDependents")
     if orphans is None and "orphanDependents" in query:
-        orphans = query["orphanDependents"] == "true"
+        orphans = flag(query, "orphanDependents")
     if policy and orphans is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
         raise options_invalid("DeleteOptions", invalid_value("propagationPolicy", policy, detail))

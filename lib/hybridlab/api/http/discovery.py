@@ -12,8 +12,8 @@ AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisc
 _GROUP_ORDER: Final = (
     # a plural that several groups have means the first: an aggregated server comes before CustomResourceDefinitions
     "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
-    "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "apiextensions.k8s.io", "coordination.k8s.io",
-    "discovery.k8s.io", "projectcalico.org",
+    "autoscaling", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "apiextensions.k8s.io",
+    "coordination.k8s.io", "discovery.k8s.io", "projectcalico.org",
 )  # fmt: skip
 
 _CHANGE = ("get", "patch", "update")
@@ -32,6 +32,11 @@ _SUBRESOURCES: Final[Mapping[str, tuple[str, str, str, tuple[str, ...]]]] = {
     "scale": ("Scale", "autoscaling", "v1", _CHANGE),
     "token": ("TokenRequest", "authentication.k8s.io", "v1", ("create",)),
 }
+
+
+def verbs_of(resource: Resource, subresource: str) -> tuple[str, ...]:
+    """Return the verbs of a resource, or of one of its subresources."""
+    return _subresource(resource, subresource)[3] if subresource else resource.verbs
 
 
 def _subresource(resource: Resource, name: str) -> tuple[str, str, str, tuple[str, ...]]:

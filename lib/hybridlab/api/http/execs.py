@@ -18,7 +18,6 @@ from hybridlab.api.http.aio import WSMsgType, web
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 STDIN, STDOUT, STDERR, STATUS, CLOSE = 0, 1, 2, 3, 255
 _STDIN_LIMIT = 1 << 20
-_TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,6 @@ class ExecRequest:
     stdout: bool
     stderr: bool
     tty: bool
-
-
-def flag(query: Mapping[str, str], name: str) -> bool:
-    """Read a boolean query parameter as Go does."""
-    return query.get(name, "") in _TRUE
 
 
 def choose_container(pod: Obj, asked: str) -> str:

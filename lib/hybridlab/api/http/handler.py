@@ -22,7 +22,7 @@ from hybridlab.api.errors import (
 )
 from hybridlab.api.http import execs, logs
 from hybridlab.api.http.aio import ClientConnectionResetError, web
-from hybridlab.api.http.bodies import APPLY, JSON, PATCHES, STRATEGIC, body_of, delete_options, write_options
+from hybridlab.api.http.bodies import APPLY, JSON, PATCHES, STRATEGIC, body_of, delete_options, flag, write_options
 from hybridlab.api.http.documents import HEALTH, PUBLIC, Documents
 from hybridlab.api.http.paths import Request, parse
 from hybridlab.api.http.replies import (
@@ -38,10 +38,12 @@ from hybridlab.api.http.replies import (
 )
 from hybridlab.api.http.tables import partial, table
 from hybridlab.api.http.watching import Watching
+from hybridlab.api.impersonation import acting_as
 from hybridlab.api.interference import Interference
 from hybridlab.api.operations import is_built_in
 from hybridlab.api.requests import Target, User, WriteOptions
 from hybridlab.api.resources import V3, Resource
+from hybridlab.api.selectors import required_name
 from hybridlab.api.views import TIERED
 
 _NOT_EMULATED: Final = {
@@ -120,11 +122,10 @@ class Handler:
             raise unauthorized()
         else:
             user = self._core.authenticator.authenticate(header)
-            if any(name.lower().startswith("impersonate-") for name in request.headers):
-                raise not_emulated("impersonation (kubectl --as)")
+            user = acting_as(request.headers.items(), user, self._core.authorizer, path)
             note.user = user.name
         query = request.query
-        about = parse(request.method, path, self._core.catalogue, watch=query.get("watch") in {"true", "1"})
+        about = parse(request.method, path, self._core.catalogue, watch=flag(query, "watch"))
         if about is None:
             if user is not None:
                 self._core.authorizer.check_path(user, "get", path)
@@ -132,7 +133,7 @@ class Handler:
         if user is None:
             raise unauthorized()
         note.about(about)
-        self._core.authorizer.check(user, about.verb, about.target)
+        self._core.authorizer.check(user, about.verb, _asked(about, query.get("fieldSelector", "")))
         return await self._resource(request, about, user, note)
 
     async def _resource(self, request: web.BaseRequest, about: Request, user: User, note: _Note) -> web.StreamResponse:
@@ -187,6 +188,8 @@ class Handler:
 
     async def _write(self, request: web.BaseRequest, about: Request, user: User) -> web.Response:
         target, verb = about.target, about.verb
+        if not target.resource.emulated:
+            raise not_emulated(target.resource.name)
         options = write_options(request)
         options.user = user
         if verb == "create":
@@ -262,8 +265,6 @@ class Handler:
         if name == "exec":
             return await self._exec(request, about, user, note)
         if name == "log":
-            if about.verb != "get":
-                raise method_not_allowed()
             pod = self._operations.get(target)
             self._note(note, 200)
             return await logs.serve(request, pod, self._agent_of(pod["spec"].get("nodeName", "")))
@@ -271,11 +272,7 @@ class Handler:
             return await self._scale(request, about)
         options = write_options(request)
         if name == "finalize":
-            if about.verb != "update":
-                raise method_not_allowed()
             return json_reply(self._operations.replace(target, await body_of(request, JSON), options))
-        if about.verb != "create":
-            raise method_not_allowed()
         body = await body_of(request, JSON)
         if not isinstance(body, dict):
             raise bad_request("the request body is not an object")
@@ -318,7 +315,7 @@ class Handler:
         if not argv:
             raise bad_request('PodExecOptions "" is invalid: command: Required value')
         container = execs.choose_container(pod, query.get("container", ""))
-        streams = {name: execs.flag(query, name) for name in ("stdin", "stdout", "stderr", "tty")}
+        streams = {name: flag(query, name) for name in ("stdin", "stdout", "stderr", "tty")}
         if not (streams["stdin"] or streams["stdout"] or streams["stderr"]):
             raise bad_request("you must specify at least 1 of stdin, stdout, stderr")
         execs.check_upgrade(request.headers)
@@ -352,6 +349,17 @@ class _Note:
         if target.subresource:
             self.resource += f"/{target.subresource}"
         self.namespace, self.name = target.namespace, target.name
+
+
+def _asked(about: Request, fields: str) -> Target:
+    """Return the target that rights are asked for: of a list or watch also the one name that it is about.
+
+    A role with resourceNames allows it then (``NewRequestInfo`` of k8s.io/apiserver, pkg/endpoints/request).
+    """
+    name = required_name(fields) if about.verb in {"list", "watch"} else None
+    if not name or name in {".", ".."} or "/" in name or "%" in name:
+        return about.target
+    return about.target._replace(name=name)
 
 
 def _shown_as(resource: Any, accept: str, include: str) -> Callable[[Obj], Obj]:

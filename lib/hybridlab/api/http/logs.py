@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from hybridlab.api.contract import NodeAgent, Obj
 from hybridlab.api.errors import bad_request, forbidden_field, internal, invalid, invalid_value
 from hybridlab.api.http.aio import web
-from hybridlab.api.http.execs import choose_container, flag
+from hybridlab.api.http.bodies import flag
+from hybridlab.api.http.execs import choose_container
 from hybridlab.api.http.replies import STREAMING
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from hybridlab.api.errors import method_not_allowed, no_such_resource
+from hybridlab.api.http.discovery import verbs_of
 from hybridlab.api.requests import Target
 from hybridlab.api.resources import Catalogue
 
@@ -47,7 +48,7 @@ def parse(method: str, path: str, catalogue: Catalogue, *, watch: bool) -> Reque
     verb = _verb(method, named=bool(name), watch=watch)
     if method == "HEAD" or (verb == "create" and name and not subresource):
         raise method_not_allowed()
-    if not subresource and verb not in resource.verbs:
+    if verb not in verbs_of(resource, subresource):
         raise method_not_allowed()
     if verb == "create" and not subresource and resource.namespaced and not namespace:
         raise method_not_allowed()

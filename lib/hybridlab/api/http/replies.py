@@ -8,7 +8,7 @@ import orjson
 from multidict import CIMultiDict
 
 from hybridlab.api.contract import ApiError, Obj
-from hybridlab.api.errors import NoSuchPage, status_of
+from hybridlab.api.errors import PlainError, status_of
 from hybridlab.api.http.aio import web
 
 STREAMING = web.RequestKey("streaming", bool)
@@ -31,8 +31,8 @@ def json_reply(body: Any, code: int = 200, *, warnings: Iterable[str] = (), cont
 
 
 def error_reply(error: ApiError) -> web.Response:
-    """Answer with the Status of an error; where nothing is served at all, with a line of text."""
-    if isinstance(error, NoSuchPage):
+    """Answer with the Status of an error; those in plain text with a line of text."""
+    if isinstance(error, PlainError):
         return text_reply(error.message, error.code)
     reply = json_reply(status_of(error), error.code)
     seconds = error.details.get("retryAfterSeconds") if error.code in {429, 503} else None

@@ -11,6 +11,7 @@ import orjson
 from hybridlab.api.contract import ApiError, Event, Obj
 from hybridlab.api.errors import bad_request, forbidden_field, options_invalid, status_of
 from hybridlab.api.http.aio import web
+from hybridlab.api.http.bodies import flag
 from hybridlab.api.http.replies import STREAMING
 from hybridlab.api.operations import Operations
 from hybridlab.api.resources import Resource
@@ -57,7 +58,7 @@ class Watching:
         )
         response.enable_chunked_encoding()
         since = query.get("resourceVersion", "")
-        initial = query.get("sendInitialEvents") == "true"
+        initial = flag(query, "sendInitialEvents")
         if initial and query.get("resourceVersionMatch") != "NotOlderThan":
             detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
             raise options_invalid("ListOptions", forbidden_field("resourceVersionMatch", detail))
@@ -75,7 +76,7 @@ class Watching:
             return response
         await response.prepare(request)
         request[STREAMING] = True
-        bookmarks = query.get("allowWatchBookmarks") == "true"
+        bookmarks = flag(query, "allowWatchBookmarks")
         first = b"".join(_line("ADDED", show(obj)) for obj in listed)
         if initial and bookmarks:
             first += self._bookmark(resource, since, {INITIAL_END: "true"})

@@ -6,7 +6,7 @@ from typing import Any
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import Cause, invalid_value, required, unsupported
-from hybridlab.api.kinds.strategy import Strategy, fill
+from hybridlab.api.kinds.strategy import Strategy, fill, port_problems
 from hybridlab.api.kinds.workloads import selector_problems
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
@@ -55,15 +55,18 @@ def _port_problems(port: Obj, at: str) -> Iterator[Cause]:
     if port["protocol"] not in _PROTOCOLS:
         yield unsupported(f"{at}.protocol", port["protocol"], _PROTOCOLS)
     number = port.get("port")
-    if isinstance(number, int) and not 1 <= number <= 65535:
-        yield invalid_value(f"{at}.port", number, "must be between 1 and 65535, inclusive")
     end = port.get("endPort")
-    if end is not None:
-        if not isinstance(number, int):
+    if isinstance(number, str):
+        if end is not None:
             yield invalid_value(f"{at}.endPort", end, "may not be specified when `port` is non-numeric")
-        elif end < number:
+        yield from port_problems(number, f"{at}.port")
+    elif number is not None:
+        yield from port_problems(number, f"{at}.port")
+        if end is not None and end < number:
             # the real server shows the port here
             yield invalid_value(f"{at}.endPort", number, "must be greater than or equal to `port`")
+    elif end is not None:
+        yield invalid_value(f"{at}.endPort", end, "may not be specified when `port` is not specified")
 
 
 def _peer_problems(peer: Obj, at: str) -> Iterator[Cause]:

@@ -6,7 +6,7 @@ from typing import Any
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import Cause, duplicate, forbidden_field, invalid_value, required, unsupported
 from hybridlab.api.kinds.metadata import key_problem, label_problems, value_problem
-from hybridlab.api.kinds.strategy import label_problem
+from hybridlab.api.kinds.strategy import label_problem, port_problems
 from hybridlab.api.kinds.windows_user import user_name_problems
 from hybridlab.api.quantities import quantity
 
@@ -94,6 +94,9 @@ def _container_problems(container: Obj, at: str, volumes: set[Any], spec: Obj, *
                     f"{at}.{probe}", "may not be set for init containers without restartPolicy=Always"
                 )
             yield from _probe_problems(container[probe], f"{at}.{probe}", once=probe != "readinessProbe")
+    for hook, handler in (container.get("lifecycle") or {}).items():
+        if isinstance(handler, dict):  # not stopSignal
+            yield from _handler_ports(handler, f"{at}.lifecycle.{hook}")
     yield from _resource_problems(container.get("resources") or {}, f"{at}.resources")
 
 
@@ -150,15 +153,17 @@ def _port_problems(ports: list[Obj], at: str, spec: Obj) -> Iterator[Cause]:
             yield unsupported(f"{here}.protocol", port.get("protocol"), _PROTOCOLS)
         name = port.get("name")
         if name:
-            if len(name) > 15 or label_problem(name) or not any(char.isalpha() for char in name):
-                yield invalid_value(
-                    f"{here}.name",
-                    name,
-                    "must be at most 15 lower case letters, digits and '-', with at least one letter",
-                )
+            yield from port_problems(name, f"{here}.name")
             if name in names:
                 yield duplicate(f"{here}.name", name)
             names.add(name)
+
+
+def _handler_ports(handler: Obj, at: str) -> Iterator[Cause]:
+    """Yield what is wrong with the port that a probe or a lifecycle hook is about."""
+    for name in ("httpGet", "tcpSocket", "grpc"):
+        if "port" in (handler.get(name) or {}):
+            yield from port_problems(handler[name]["port"], f"{at}.{name}.port")
 
 
 def _probe_problems(probe: Obj, at: str, *, once: bool) -> Iterator[Cause]:
@@ -167,6 +172,7 @@ def _probe_problems(probe: Obj, at: str, *, once: bool) -> Iterator[Cause]:
         yield required(at, "must specify a handler type")
     for extra in handlers[1:]:
         yield forbidden_field(f"{at}.{extra}", "may not specify more than 1 handler type")
+    yield from _handler_ports(probe, at)
     if once and probe.get("successThreshold", 1) != 1:
         yield invalid_value(f"{at}.successThreshold", probe["successThreshold"], "must be 1")
     for name in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "failureThreshold"):

@@ -20,7 +20,14 @@ from hybridlab.api.errors import (
     unsupported,
 )
 from hybridlab.api.kinds.metadata import label_problems
-from hybridlab.api.kinds.strategy import Strategy, dns_1035_problem, fill, label_problem, subdomain_problem
+from hybridlab.api.kinds.strategy import (
+    Strategy,
+    dns_1035_problem,
+    fill,
+    label_problem,
+    port_problems,
+    subdomain_problem,
+)
 
 TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -273,9 +280,7 @@ def _ports_problems(spec: Obj) -> Iterator[Cause]:
             yield invalid_value(f"{at}.port", port["port"], "must be between 1 and 65535, inclusive")
         if port["protocol"] not in _PROTOCOLS:
             yield unsupported(f"{at}.protocol", port["protocol"], _PROTOCOLS)
-        target = port["targetPort"]
-        if isinstance(target, int) and not 1 <= target <= 65535:
-            yield invalid_value(f"{at}.targetPort", target, "must be between 1 and 65535, inclusive")
+        yield from port_problems(port["targetPort"], f"{at}.targetPort")
         if port.get("nodePort") and spec["type"] == "ClusterIP":
             yield forbidden_field(f"{at}.nodePort", "may not be used when `type` is 'ClusterIP'")
         key = (port["protocol"], port["port"])

@@ -1,14 +1,15 @@
 """What the verbs ask of a kind; the base class answers for kinds that have nothing particular."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import Cause
+from hybridlab.api.errors import Cause, invalid_value
 
 _LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
 _SUBDOMAIN = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+_PORT_NAME = re.compile(r"^[-a-z0-9]+$")
 _DNS_1035 = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
 
 SUBDOMAIN_RULE = (
@@ -53,6 +54,22 @@ def dns_1035_problem(name: str) -> str | None:
     if len(name) > 63:
         return "must be no more than 63 characters"
     return None if _DNS_1035.match(name) else DNS_1035_RULE
+
+
+def port_problems(port: Any, at: str) -> Iterator[Cause]:
+    """Yield what is wrong with a port that is a number or a name (``ValidatePortNumOrName`` in pkg/apis/core)."""
+    if not isinstance(port, str):
+        if not 1 <= port <= 65535:
+            yield invalid_value(at, port, "must be between 1 and 65535, inclusive")
+        return
+    wrong = {
+        "must be no more than 15 characters": len(port) > 15,
+        "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)": not _PORT_NAME.match(port),
+        "must contain at least one letter (a-z)": not re.search("[a-z]", port),
+        "must not contain consecutive hyphens": "--" in port,
+        "must not begin or end with a hyphen": port.startswith("-") or port.endswith("-"),
+    }
+    yield from (invalid_value(at, port, problem) for problem, is_so in wrong.items() if is_so)
 
 
 def path_segment_problem(name: str) -> str | None:

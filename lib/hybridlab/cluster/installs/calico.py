@@ -187,6 +187,12 @@ def _api_server(profile: Profile) -> list[tuple[str, Obj]]:
         service_account("calico-apiserver", "calico-apiserver"),
         (
             "deployments.apps",
-            deployment("calico-apiserver", "calico-apiserver", {"apiserver": "true"}, spec, replicas=2),
+            deployment(
+                "calico-apiserver",
+                "calico-apiserver",
+                {"apiserver": "true", "k8s-app": "calico-apiserver"},
+                spec,
+                replicas=2,
+            ),
         ),
     ]

@@ -81,7 +81,8 @@ def _kubernetes_endpoints(api_address: str, api_port: int) -> list[tuple[str, Ob
     return [
         ("endpoints", {
             "apiVersion": "v1", "kind": "Endpoints",
-            "metadata": {"name": "kubernetes", "namespace": "default"},
+            "metadata": {"name": "kubernetes", "namespace": "default",
+                         "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
             "subsets": [{"addresses": [{"ip": api_address}],
                          "ports": [{"name": "https", "port": api_port, "protocol": "TCP"}]}],
         }),

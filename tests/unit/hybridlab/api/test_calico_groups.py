@@ -27,6 +27,46 @@ def test_a_policy_has_its_tier_in_the_name_in_the_old_group_only(run: Any) -> No
     run(scenario)
 
 
+@pytest.mark.parametrize("version", ["v3.28.0", "v3.29.1", "v3.31.2", "v3.32.1"])
+@pytest.mark.parametrize("way", ["create", "apply"])
+def test_a_definition_renames_no_policy(run: Any, version: str, way: str) -> None:
+    """What `kubectl apply -f` of a file with crd.projectcalico.org/v1 needs the second time."""
+    path = f"{CRD}/namespaces/default/networkpolicies"
+    body = {"apiVersion": "crd.projectcalico.org/v1", "kind": "NetworkPolicy", **POLICY}
+
+    async def scenario(api: Any) -> None:
+        assert (await api.call("GET", f"{path}/allow-dns")).code == 404
+        if way == "apply":
+            made = (await api.patch(f"{path}/allow-dns?fieldManager=m", body, "apply-patch")).body
+            again = await api.patch(f"{path}/allow-dns?fieldManager=m", body, "apply-patch")
+            assert (again.code, again.body["metadata"]["uid"]) == (200, made["metadata"]["uid"])
+        else:
+            made = await api.create(path, body)
+        assert made["metadata"]["name"] == "allow-dns"
+        changed = await api.patch(f"{path}/allow-dns", {"metadata": {"name": "allow-dns"}, "spec": {"order": 5}})
+        assert (changed.code, changed.body["metadata"]["name"]) == (200, "allow-dns"), changed.body
+        put = await api.call("PUT", f"{path}/allow-dns", {**changed.body, "spec": {"selector": "a == 'b'"}})
+        assert (put.code, put.body["metadata"]["name"]) == (200, "allow-dns"), put.body
+        listed = await api.get(path)
+        assert [item["metadata"]["name"] for item in listed["items"]] == ["allow-dns"]
+        v3 = await api.get(f"{V3}/namespaces/default/networkpolicies")
+        assert [item["spec"]["selector"] for item in v3["items"]] == ["a == 'b'"]
+        assert (await api.call("GET", f"{path}/default.allow-dns")).code == 404
+        assert (await api.call("DELETE", f"{path}/allow-dns")).code == 200
+        assert (await api.call("GET", f"{path}/allow-dns")).code == 404
+
+    run(scenario, calico_version=version)
+
+
+def test_a_policy_of_the_v3_group_has_one_name_in_the_old_group(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.create(f"{V3}/globalnetworkpolicies", POLICY)
+        assert (await api.call("GET", f"{CRD}/globalnetworkpolicies/allow-dns")).code == 404
+        assert (await api.call("GET", f"{CRD}/globalnetworkpolicies/default.allow-dns")).code == 200
+
+    run(scenario)
+
+
 def test_later_calico_shows_plain_names(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await api.create(f"{V3}/globalnetworkpolicies", POLICY)

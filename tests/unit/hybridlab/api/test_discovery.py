@@ -198,6 +198,7 @@ def test_openapi_tells_types_keys_and_that_fields_are_validated(run: Any) -> Non
             "Deployment",
             "ReplicaSet",
             "DaemonSet",
+            "StatefulSet",
         }
         patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
         assert "fieldValidation" in {item["name"] for item in patch["parameters"]}

@@ -143,6 +143,56 @@ def test_a_command_that_cannot_start_is_a_start_error() -> None:
     in_cluster(scenario)
 
 
+def windows_pod(user: str, *, on: str = "pod", **more: Any) -> Obj:
+    """Return a pod for the Windows node that runs as ``user``, by its own setting or its container's."""
+    tolerations = [{"key": "os", "operator": "Exists"}]
+    own = {"windowsOptions": {"runAsUserName": user}}
+    placed: dict[str, Any] = {
+        "nodeSelector": {"kubernetes.io/os": "windows"},
+        "tolerations": tolerations,
+        "restartPolicy": "Never",
+    }
+    if on == "pod":
+        return pod(image="windows/servercore:1", securityContext={**own, **more}, **placed)
+    return pod(image="windows/servercore:1", container={"securityContext": {**own, **more}}, **placed)
+
+
+@pytest.mark.parametrize("on", ["pod", "container"])
+@pytest.mark.parametrize("user", ["FooLish", "EXAMPLE\\ContainerUser", "Administrator"])
+def test_an_unknown_user_of_a_windows_container_is_a_start_error(user: str, on: str) -> None:
+    """What sig-windows' "should not be able to create pods with unknown usernames" waits for."""
+
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.client.create("pods", windows_pod(user, on=on))
+        found = await cluster.pod_when("web", lambda pod: pod["status"].get("phase") == "Failed")
+        ended = first(found)["state"]["terminated"]
+        assert (ended["reason"], "The user name or password is incorrect." in ended["message"]) == ("StartError", True)
+        assert "The user name or password is incorrect." in await cluster.event("Failed")
+        assert not cluster.runtime.started
+
+    in_cluster(scenario)
+
+
+@pytest.mark.parametrize("user", ["ContainerUser", "containeradministrator", "NT AUTHORITY\\SYSTEM"])
+def test_users_of_windows_images_run(user: str) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.client.create("pods", windows_pod(user))
+        await cluster.running("web")
+
+    in_cluster(scenario)
+
+
+def test_the_administrator_of_a_windows_container_is_refused_under_run_as_non_root() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.client.create("pods", windows_pod("CONTAINERADMINISTRATOR", runAsNonRoot=True))
+        found = await cluster.pod_when("web", lambda pod: waiting(pod, "CreateContainerConfigError"))
+        why = "container's runAsUserName (CONTAINERADMINISTRATOR) which will be regarded as root identity"
+        assert why in first(found)["state"]["waiting"]["message"]
+        assert why in await cluster.event("Failed")
+
+    in_cluster(scenario)
+
+
 def test_init_containers_run_one_after_the_other_before_the_rest() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.runtime.ends_with = {"one": [1, 0], "two": [0]}
