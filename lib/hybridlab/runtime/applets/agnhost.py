@@ -17,7 +17,7 @@ from hybridlab.runtime.applet import Applet, Process
 from hybridlab.runtime.applets import dns, http
 from hybridlab.runtime.applets.busybox import idle
 from hybridlab.runtime.applets.console import err, not_emulated, out
-from hybridlab.runtime.applets.porter import porter
+from hybridlab.runtime.applets.porter import answer_each, porter
 from hybridlab.runtime.applets.refusals import heard_late
 
 _REFUSED = "connectex: No connection could be made because the target machine actively refused it."
@@ -307,14 +307,5 @@ async def _serve_hostname(process: Process) -> int:
             await asyncio.get_running_loop().create_future()
             return 0
         with datagrams:
-            await _name_to_each(datagrams, name)
+            await answer_each(datagrams, name)
     return 0
-
-
-async def _name_to_each(sock: socket.socket, name: bytes) -> None:
-    """Answer every datagram with the name until cancelled."""
-    loop = asyncio.get_running_loop()
-    while True:
-        with contextlib.suppress(ConnectionError):
-            _, peer = await loop.sock_recvfrom(sock, 2048)
-            await loop.sock_sendto(sock, name, peer)
