@@ -22,6 +22,8 @@ from hybridlab.runtime.contract import RuntimeRefused
 
 logger = logging.getLogger(__name__)
 
+PROTOCOLS = ("TCP", "UDP", "SCTP")
+
 STATUS_RETRY = 0.05
 """Seconds before a refused status write is tried again."""
 
@@ -139,6 +141,7 @@ class PodWorker:
 
     async def _live(self) -> None:
         await self._sandbox()
+        self._refuse_host_ports()
         await self._mount()
         if self._context.profile.timing.pod_start_ms:
             await asyncio.sleep(self._context.profile.timing.pod_start_ms / 1000)
@@ -199,6 +202,17 @@ class PodWorker:
         self.state.sandbox = True
         if self.state.init or self._slow_to_start():
             self._changed()
+
+    def _refuse_host_ports(self) -> None:
+        """Report each hostPort that nothing maps: Calico's CNI configuration for Windows has no portMappings."""
+        ports = [port for each in self.pod["spec"]["containers"] for port in each.get("ports") or ()]
+        where = {"SCTP": "for SCTP"} if self._context.machine.os == "linux" else dict.fromkeys(PROTOCOLS, "on Windows")
+        if uses_host(self.pod, self._context.machine.os):
+            return
+        for port in ports:
+            if port.get("hostPort") and (lacks := where.get(port.get("protocol", "TCP"))):
+                why = f"not emulated: hostPort {port['hostPort']} {lacks}; nothing listens there"
+                self._context.event(self.pod, "NotEmulated", why, type="Warning")
 
     def _slow_to_start(self) -> bool:
         """Whether it is worth telling the world that the pod has its network before its containers run."""
