@@ -101,6 +101,8 @@ class PodWorker:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for runner in self.runners.values():
+            runner.stop_probing()
 
     @property
     def _name(self) -> str:
@@ -339,11 +341,16 @@ class PodWorker:
             await self._dirty.wait()
             await asyncio.sleep(0)  # changes of the same moment go into one write
             self._dirty.clear()
-            if not self._terminating.is_set() and not await self._write_once():
+            if self._tells() and not await self._write_once():
                 await asyncio.sleep(STATUS_RETRY)
                 self._dirty.set()
             if not self._dirty.is_set():
                 self._clean.set()
+
+    def _tells(self) -> bool:
+        """Whether the status is still written: while the pod ends, as long as all its containers run."""
+        running = all(state.running_since is not None for state in self.state.containers)
+        return not self._terminating.is_set() or (running and not self._gone)
 
     async def _write_once(self) -> bool:
         """Write the status if it is new; False when that has to be tried again."""

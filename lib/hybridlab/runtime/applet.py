@@ -7,7 +7,7 @@ applets in the image table; what is not in the table is answered ``not emulated:
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -76,6 +76,10 @@ class Process:
     """The lab's settings for applets (``powershell_start_ms`` ...), by name."""
     host: Host | None = None
     """On Windows only in a HostProcess container."""
+    terminated: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a container's main command is asked to end."""
+    outlives_term: bool = False
+    """It goes on then, and ends by itself or is killed when its time is over."""
 
 
 Applet = Callable[[Process], Awaitable[int]]

@@ -30,6 +30,8 @@ KILLED = 128 + signal.SIGKILL
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 _PIPE_CLOSED = 128 + signal.SIGPIPE
+_DEAF = frozenset({"nc", "ping", "sleep", "wget"})
+"""Linux programs without a handler of SIGTERM: as pid 1 of their container they never notice it."""
 _LINUX_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -88,8 +90,10 @@ class Container:
         self._work: asyncio.Task[int] | None = None
         self._main: asyncio.Task[None] | None = None
         self._main_program: Running | None = None
+        self._main_applet: Process | None = None
         self._execs: set[asyncio.Task[int]] = set()
         self._stopping = False
+        self._killed = False
         self.running = False
 
     def _environment(self) -> dict[str, str]:
@@ -138,7 +142,9 @@ class Container:
             raise CannotStart
         command = self._found.image.command(argv[0], self.spec.os)
         if command is not None and command.kind == "applet":
-            return self._run_applet(self._applet(command.target), self._process(argv, empty_stdin(), out, err))
+            self._main_applet = self._process(argv, empty_stdin(), out, err)
+            self._main_applet.outlives_term = self.spec.os == "linux" and command.target in _DEAF
+            return self._run_applet(self._applet(command.target), self._main_applet)
         if command is not None and command.kind == "not_emulated":
             return self._not_emulated(argv, err)
         if self.spec.os == "windows":
@@ -148,7 +154,7 @@ class Container:
     async def _live(self, work: asyncio.Task[int], outputs: tuple[LogStream, LogStream]) -> None:
         """From the start of the main command to the end of everything."""
         await asyncio.wait({work})
-        status = TERMINATED if work.cancelled() else work.result()
+        status = (KILLED if self._killed else TERMINATED) if work.cancelled() else work.result()
         self._stopping = True
         for output in outputs:
             output.flush()
@@ -174,18 +180,28 @@ class Container:
         )
 
     async def stop(self, grace: float) -> None:
-        """End the main command and everything the container started; returns when all of it is gone."""
-        self._stopping = True
+        """End the main command and everything the container started; returns when all of it is gone.
+
+        Until then the container serves and takes commands.  A second call with a shorter time counts.
+        """
         async with self._starting:
             if self._main is None or self._work is None:
+                self._stopping = True
                 return
             if self._main_program is not None:
                 self._main_program.terminate()
-                await asyncio.wait({self._main}, timeout=grace)
-                self._main_program.kill()
+            elif self._main_applet is not None and self._main_applet.outlives_term:
+                self._main_applet.terminated.set()
             else:
                 self._work.cancel()
-            await asyncio.wait({self._main})
+        await asyncio.wait({self._main}, timeout=grace)
+        self._stopping = True
+        if self._main_program is not None:
+            self._main_program.kill()
+        elif not self._work.done():
+            self._killed = True
+            self._work.cancel()
+        await asyncio.wait({self._main})
 
     async def _kill_everything(self) -> None:
         for task in list(self._execs):

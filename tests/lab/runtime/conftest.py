@@ -197,8 +197,18 @@ def content(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
+    yield from labs(stop_grace_max_ms=200)
+
+
+@pytest.fixture(scope="module")
+def patient_lab() -> Iterator[Lab]:
+    """One whose containers have all the time that they are given to end."""
+    yield from labs()
+
+
+def labs(**applet_settings: float) -> Iterator[Lab]:
     with asyncio.Runner() as runner:
-        labd = launch(LabdSettings(applet_settings={"stop_grace_max_ms": 200}))
+        labd = launch(LabdSettings(applet_settings={**applet_settings}))
         channel = runner.run(labd.connect())
         made = Lab(runner, channel)
         channel.on_event = made.streams.event

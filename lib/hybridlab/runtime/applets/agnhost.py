@@ -239,6 +239,27 @@ async def _netexec(process: Process) -> int:
         return await not_emulated(process, "agnhost netexec --sctp-port")
     if rest:
         raise _BadFlag(f'Error: unknown command "{rest[0]}" for "netexec"')
+    process.outlives_term = int(given["delay-shutdown"]) > 0
+    serving = asyncio.create_task(_serve(process, given))
+    ending = asyncio.create_task(_after_term(process, int(given["delay-shutdown"])))
+    try:
+        done, _ = await asyncio.wait({serving, ending}, return_when=asyncio.FIRST_COMPLETED)
+        return done.pop().result()
+    finally:
+        serving.cancel()
+        ending.cancel()
+        await asyncio.gather(serving, ending, return_exceptions=True)
+
+
+async def _after_term(process: Process, seconds: int) -> int:
+    """Return when the process has been asked to end and so many seconds have passed since."""
+    await process.terminated.wait()
+    await err(process, f"Sleeping {seconds} seconds before terminating...")
+    await asyncio.sleep(seconds)
+    return 0
+
+
+async def _serve(process: Process, given: dict[str, str]) -> int:
     ports = int(given["http-port"]), int(given["udp-port"])
     server = _NetExec(process)
     try:
