@@ -17,7 +17,7 @@ from hybridlab.controllers.volumes import MountError, Volume, load, mounts
 from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.dataplane.model import PodSpec
 from hybridlab.dataplane.pod_network import SandboxError
-from hybridlab.profiles.machines import resolver
+from hybridlab.profiles.machines import etc_hosts, resolver
 from hybridlab.runtime.contract import RuntimeRefused
 
 logger = logging.getLogger(__name__)
@@ -225,8 +225,17 @@ class PodWorker:
     async def _wire(self) -> None:
         meta, node = self.pod["metadata"], self._context.machine
         self._wired = True  # from here on there may be something to take back
+        told = resolver(self._context.profile, self.pod)
+        if told.left_out:
+            used = " ".join(told.nameservers)
+            self._context.event(
+                self.pod,
+                "DNSConfigForming",
+                "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: "
+                + used,
+                type="Warning",
+            )
         if uses_host(self.pod, node.os):
-            told = resolver(self._context.profile, self.pod)
             await self._context.dataplane.add_pod(
                 PodSpec(
                     id=meta["uid"],
@@ -237,6 +246,8 @@ class PodWorker:
                     hostname=node.name,
                     nameservers=told.nameservers,
                     searches=told.searches,
+                    resolver_options=told.options,
+                    etc_hosts=etc_hosts(self._context.profile, self.pod, node.address, node.name),
                 )
             )
             self.state.addresses = (node.address,)

@@ -120,6 +120,10 @@ class PodSpec:
     hostname: str = ""
     nameservers: tuple[str, ...] = ()
     searches: tuple[str, ...] = ()
+    resolver_options: tuple[str, ...] = ("ndots:5",)
+    """As in resolv.conf."""
+    etc_hosts: str = ""
+    """The content of its hosts file; empty: it has its own name alone."""
 
 
 @dataclass(frozen=True, kw_only=True)

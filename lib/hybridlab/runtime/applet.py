@@ -19,6 +19,9 @@ class Net(Protocol):
     """The pod's address (the node's for hostNetwork)."""
     nameservers: Sequence[str]
     searches: Sequence[str]
+    resolver_options: Sequence[str]
+    etc_hosts: str
+    """The content of the hosts file that the pod's kubelet gives it; empty: none."""
 
     def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
         """Non-blocking, close-on-exec."""

@@ -32,6 +32,7 @@ TERMINATED = 128 + signal.SIGTERM
 _PIPE_CLOSED = 128 + signal.SIGPIPE
 _DEAF = frozenset({"nc", "ping", "sleep", "wget"})
 """Linux programs without a handler of SIGTERM: as pid 1 of their container they never notice it."""
+_WINDOWS_HOSTS = "C:\\Windows\\System32\\drivers\\etc\\hosts"
 _LINUX_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -80,6 +81,8 @@ class Container:
         self._on_exit = on_exit
         self._env = self._environment()
         self._memory = MemoryFiles(spec.os, spec.working_dir)
+        if spec.os == "windows" and not spec.host_process:
+            self._memory.write(_WINDOWS_HOSTS, around.net.etc_hosts.encode())
         for mount, key in spec.empty_dirs.items():
             self._memory.share(mount, around.volumes(key))
         for path, content in spec.files.items():

@@ -136,6 +136,8 @@ class _SandboxNet:
         self.address = sandbox.address
         self.nameservers: Sequence[str] = sandbox.nameservers
         self.searches: Sequence[str] = sandbox.searches
+        self.resolver_options: Sequence[str] = sandbox.resolver_options
+        self.etc_hosts = sandbox.etc_hosts
 
     def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
         return self._sandbox.socket(family, kind, proto)

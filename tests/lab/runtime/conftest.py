@@ -9,7 +9,7 @@ import asyncio
 import base64
 import os
 from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, TypeVar
 
@@ -93,7 +93,7 @@ class Lab:
             routes = NodeRoutes(own_blocks=(own.cidr,), remote_blocks=remote, pools=("192.168.0.0/16",))
             await self.plane.set_routes(name, routes)
 
-    async def pod(self, name: str, node: str, nameserver: str = "10.96.0.10") -> PodSpec:
+    async def pod(self, name: str, node: str, nameserver: str = "10.96.0.10", **changed: Any) -> PodSpec:
         number = next(self._numbers)
         spec = PodSpec(
             id=f"uid-{number}",
@@ -105,6 +105,7 @@ class Lab:
             nameservers=(nameserver,),
             searches=("demo.svc.cluster.local", "svc.cluster.local", "cluster.local"),
         )
+        spec = replace(spec, **changed)
         await self.plane.add_pod(spec)
         await self.plane.update_policy(node, PolicyUpdate(endpoints={spec.id: EndpointProgram()}))
         self.pods[name] = spec

@@ -216,9 +216,9 @@ def test_porter_serves_every_port_of_every_protocol_that_it_is_given(lab: Lab, s
             udp.settimeout(3)
             udp.sendto(b"a question longer than the sixteen bytes that it reads", (address, int(port)))
             assert udp.recv(100).decode() == text
-    for port, protocol, code in ((81, "tcp", 0), (81, "udp", 0), (82, "tcp", 1), (82, "udp", 1)):
-        argv = ("/agnhost", "connect", f"{address}:{port}", "--timeout=3s", f"--protocol={protocol}")
-        assert lab.exec(dialler, *argv).code == code, (port, protocol)
+    for number, protocol, code in ((81, "tcp", 0), (81, "udp", 0), (82, "tcp", 1), (82, "udp", 1)):
+        argv = ("/agnhost", "connect", f"{address}:{number}", "--timeout=3s", f"--protocol={protocol}")
+        assert lab.exec(dialler, *argv).code == code, (number, protocol)
     assert "Started UDP server on port 81" in lab.log(server)
 
 

@@ -432,7 +432,7 @@ def test_a_pre_stop_hook_runs_before_the_container_is_asked_to_end_and_takes_of_
 def test_a_pre_stop_hook_that_fails_says_so_and_one_that_sleeps_leaves_two_seconds() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.runtime.probe_answer = lambda spec: False
-        hook = {"preStop": {"exec": {"command": ["bye"]}}}
+        hook: Obj = {"preStop": {"exec": {"command": ["bye"]}}}
         await cluster.client.create("pods", pod(container={"lifecycle": hook}))
         await cluster.running("web")
         seen = recorded(cluster)
@@ -504,5 +504,15 @@ def test_a_post_start_hook_comes_before_readiness_and_one_that_fails_restarts_th
         found = await cluster.running("web")
         assert (first(found)["restartCount"], hooks) == (1, ["hello", "hello"])
         assert await cluster.event("FailedPostStartHook") == "PostStartHook failed"
+
+    in_cluster(scenario)
+
+
+def test_nameservers_beyond_three_are_left_out_and_said_to_be() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        servers = {"nameservers": ["1.1.1.1", "2.2.2.2", "3.3.3.3"]}
+        await cluster.client.create("pods", pod(dnsConfig=servers))
+        await cluster.running("web")
+        assert (await cluster.event("DNSConfigForming")).endswith("nameserver line is: 10.96.0.10 1.1.1.1 2.2.2.2")
 
     in_cluster(scenario)
