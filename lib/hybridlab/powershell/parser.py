@@ -17,6 +17,7 @@ _REFUSED = frozenset(
         *("break", "continue", "return", "throw", "elseif", "finally", "else", "catch", "until", "in"),
     )
 )
+_OPENED = frozenset(("if", "while", "foreach", "try"))
 _COMPOUND = (s.If, s.While, s.ForEach, s.Try)
 
 
@@ -66,7 +67,7 @@ class _Parser(Commands):
         after = self.text[self.at + len(keyword) :]
         if keyword in _REFUSED and not after.startswith("-"):
             raise NotEmulated(f"the keyword {keyword}")
-        opening = after.lstrip()[:1]
+        opening = self.after(len(keyword)) if keyword in _OPENED else ""
         if keyword in ("if", "while", "foreach") and opening == "(":
             self.at += len(keyword)
             return {"if": self._if, "while": self._while, "foreach": self._foreach}[keyword](start)

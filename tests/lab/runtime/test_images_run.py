@@ -229,3 +229,36 @@ def test_porter_refuses_by_name_what_it_does_not_serve(lab: Lab, name: str) -> N
     container = lab.start(f"refuses-{name[6:9].lower()}", agnhost, command=("/agnhost", "porter"), env=env)
     assert lab.ended(container).exit_code == 1
     assert lab.log(container) == f"not emulated: porter with {name}\n"
+
+
+COUNTS_BY_CLIENT = WEB_SERVER.replace("$ip=(Get-NetAdapter | Get-NetIpAddress);\n", "").replace(
+    "$ip[1].IPAddress", "$_"
+)
+ONE_PAGE = (
+    "$listener = New-Object System.Net.HttpListener; $listener.Prefixes.Add('http://*:80/'); $listener.Start(); "
+    "Write-Host('Listening at http://*:80/'); while ($listener.IsListening) { $context = $listener.GetContext(); "
+    "$response = $context.Response; $content='<html><body><H1>Windows Container Web Server</H1></body></html>'; "
+    "$buffer = [System.Text.Encoding]::UTF8.GetBytes($content); $response.ContentLength64 = $buffer.Length; "
+    "$response.OutputStream.Write($buffer, 0, $buffer.Length); $response.Close(); };"
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "pages"),
+    [
+        pytest.param(f"<#code used from a gist#> ; {WEB_SERVER}", ["IP {own} callerCount 1", "IP {own} callerCount 2"],
+                     id="Kubernetes, user guide"),
+        pytest.param(f"<#code used from a gist#> ; {COUNTS_BY_CLIENT}",
+                     ["IP {client} callerCount 1", "IP {client} callerCount 2"], id="AKS and sig-windows-tools"),
+        pytest.param(ONE_PAGE, ["</H1></body></html>"] * 2, id="OpenShift's operator"),
+    ],
+)  # fmt: skip
+def test_the_web_servers_of_public_manifests_serve(lab: Lab, script: str, pages: list[str]) -> None:
+    name = f"public-{len(script)}"
+    server = lab.start(name, SERVERCORE, command=("powershell.exe", "-command", script))
+    client = lab.start(f"{name}-client", "busybox:1.36", command=("sleep", "3600"))
+    for page in pages:
+        text = lab.exec(client, "wget", "-qO-", "-T", "3", f"http://{lab.address(name)}/x?y=1").out
+        assert "<H1>Windows Container Web Server</H1>" in text, lab.log(server)
+        assert page.format(own=lab.address(name), client=lab.address(f"{name}-client")) in text
+    assert lab.log(server).startswith("Listening at http://*:80/\r\n")
