@@ -46,7 +46,7 @@ class WholeLab:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> WholeLab:
-        channel = await self._labd.connect()
+        self.channel = channel = await self._labd.connect()
         streams = RemoteStreams(channel)
         self.runtime, self.dataplane = remote_runtime(channel, streams), remote_dataplane(channel)
         channel.on_event = streams.event
