@@ -27,9 +27,6 @@ KILLED = 137
 """Exit code that is assumed of a container that was stopped with its pod."""
 
 
-POST_START = 3600.0
-"""s.  How long a postStart hook may take; a kubelet waits for ever."""
-
 STALL_LOOKS = 0.1
 """Seconds between two looks whether a fault still holds a pull up."""
 
@@ -124,7 +121,7 @@ class ContainerRunner:
             self._event("Killing", f"Stopping container {self.state.name}")
         if not self.state.id:
             return
-        if not again:
+        if not again and self.state.running_since is not None:
             grace = await self._pre_stop(grace)
         with suppress(RuntimeRefused):  # its start was cut short: there is nothing to stop
             await self._context.runtime.stop(self.state.id, grace=grace)
@@ -140,11 +137,10 @@ class ContainerRunner:
 
     async def _pre_stop(self, grace: float) -> float:
         """Run the preStop hook of a container that runs; return the seconds left (kuberuntime_container.go)."""
-        hook = (self.state.spec.get("lifecycle") or {}).get("preStop")
-        if not hook or grace <= 0 or self._probes is None or self.state.running_since is None:
-            return grace
         began = time.monotonic()
-        if not await self._probes.hook(hook, grace):
+        if grace <= 0 or self._probes is None or not self._probes.has("preStop"):
+            return grace
+        if not await self._probes.hook("preStop", grace):
             self._event("FailedPreStopHook", "PreStopHook failed", warning=True)
         return max(grace - (time.monotonic() - began), LEAST_GRACE)
 
@@ -272,23 +268,17 @@ class ContainerRunner:
             self._running(since)
         self._probes = prober = self._prober(spec)
         try:
-            if not exited.done() and await self._post_start(prober):
+            if not exited.done() and await prober.hook("postStart"):
                 prober.start()
                 self._changed()
+            elif not exited.done():
+                self._event("FailedPostStartHook", "PostStartHook failed", warning=True)
+                self._restart("FailedPostStartHook")
             result = await exited
             prober.stop()
         finally:
             context.exits.pop(spec.id, None)
         return self._ended(result, since)
-
-    async def _post_start(self, prober: Prober) -> bool:
-        """Run the postStart hook; a container whose hook fails is killed, and False."""
-        hook = (self.state.spec.get("lifecycle") or {}).get("postStart")
-        if not hook or await prober.hook(hook, POST_START):
-            return True
-        self._event("FailedPostStartHook", "PostStartHook failed", warning=True)
-        self._restart("FailedPostStartHook")
-        return False
 
     def _running(self, since: str) -> None:
         self.state.run(since)
@@ -312,9 +302,8 @@ class ContainerRunner:
         self._changed()
 
     def _unwell(self, kind: str) -> None:
-        if self._stopping.is_set():
-            return
-        self._restart(f"Container {self.state.name} failed {kind} probe, will be restarted")
+        if not self._stopping.is_set():
+            self._restart(f"Container {self.state.name} failed {kind} probe, will be restarted")
 
     def _restart(self, why: str) -> None:
         self._event("Killing", why)

@@ -5,7 +5,6 @@ nodes that Calico's portmap plugin leads to pods (``hostPort``); Calico's config
 """
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -17,8 +16,6 @@ from hybridlab.controllers.selectors import labels_of
 from hybridlab.controllers.work import Work
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 from hybridlab.profiles.machines import Machine
-
-logger = logging.getLogger(__name__)
 
 SETTLE = 0.004
 """Seconds that changes are gathered before nodes are programmed: many pods become ready together."""
@@ -105,22 +102,24 @@ class KubeProxies:
         snat = self._snat(node.name)
         ports = [port for service in self._services for port in _ports(service, node, backends, translated=bool(snat))]
         ports.sort(key=lambda port: (port.name, port.cluster_ip is None))
-        mapped = [] if node.os == "windows" else [
-            port for pod in self._pods if pod["spec"].get("nodeName") == node.name for port in _host_ports(pod)
-        ]  # fmt: skip
         return ServiceTable(
             ports=tuple(ports),
             snat_local_pods_to=snat,
             snat_node_ports_to=self._node_port_snat(node.name),
-            host_ports=tuple(sorted(mapped, key=lambda port: port.name)),
+            host_ports=tuple(
+                port
+                for pod in sorted(self._pods, key=lambda pod: str(pod["metadata"]["uid"]))
+                if node.os == "linux" and pod["spec"].get("nodeName") == node.name
+                for port in _host_ports(pod)
+            ),
         )
 
 
 def _states(conditions: Obj) -> set[str]:
     """Which kinds of backend an endpoint is; what a condition leaves open is as the API describes it."""
     ready = conditions.get("ready", True)
-    ending = conditions.get("terminating", False) and conditions.get("serving", ready)
-    return {"ready" if ready else "unready", *(["ending"] if ending else [])}
+    serves = conditions.get("terminating", False) and conditions.get("serving", ready)
+    return {"ready" if ready else "unready", "ending" if serves else ""}
 
 
 def _sticky(spec: Obj, node: Machine) -> int | None:

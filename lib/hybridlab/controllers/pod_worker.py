@@ -22,8 +22,6 @@ from hybridlab.runtime.contract import RuntimeRefused
 
 logger = logging.getLogger(__name__)
 
-PROTOCOLS = ("TCP", "UDP", "SCTP")
-
 STATUS_RETRY = 0.05
 """Seconds before a refused status write is tried again."""
 
@@ -207,14 +205,12 @@ class PodWorker:
 
     def _refuse_host_ports(self) -> None:
         """Report each hostPort that nothing maps: Calico's CNI configuration for Windows has no portMappings."""
-        ports = [port for each in self.pod["spec"]["containers"] for port in each.get("ports") or ()]
-        where = {"SCTP": "for SCTP"} if self._context.machine.os == "linux" else dict.fromkeys(PROTOCOLS, "on Windows")
-        if uses_host(self.pod, self._context.machine.os):
-            return
-        for port in ports:
-            if port.get("hostPort") and (lacks := where.get(port.get("protocol", "TCP"))):
-                why = f"not emulated: hostPort {port['hostPort']} {lacks}; nothing listens there"
-                self._context.event(self.pod, "NotEmulated", why, type="Warning")
+        os = self._context.machine.os
+        for port in (port for each in self.pod["spec"]["containers"] for port in each.get("ports") or ()):
+            unmapped = os == "windows" or port.get("protocol") == "SCTP"
+            if port.get("hostPort") and unmapped and not uses_host(self.pod, os):
+                why = f"not emulated: hostPort {port['hostPort']} {'on Windows' if os == 'windows' else 'for SCTP'}"
+                self._context.event(self.pod, "NotEmulated", f"{why}; nothing listens there", type="Warning")
 
     def _slow_to_start(self) -> bool:
         """Whether it is worth telling the world that the pod has its network before its containers run."""
@@ -227,12 +223,11 @@ class PodWorker:
         self._wired = True  # from here on there may be something to take back
         told = resolver(self._context.profile, self.pod)
         if told.left_out:
-            used = " ".join(told.nameservers)
             self._context.event(
                 self.pod,
                 "DNSConfigForming",
-                "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: "
-                + used,
+                "Nameserver limits were exceeded, some nameservers have been omitted, "
+                f"the applied nameserver line is: {' '.join(told.nameservers)}",
                 type="Warning",
             )
         if uses_host(self.pod, node.os):
@@ -352,16 +347,13 @@ class PodWorker:
             await self._dirty.wait()
             await asyncio.sleep(0)  # changes of the same moment go into one write
             self._dirty.clear()
-            if self._tells() and not await self._write_once():
+            # while the pod ends, as long as all its containers run
+            serves = not self._gone and all(state.running_since is not None for state in self.state.containers)
+            if (serves or not self._terminating.is_set()) and not await self._write_once():
                 await asyncio.sleep(STATUS_RETRY)
                 self._dirty.set()
             if not self._dirty.is_set():
                 self._clean.set()
-
-    def _tells(self) -> bool:
-        """Whether the status is still written: while the pod ends, as long as all its containers run."""
-        running = all(state.running_since is not None for state in self.state.containers)
-        return not self._terminating.is_set() or (running and not self._gone)
 
     async def _write_once(self) -> bool:
         """Write the status if it is new; False when that has to be tried again."""

@@ -115,8 +115,16 @@ class Prober:
             self._pod, "Unhealthy", f"{kind} probe failed: {result.message}", type="Warning", container=name
         )
 
-    async def hook(self, handler: Obj, limit: float) -> bool:
-        """Run a lifecycle hook, at most for ``limit`` seconds; return whether it succeeded."""
+    def has(self, hook: str) -> bool:
+        """Return whether the container has this lifecycle hook."""
+        return hook in (self._container.get("lifecycle") or {})
+
+    async def hook(self, name: str, limit: float = 3600.0) -> bool:
+        """Run a lifecycle hook, if there is one, at most for ``limit`` seconds; return whether it succeeded.
+
+        A kubelet waits for ever for postStart.
+        """
+        handler = (self._container.get("lifecycle") or {}).get(name, {"sleep": {"seconds": 0}})
         if "sleep" in handler:
             await asyncio.sleep(min(float(handler["sleep"]["seconds"]), limit))
             return True

@@ -205,16 +205,16 @@ def _kept_by(name: str, port: ServicePort) -> list[str]:
 
 
 def _add_port(change: TableChange, name: str, port: ServicePort) -> None:
-    comment, count, kept = f'comment "{port.name[:100]}"', len(port.backends), _kept_by(name, port)
+    comment, kept = f'comment "{port.name[:100]}"', _kept_by(name, port)
     if not port.backends:
         return
     choices = ", ".join(f"{i} : {b.address} . {b.port}" for i, b in enumerate(port.backends))
-    by = "numgen random" if port.sticky is None else "jhash ip saddr"
-    rules = [f"meta l4proto {port.protocol} dnat ip to {by} mod {count} map {{ {choices} }} {comment}"]
+    by = f"{'numgen random' if port.sticky is None else 'jhash ip saddr'} mod {len(port.backends)}"
+    rules = [f"meta l4proto {port.protocol} dnat ip to {by} map {{ {choices} }} {comment}"]
     if kept:
         verdicts = ", ".join(f"{i} : goto {chain}" for i, chain in enumerate(kept))
         rules = [f"ip saddr @{chain} goto {chain}" for chain in kept]
-        rules.append(f"numgen random mod {count} vmap {{ {verdicts} }} {comment}")
+        rules.append(f"numgen random mod {len(kept)} vmap {{ {verdicts} }} {comment}")
     for chain, backend in zip(kept, port.backends, strict=False):
         change.sets[chain] = SetContent(f"type ipv4_addr; flags dynamic,timeout; timeout {port.sticky}s;", frozenset())
         to = f"meta l4proto {port.protocol} dnat ip to {backend.address}:{backend.port}"

@@ -76,14 +76,6 @@ class Scanner:
             else:
                 return
 
-    def after(self, length: int) -> str:
-        """The character that follows so many, blanks, comments and newlines left out."""
-        mark = self.at
-        self.at += length
-        self.space(lines=True)
-        found, self.at = self.here, mark
-        return found
-
     def number(self) -> int | None:
         """The number that stands here; None (and nothing skipped) where none does."""
         match = _NUMBER.match(self.text, self.at)

@@ -27,6 +27,8 @@ _HOSTS_HEAD = (
     "fe00::2\tip6-allrouters",
 )
 
+_NODE_HOSTS_HEAD = ("# Kubernetes-managed hosts file (host network).", "127.0.0.1\tlocalhost")
+
 API_PORT = 6443
 """Where the kubernetes Service's endpoint says the API server listens."""
 
@@ -142,14 +144,11 @@ def resolver(profile: Profile, pod: Mapping[str, Any]) -> PodDns:
 
 def etc_hosts(profile: Profile, pod: Mapping[str, Any], address: str, node: str = "") -> str:
     """Return the hosts file that a kubelet writes for a pod (kubelet_pods.go); ``node``: of its host network."""
-    spec, meta = pod["spec"], pod["metadata"]
-    if node:
-        lines = ["# Kubernetes-managed hosts file (host network).", "127.0.0.1\tlocalhost", f"{address}\t{node}"]
-    else:
-        name = spec.get("hostname") or meta["name"]
-        domain = f"{spec.get('subdomain')}.{meta.get('namespace', 'default')}.svc.{profile.network.dns_domain}"
-        own = f"{name}.{domain}\t{name}" if spec.get("subdomain") else name
-        lines = [*_HOSTS_HEAD, f"{address}\t{own}"]
+    spec: Mapping[str, Any] = pod["spec"]
+    name = node or spec.get("hostname") or pod["metadata"]["name"]
+    below = (spec.get("subdomain", ""), pod["metadata"].get("namespace", "default"), "svc", profile.network.dns_domain)
+    own = ".".join((name, *below)) + f"\t{name}" if below[0] and not node else name
+    lines = [*(_NODE_HOSTS_HEAD if node else _HOSTS_HEAD), f"{address}\t{own}"]
     if aliases := spec.get("hostAliases"):
         lines += ["", "# Entries added by HostAliases."]
         lines += ["\t".join([each["ip"], *each.get("hostnames", ())]) for each in aliases]

@@ -96,7 +96,7 @@ class Container:
         self._main_applet: Process | None = None
         self._execs: set[asyncio.Task[int]] = set()
         self._stopping = False
-        self._killed = False
+        """Its time to end is over."""
         self.running = False
 
     def _environment(self) -> dict[str, str]:
@@ -157,7 +157,7 @@ class Container:
     async def _live(self, work: asyncio.Task[int], outputs: tuple[LogStream, LogStream]) -> None:
         """From the start of the main command to the end of everything."""
         await asyncio.wait({work})
-        status = (KILLED if self._killed else TERMINATED) if work.cancelled() else work.result()
+        status = (KILLED if self._stopping else TERMINATED) if work.cancelled() else work.result()
         self._stopping = True
         for output in outputs:
             output.flush()
@@ -202,7 +202,6 @@ class Container:
         if self._main_program is not None:
             self._main_program.kill()
         elif not self._work.done():
-            self._killed = True
             self._work.cancel()
         await asyncio.wait({self._main})
 

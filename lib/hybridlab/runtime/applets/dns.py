@@ -1,6 +1,7 @@
 """The resolver that a pod's C library has: hosts file, A records, search list, over the pod's own sockets."""
 
 import asyncio
+import contextlib
 import errno
 import ipaddress
 import os
@@ -60,9 +61,8 @@ def candidates(net: Net, name: str) -> list[str]:
 
 def in_hosts(text: str, name: str) -> list[str]:
     """The IPv4 addresses that a hosts file gives a name."""
-    lines = (line.partition("#")[0].split() for line in text.splitlines())
-    named = [words[0] for words in lines if name.rstrip(".").lower() in map(str.lower, words[1:])]
-    return [address for address in named if is_address(address)]
+    lines = (line.partition("#")[0].lower().split() for line in text.splitlines())
+    return [words[0] for words in lines if name.rstrip(".").lower() in words[1:] and is_address(words[0])]
 
 
 async def query(net: Net, name: str, kind: str = "A", *, server: str = "", limit: float = 5.0) -> Answer:
@@ -110,14 +110,11 @@ async def resolve(net: Net, name: str, *, limit: float = 5.0) -> list[str]:
         return ["127.0.0.1"]
     if name.lower() == net.hostname.lower():
         return [net.address]
-    servers = list(net.nameservers) or [""]
-    for left, server in zip(range(len(servers), 0, -1), servers, strict=True):
-        try:
-            return await _by_server(net, name, server, limit / len(servers))
-        except ResolverSilent:
-            if left == 1:
-                raise
-    raise AssertionError("there is no server")
+    *others, last = net.nameservers or [""]
+    for server in others:
+        with contextlib.suppress(ResolverSilent):
+            return await _by_server(net, name, server, limit / len(net.nameservers))
+    return await _by_server(net, name, last, limit / (1 + len(others)))
 
 
 async def _by_server(net: Net, name: str, server: str, limit: float) -> list[str]:

@@ -5,15 +5,14 @@ As test/images/agnhost/porter/porter.go of Kubernetes: HTTP on every TCP port, t
 
 import asyncio
 import contextlib
-import os
+import re
 import socket
 
 from hybridlab.runtime.applet import Process
 from hybridlab.runtime.applets import http
 from hybridlab.runtime.applets.console import err, not_emulated
 
-_TCP = ("SERVE_PORT_", "SERVE_TCP_PORT_")
-_UDP = "SERVE_UDP_PORT_"
+_SERVED = re.compile(r"SERVE_(TCP_|UDP_|)PORT_(.*)")
 
 
 async def porter(process: Process) -> int:
@@ -25,32 +24,26 @@ async def porter(process: Process) -> int:
         return await not_emulated(process, f"porter {' '.join(options)}")
     async with contextlib.AsyncExitStack() as servers:
         for name, value in process.env.items():
-            prefix = next((each for each in (*_TCP, _UDP) if name.startswith(each)), None)
-            if prefix is None:
+            if not (given := _SERVED.fullmatch(name)):
                 continue
-            port, kind = name.removeprefix(prefix), "udp" if prefix == _UDP else "tcp"
             try:
-                await _serve(process, servers, kind, int(port), value)
+                await _serve(process, servers, given[1], int(given[2]), value)
             except (OSError, ValueError) as error:
-                reason = os.strerror(error.errno or 0).lower() if isinstance(error, OSError) else str(error)
-                if kind == "udp":
-                    await err(process, f"UDP: failed to listen on port {port}: listen udp 0.0.0.0:{port}: {reason}")
+                await err(process, f'server on port "{given[2]}" failed: {error}')
+                if given[1] == "UDP_":
                     return 1
-                await err(process, f'server on port "{port}" failed: listen tcp 0.0.0.0:{port}: bind: {reason}')
         await asyncio.get_running_loop().create_future()
     return 0
 
 
 async def _serve(process: Process, servers: contextlib.AsyncExitStack, kind: str, port: int, text: str) -> None:
-    if kind == "tcp":
-        sock = http.listen(process.net, port)
-        await servers.enter_async_context(http.http_server(sock, _answer(text)))
+    if kind == "UDP_":
+        sock = servers.enter_context(http.listen(process.net, port, kind=socket.SOCK_DGRAM))
+        servers.callback(asyncio.create_task(answer_each(sock, text.encode())).cancel)
+        await err(process, f"Started UDP server on port {port}")
+    else:
+        await servers.enter_async_context(http.http_server(http.listen(process.net, port), _answer(text)))
         await err(process, f"serving on port {port}")
-        return
-    sock = servers.enter_context(http.listen(process.net, port, kind=socket.SOCK_DGRAM))
-    answering = asyncio.create_task(answer_each(sock, text.encode()))
-    servers.callback(answering.cancel)
-    await err(process, f"Started UDP server on port {port}")
 
 
 async def answer_each(sock: socket.socket, answer: bytes) -> None:

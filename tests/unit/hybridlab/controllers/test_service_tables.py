@@ -113,7 +113,7 @@ def test_host_ports_are_those_of_a_linux_nodes_own_pods_and_refused_by_name_on_w
             ]
 
         async def there() -> bool:
-            return mapped("linux-1") == [("udp", 5353, None, ("10.0.0.1",), 53), ("tcp", 8080, 8080, (), 80)]
+            return mapped("linux-1") == [("tcp", 8080, 8080, (), 80), ("udp", 5353, None, ("10.0.0.1",), 53)]
 
         async def gone() -> bool:
             return mapped("linux-1") == []
