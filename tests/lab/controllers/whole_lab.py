@@ -40,9 +40,10 @@ class Collected:
 class WholeLab:
     """Use it in ``async with``."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, *, patient: bool = False) -> None:
+        """``patient``: containers have all the time that their pods give them to end."""
         self.profile = profile
-        self._labd = launch(LabdSettings(applet_settings={"stop_grace_max_ms": 200}))
+        self._labd = launch(LabdSettings(applet_settings={} if patient else {"stop_grace_max_ms": 200}))
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> WholeLab:
