@@ -26,7 +26,6 @@ _HOSTS_HEAD = (
     "fe00::1\tip6-allnodes",
     "fe00::2\tip6-allrouters",
 )
-
 _NODE_HOSTS_HEAD = ("# Kubernetes-managed hosts file (host network).", "127.0.0.1\tlocalhost")
 
 API_PORT = 6443

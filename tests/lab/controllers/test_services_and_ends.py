@@ -66,7 +66,10 @@ def test_services_by_other_names_addresses_and_host_ports_lead_to_their_pods() -
         client: Any = demo_pod("client", "busybox:1.36", command=["sleep", "3600"])
         client["spec"] |= {"hostname": "me", "subdomain": "web", "nodeName": "linux-2"}
         client["spec"]["hostAliases"] = [{"ip": "192.0.2.7", "hostnames": ["alias"]}]
-        served = {"env": [{"name": "SERVE_TCP_PORT_80", "value": "served"}], "command": ["/agnhost", "porter"]}
+        served: dict[str, Any] = {
+            "env": [{"name": "SERVE_TCP_PORT_80", "value": "served"}],
+            "command": ["/agnhost", "porter"],
+        }
         web: Any = demo_pod("web", AGNHOST, ports=[{"containerPort": 80, "hostPort": 7777}], **served)
         web["spec"]["nodeName"] = "linux-1"
         windows = demo_pod("windows", "mcr.microsoft.com/windows/servercore:ltsc2022", WINDOWS,
