@@ -21,7 +21,7 @@ from hybridlab.dataplane.pod_network import PodAttachment, SandboxError
 from hybridlab.networks.contract.addresses import AddressError, AddressSource
 from hybridlab.networks.contract.plane import Plane
 from hybridlab.networks.contract.windows_node import WindowsNode
-from hybridlab.profiles.machines import Machine, resolver
+from hybridlab.profiles.machines import Machine, etc_hosts, resolver
 from hybridlab.profiles.model import Profile
 from hybridlab.windows.hns_networks import POD_NETWORK
 
@@ -165,6 +165,8 @@ class CNI:
             hostname=pod["spec"].get("hostname") or meta["name"],
             nameservers=settings.nameservers,
             searches=self._searches(settings.searches, machine),
+            etc_hosts=etc_hosts(self._profile, pod, address),
+            **({"resolver_options": settings.options} if machine.os == "linux" else {}),
         )
 
     def _searches(self, given: tuple[str, ...], machine: Machine) -> tuple[str, ...]:

@@ -21,6 +21,9 @@ from hybridlab.runtime.model import ContainerExit, ContainerSpec
 START_ERROR = 128
 """Exit code of a container whose process never started."""
 
+LEAST_GRACE = 2.0
+"""s.  What a preStop hook leaves its container at least (minimumGracePeriodInSeconds of the kubelet)."""
+
 KILLED = 137
 """Exit code that is assumed of a container that was stopped with its pod."""
 
@@ -68,6 +71,7 @@ class ContainerRunner:
         self._starts = BackOff(context.settings.back_off_first, context.settings.back_off_last)
         self._stopping = asyncio.Event()
         self._stops: set[asyncio.Task[None]] = set()
+        self._probes: Prober | None = None
         self.up = asyncio.Event()
         """Set once the container has started (its startup probe succeeded)."""
 
@@ -108,17 +112,38 @@ class ContainerRunner:
             self.state.restarts += 1
 
     async def stop(self, grace: float) -> None:
-        """End it for good; returns when its process is gone."""
+        """End it for good, after its preStop hook; return when its process is gone.
+
+        A second call cuts the first short.
+        """
+        again = self._stopping.is_set()
         self._stopping.set()
         if self.state.running_since is not None:
             self._event("Killing", f"Stopping container {self.state.name}")
         if not self.state.id:
             return
+        if not again and self.state.running_since is not None:
+            grace = await self._pre_stop(grace)
         with suppress(RuntimeRefused):  # its start was cut short: there is nothing to stop
             await self._context.runtime.stop(self.state.id, grace=grace)
+        self.stop_probing()
         if self.state.running_since is not None:  # nobody waits for its end any more
             since = self.state.running_since
             self._ended(ContainerExit(container=self.state.id, exit_code=KILLED, reason="Error"), since)
+
+    def stop_probing(self) -> None:
+        """Readiness is probed for as long as a container runs, while its pod ends too."""
+        if self._probes is not None:
+            self._probes.stop()
+
+    async def _pre_stop(self, grace: float) -> float:
+        """Run the preStop hook of a container that runs; return the seconds left (kuberuntime_container.go)."""
+        began = time.monotonic()
+        if grace <= 0 or self._probes is None or not self._probes.has("preStop"):
+            return grace
+        if not await self._probes.hook("preStop", grace):
+            self._event("FailedPreStopHook", "PreStopHook failed", warning=True)
+        return max(grace - (time.monotonic() - began), LEAST_GRACE)
 
     async def forget(self) -> None:
         """Remove what the runtime keeps of it."""
@@ -246,14 +271,17 @@ class ContainerRunner:
             await context.runtime.remove(stale)
         if not (exited.done() and exited.result().reason == "ContainerCannotRun"):
             self._running(since)
-        prober = self._prober(spec)
-        if not exited.done():
-            prober.start()
-            self._changed()
+        self._probes = prober = self._prober(spec)
         try:
+            if not exited.done() and await prober.hook("postStart"):
+                prober.start()
+                self._changed()
+            elif not exited.done():
+                self._event("FailedPostStartHook", "PostStartHook failed", warning=True)
+                self._restart("FailedPostStartHook")
             result = await exited
-        finally:
             prober.stop()
+        finally:
             context.exits.pop(spec.id, None)
         return self._ended(result, since)
 
@@ -279,7 +307,8 @@ class ContainerRunner:
         self._changed()
 
     def _unwell(self, kind: str) -> None:
-        self._restart(f"Container {self.state.name} failed {kind} probe, will be restarted")
+        if not self._stopping.is_set():
+            self._restart(f"Container {self.state.name} failed {kind} probe, will be restarted")
 
     def _restart(self, why: str) -> None:
         self._event("Killing", why)

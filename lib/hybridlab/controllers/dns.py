@@ -1,6 +1,6 @@
 """What the cluster's DNS knows: names of Services and of the pods behind headless ones, from live objects.
 
-Written as CoreDNS' kubernetes plugin answers: A, SRV and PTR.  ExternalName Services and pod names by address
+Written as CoreDNS' kubernetes plugin answers: A, SRV, PTR, and CNAME for ExternalName Services.  Pod names by address
 (``1-2-3-4.ns.pod``) are not emulated: NXDOMAIN.
 """
 
@@ -55,6 +55,7 @@ class Dns:
         a: dict[str, list[str]] = defaultdict(list)
         srv: dict[str, list[tuple[int, str]]] = defaultdict(list)
         ptr: dict[str, str] = {}
+        cname: dict[str, str] = {}
         slices: dict[tuple[str, str], list[Obj]] = defaultdict(list)
         for slice_ in self._slices:
             slices[slice_["metadata"]["namespace"], labels_of(slice_).get(SERVICE_LABEL, "")].append(slice_)
@@ -62,7 +63,10 @@ class Dns:
             meta, spec = service["metadata"], service["spec"]
             name = f"{meta['name']}.{meta['namespace']}.svc.{self._domain}"
             address = spec.get("clusterIP")
-            if spec.get("type") == "ExternalName" or not address:
+            if spec.get("type") == "ExternalName":
+                cname[name] = spec["externalName"].rstrip(".")
+                continue
+            if not address:
                 continue
             if address != "None":
                 a[name].append(address)
@@ -84,6 +88,7 @@ class Dns:
             a={name: tuple(sorted(set(addresses))) for name, addresses in a.items()},
             srv={name: tuple(sorted(set(targets))) for name, targets in srv.items()},
             ptr=ptr,
+            cname=cname,
         )
 
 

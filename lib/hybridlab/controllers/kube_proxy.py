@@ -1,28 +1,28 @@
 """kube-proxy: from Services and EndpointSlices to each node's service table.
 
-One reader of the API programs all nodes; a table that would not change is not sent.  Session affinity is not
-emulated: the Service gets an event that says so, and its connections spread over all backends.
+One reader of the API programs all nodes; a table that would not change is not sent.  With it go the ports of Linux
+nodes that Calico's portmap plugin leads to pods (``hostPort``); Calico's configuration for Windows has no such plugin.
 """
 
 import asyncio
-import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from hybridlab.api.contract import Obj
 from hybridlab.controllers.cache import Caches
 from hybridlab.controllers.endpoints import SERVICE_LABEL, SLICES
-from hybridlab.controllers.events import Recorder
 from hybridlab.controllers.selectors import labels_of
 from hybridlab.controllers.work import Work
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
-
-logger = logging.getLogger(__name__)
+from hybridlab.profiles.machines import Machine
 
 SETTLE = 0.004
 """Seconds that changes are gathered before nodes are programmed: many pods become ready together."""
 
+
+STICKY_SINCE = 20348
+"""The first Windows build with session affinity (Kubernetes, Networking on Windows: Windows Server 2022)."""
 
 Behind = dict[tuple[str, str, str], list[tuple[Backend, str]]]
 """(namespace, service, port name) to backends, each with its node."""
@@ -42,8 +42,7 @@ class KubeProxies:
         self,
         caches: Caches,
         dataplane: ServiceWriter,
-        nodes: Sequence[str],
-        recorder: Recorder,
+        nodes: Sequence[Machine],
         *,
         snat_local_pods_to: Callable[[str], str | None],
         snat_node_ports_to: Callable[[str], str | None],
@@ -52,13 +51,14 @@ class KubeProxies:
 
         ``snat_node_ports_to``: source that NodePorts of a node give (Windows).
         """
-        self._dataplane, self._nodes, self._recorder = dataplane, nodes, recorder
+        self._dataplane, self._nodes = dataplane, nodes
         self._snat, self._node_port_snat = snat_local_pods_to, snat_node_ports_to
-        self._services, self._slices = caches.of("services"), caches.of(SLICES)
+        self._services, self._slices, self._pods = caches.of("services"), caches.of(SLICES), caches.of("pods")
         self._programmed: dict[str, ServiceTable] = {}
         self._work: Work[str] = Work("kube-proxy", self._look, delay=SETTLE)
-        self._services.subscribe(self._on_service)
+        self._services.subscribe(lambda new, old: self._work.note("all"))
         self._slices.subscribe(lambda new, old: self._work.note("all"))
+        self._pods.subscribe(self._on_pod)
 
     def start(self) -> None:
         self._work.start()
@@ -72,23 +72,19 @@ class KubeProxies:
         """What was programmed on a node last; None: nothing yet."""
         return self._programmed.get(node)
 
-    def _on_service(self, new: Obj | None, old: Obj | None) -> None:
-        if new is not None and old is None and new["spec"].get("sessionAffinity") == "ClientIP":
-            self._recorder.record(
-                new, "NotEmulated", "not emulated: session affinity ClientIP; connections spread over all backends",
-                component="kube-proxy", type="Warning",
-            )  # fmt: skip
-        self._work.note("all")
+    def _on_pod(self, new: Obj | None, old: Obj | None) -> None:
+        if any(pod is not None and any(_host_ports(pod)) for pod in (new, old)):
+            self._work.note("all")
 
     async def _look(self, _: str) -> None:
-        backends, unready = self._backends(ready=True), self._backends(ready=False)
-        tables = {node: self._table(node, backends, unready) for node in self._nodes}
+        backends = {wanted: self._backends(wanted) for wanted in ("ready", "unready", "ending")}
+        tables = {node.name: self._table(node, backends) for node in self._nodes}
         changed = {node: table for node, table in tables.items() if self._programmed.get(node) != table}
         await asyncio.gather(*(self._dataplane.set_services(node, table) for node, table in changed.items()))
         self._programmed.update(changed)
 
-    def _backends(self, *, ready: bool) -> Behind:
-        """(namespace, service, port name) to backends with their node: those that are ready, or those that are not."""
+    def _backends(self, wanted: str) -> Behind:
+        """(namespace, service, port name) to backends with their node: each in a state of :func:`_states`."""
         found: Behind = defaultdict(list)
         for slice_ in self._slices:
             service = labels_of(slice_).get(SERVICE_LABEL)
@@ -97,24 +93,65 @@ class KubeProxies:
             for port in slice_.get("ports") or []:
                 key = (slice_["metadata"]["namespace"], service, port.get("name") or "")
                 for endpoint in slice_.get("endpoints") or []:
-                    if (endpoint.get("conditions") or {}).get("ready", True) is ready and port.get("port"):
+                    if wanted in _states(endpoint.get("conditions") or {}) and port.get("port"):
                         where = endpoint.get("nodeName") or ""
                         found[key] += [(Backend(address=ip, port=port["port"]), where) for ip in endpoint["addresses"]]
         return found
 
-    def _table(self, node: str, backends: Behind, unready: Behind) -> ServiceTable:
-        snat = self._snat(node)
-        ports = [
-            port
-            for service in self._services
-            for port in _ports(service, node, backends, unready, translated=bool(snat))
-        ]
+    def _table(self, node: Machine, backends: Mapping[str, Behind]) -> ServiceTable:
+        snat = self._snat(node.name)
+        ports = [port for service in self._services for port in _ports(service, node, backends, translated=bool(snat))]
         ports.sort(key=lambda port: (port.name, port.cluster_ip is None))
-        return ServiceTable(ports=tuple(ports), snat_local_pods_to=snat, snat_node_ports_to=self._node_port_snat(node))
+        return ServiceTable(
+            ports=tuple(ports),
+            snat_local_pods_to=snat,
+            snat_node_ports_to=self._node_port_snat(node.name),
+            host_ports=tuple(
+                port
+                for pod in sorted(self._pods, key=lambda pod: str(pod["metadata"]["uid"]))
+                if node.os == "linux" and pod["spec"].get("nodeName") == node.name
+                for port in _host_ports(pod)
+            ),
+        )
 
 
-def _ports(service: Obj, node: str, backends: Behind, unready: Behind, *, translated: bool) -> Iterator[ServicePort]:
-    """``translated``: the node rewrites sources of services (Windows without DSR), even if a Service asks otherwise."""
+def _states(conditions: Obj) -> set[str]:
+    """Which kinds of backend an endpoint is; what a condition leaves open is as the API describes it."""
+    ready = conditions.get("ready", True)
+    serves = conditions.get("terminating", False) and conditions.get("serving", ready)
+    return {"ready" if ready else "unready", "ending" if serves else ""}
+
+
+def _sticky(spec: Obj, node: Machine) -> int | None:
+    """For how long a node keeps a client with its backend; HNS takes no time for it."""
+    if spec.get("sessionAffinity") != "ClientIP" or (node.build or STICKY_SINCE) < STICKY_SINCE:
+        return None
+    return 0 if node.build else int(spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"])
+
+
+def _host_ports(pod: Obj) -> Iterator[ServicePort]:
+    """The ports of its node that lead to a pod, by the portmap plugin: it keeps clients' addresses."""
+    spec, status, meta = pod["spec"], pod.get("status") or {}, pod["metadata"]
+    address = status.get("podIP")
+    if not address or spec.get("hostNetwork") or status.get("phase") in {"Succeeded", "Failed"}:
+        return
+    for port in (port for container in spec["containers"] for port in container.get("ports") or ()):
+        protocol, number = port.get("protocol", "TCP").lower(), port.get("hostPort")
+        if not number or protocol not in {"tcp", "udp"}:
+            continue
+        own = () if port.get("hostIP") in {None, "", "0.0.0.0"} else (port["hostIP"],)
+        yield ServicePort(
+            name=f"{meta['namespace']}/{meta['name']}:{number} (host)", protocol=protocol, cluster_ip=None,
+            port=number, node_port=None if own else number, external_ips=own, node_port_keeps_client=True,
+            backends=(Backend(address=address, port=port["containerPort"]),),
+        )  # fmt: skip
+
+
+def _ports(service: Obj, node: Machine, backends: Mapping[str, Behind], *, translated: bool) -> Iterator[ServicePort]:
+    """``translated``: the node rewrites sources of services (Windows without DSR), even if a Service asks otherwise.
+
+    Backends that are ready; where there are none, those that still serve while they end (kube-proxy, topology.go).
+    """
     spec, meta = service["spec"], service["metadata"]
     address = spec.get("clusterIP")
     if spec.get("type") == "ExternalName" or address in {None, "", "None"}:
@@ -124,22 +161,29 @@ def _ports(service: Obj, node: str, backends: Behind, unready: Behind, *, transl
         if protocol not in {"tcp", "udp"}:
             continue
         key = (meta["namespace"], meta["name"], port.get("name") or "")
-        behind, left_out = backends.get(key, []), tuple(backend for backend, _ in unready.get(key, []))
-        everywhere = tuple(backend for backend, _ in behind)
-        here = tuple(backend for backend, where in behind if where == node)
+        behind, ending = backends["ready"].get(key, []), backends["ending"].get(key, [])
+        left_out = tuple(backend for backend, _ in backends["unready"].get(key, []))
+        everywhere = tuple(backend for backend, _ in behind or ending)
+        here = _on(node.name, behind) or _on(node.name, ending)
         name = f"{meta['namespace']}/{meta['name']}:{port.get('name') or port['port']}"
         inside = here if spec.get("internalTrafficPolicy") == "Local" else everywhere
         local = spec.get("externalTrafficPolicy") == "Local"
         outside, kept = here if local else everywhere, local and not translated
-        node_port = port.get("nodePort") or None
-        split = node_port is not None and inside != outside
+        node_port, external = port.get("nodePort") or None, tuple(spec.get("externalIPs") or ())
+        split = (node_port is not None or bool(external)) and inside != outside
+        sticky = _sticky(spec, node)
         yield ServicePort(
             name=name, protocol=protocol, cluster_ip=address, port=port["port"],
             node_port=None if split else node_port, backends=inside, unready=left_out,
-            node_port_keeps_client=kept,
+            node_port_keeps_client=kept, external_ips=() if split else external, sticky=sticky,
         )  # fmt: skip
         if split:
             yield ServicePort(
                 name=f"{name} (external)", protocol=protocol, cluster_ip=None, port=port["port"],
                 node_port=node_port, backends=outside, unready=left_out, node_port_keeps_client=kept,
+                external_ips=external, sticky=sticky,
             )  # fmt: skip
+
+
+def _on(node: str, behind: list[tuple[Backend, str]]) -> tuple[Backend, ...]:
+    return tuple(backend for backend, where in behind if where == node)

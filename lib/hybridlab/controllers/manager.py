@@ -80,12 +80,10 @@ class ControlPlane:
         self._nodes = Nodes(
             self._client, self.caches, self.machines, profile, workloads.node_labels, stalls=self._kubelet_stalls
         )
-        names = [machine.name for machine in self.machines]
         self.kube_proxies = KubeProxies(
             self.caches,
             proxied or dataplane,
-            names,
-            self.recorder,
+            self.machines,
             snat_local_pods_to=snat_local_pods_to,
             snat_node_ports_to=snat_node_ports_to,
         )

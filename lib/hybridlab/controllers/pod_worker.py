@@ -17,7 +17,7 @@ from hybridlab.controllers.volumes import MountError, Volume, load, mounts
 from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.dataplane.model import PodSpec
 from hybridlab.dataplane.pod_network import SandboxError
-from hybridlab.profiles.machines import resolver
+from hybridlab.profiles.machines import etc_hosts, resolver
 from hybridlab.runtime.contract import RuntimeRefused
 
 logger = logging.getLogger(__name__)
@@ -99,6 +99,8 @@ class PodWorker:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for runner in self.runners.values():
+            runner.stop_probing()
 
     @property
     def _name(self) -> str:
@@ -139,6 +141,7 @@ class PodWorker:
 
     async def _live(self) -> None:
         await self._sandbox()
+        self._refuse_host_ports()
         await self._mount()
         if self._context.profile.timing.pod_start_ms:
             await asyncio.sleep(self._context.profile.timing.pod_start_ms / 1000)
@@ -200,6 +203,15 @@ class PodWorker:
         if self.state.init or self._slow_to_start():
             self._changed()
 
+    def _refuse_host_ports(self) -> None:
+        """Report each hostPort that nothing maps: Calico's CNI configuration for Windows has no portMappings."""
+        os = self._context.machine.os
+        for port in (port for each in self.pod["spec"]["containers"] for port in each.get("ports") or ()):
+            unmapped = os == "windows" or port.get("protocol") == "SCTP"
+            if port.get("hostPort") and unmapped and not uses_host(self.pod, os):
+                why = f"not emulated: hostPort {port['hostPort']} {'on Windows' if os == 'windows' else 'for SCTP'}"
+                self._context.event(self.pod, "NotEmulated", f"{why}; nothing listens there", type="Warning")
+
     def _slow_to_start(self) -> bool:
         """Whether it is worth telling the world that the pod has its network before its containers run."""
         timing = self._context.profile.timing
@@ -209,8 +221,16 @@ class PodWorker:
     async def _wire(self) -> None:
         meta, node = self.pod["metadata"], self._context.machine
         self._wired = True  # from here on there may be something to take back
+        told = resolver(self._context.profile, self.pod)
+        if told.left_out:
+            self._context.event(
+                self.pod,
+                "DNSConfigForming",
+                "Nameserver limits were exceeded, some nameservers have been omitted, "
+                f"the applied nameserver line is: {' '.join(told.nameservers)}",
+                type="Warning",
+            )
         if uses_host(self.pod, node.os):
-            told = resolver(self._context.profile, self.pod)
             await self._context.dataplane.add_pod(
                 PodSpec(
                     id=meta["uid"],
@@ -221,6 +241,8 @@ class PodWorker:
                     hostname=node.name,
                     nameservers=told.nameservers,
                     searches=told.searches,
+                    resolver_options=told.options,
+                    etc_hosts=etc_hosts(self._context.profile, self.pod, node.address, node.name),
                 )
             )
             self.state.addresses = (node.address,)
@@ -325,7 +347,9 @@ class PodWorker:
             await self._dirty.wait()
             await asyncio.sleep(0)  # changes of the same moment go into one write
             self._dirty.clear()
-            if not self._terminating.is_set() and not await self._write_once():
+            # while the pod ends, as long as all its containers run
+            serves = not self._gone and all(state.running_since is not None for state in self.state.containers)
+            if (serves or not self._terminating.is_set()) and not await self._write_once():
                 await asyncio.sleep(STATUS_RETRY)
                 self._dirty.set()
             if not self._dirty.is_set():

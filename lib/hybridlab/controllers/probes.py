@@ -1,4 +1,4 @@
-"""Startup, readiness and liveness probes of one running container.
+"""Startup, readiness and liveness probes of one running container, and its hooks.
 
 gRPC probes and https are not emulated: they fail with a message that says so.
 """
@@ -74,7 +74,7 @@ class Prober:
         failures = 0
         await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
         while True:
-            result = await self._probe(probe)
+            result = await self.probe(probe)
             if result.ok and once:
                 return True
             failures = 0 if result.ok else failures + 1
@@ -93,7 +93,7 @@ class Prober:
         agreeing = 0
         await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
         while True:
-            result = await self._probe(probe)
+            result = await self.probe(probe)
             if not now_ready and not result.ok and self._early():
                 await asyncio.sleep(self._context.settings.early_probe_period)
                 continue
@@ -115,7 +115,23 @@ class Prober:
             self._pod, "Unhealthy", f"{kind} probe failed: {result.message}", type="Warning", container=name
         )
 
-    async def _probe(self, probe: Obj) -> ProbeResult:
+    def has(self, hook: str) -> bool:
+        """Return whether the container has this lifecycle hook."""
+        return hook in (self._container.get("lifecycle") or {})
+
+    async def hook(self, name: str, limit: float = 3600.0) -> bool:
+        """Run a lifecycle hook, if there is one, at most for ``limit`` seconds; return whether it succeeded.
+
+        A kubelet waits for ever for postStart.
+        """
+        handler = (self._container.get("lifecycle") or {}).get(name, {"sleep": {"seconds": 0}})
+        if "sleep" in handler:
+            await asyncio.sleep(min(float(handler["sleep"]["seconds"]), limit))
+            return True
+        return (await self.probe({**handler, "timeoutSeconds": limit})).ok
+
+    async def probe(self, probe: Obj) -> ProbeResult:
+        """Probe once."""
         spec = self._spec(probe)
         if isinstance(spec, str):
             return ProbeResult(ok=False, message=spec)

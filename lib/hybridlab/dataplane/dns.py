@@ -1,9 +1,9 @@
 """The cluster's DNS: answers from one zone over UDP and TCP, with the sockets that it is given.
 
-A, SRV and PTR records; any other type of an existing name is an empty answer, an unknown name under the cluster's
-domain NXDOMAIN.  Everything else is forwarded, as by the Corefile that kubeadm installs, to a server that knows nothing
-of it: NXDOMAIN too, and not with authority.  It knows no Kubernetes; the zone is set from outside and holds for every
-server at once.
+A, SRV, PTR and CNAME records (a CNAME with the addresses of its target, where the zone has them); any other type of
+an existing name is an empty answer, an unknown name under the cluster's domain NXDOMAIN.  Everything else is forwarded,
+as by the Corefile that kubeadm installs, to a server that knows nothing of it: NXDOMAIN too, and not with authority.
+It knows no Kubernetes; the zone is set from outside and holds for every server at once.
 """
 
 import asyncio
@@ -19,6 +19,8 @@ from hybridlab.dataplane.model import Zone
 PORT = 53
 TTL = 30
 """Seconds, as in the Corefile that kubeadm installs."""
+_LONGEST_CHAIN = 8
+"""CNAMEs in one answer (CoreDNS, plugin/backend_lookup.go)."""
 _UDP_LIMIT = 512
 _EDNS_LIMIT = 1232
 _REVERSE = ".in-addr.arpa"
@@ -41,7 +43,7 @@ class Resolver:
 
     def set_zone(self, zone: Zone) -> None:
         inner: set[str] = set()
-        for name in (*zone.a, *zone.srv):
+        for name in (*zone.a, *zone.srv, *zone.cname):
             labels = name.split(".")
             for start in range(1, len(labels)):
                 parent = ".".join(labels[start:])
@@ -141,6 +143,8 @@ class Resolver:
         zone = self._zone
         if name in zone.denied and question.qtype not in (dns.QTYPE.A, dns.QTYPE.ANY):
             reply.header.rcode = dns.RCODE.NXDOMAIN
+        elif name in zone.cname:
+            self._follow(dns, reply, name)
         elif name in zone.a or name in zone.srv:
             if question.qtype in (dns.QTYPE.A, dns.QTYPE.ANY):
                 for address in self._shuffled(zone.a.get(name, ())):
@@ -161,6 +165,21 @@ class Resolver:
             self._forward(dns, reply)
         if name == zone.domain or name.endswith(f".{zone.domain}"):
             self._add_authority(dns, reply)
+
+    def _follow(self, dns: Any, reply: Any, name: str) -> None:
+        """Add the chain of CNAMEs and its last name's addresses, as CoreDNS' plugin/backend_lookup.go."""
+        question, shown = reply.q, reply.q.qname
+        if question.qtype not in (dns.QTYPE.A, dns.QTYPE.AAAA, dns.QTYPE.CNAME, dns.QTYPE.ANY):
+            return
+        for _ in range(_LONGEST_CHAIN):
+            target = self._zone.cname[name]
+            reply.add_answer(dns.RR(shown, dns.QTYPE.CNAME, ttl=TTL, rdata=dns.CNAME(target)))
+            shown, name = target, target.lower()
+            if question.qtype == dns.QTYPE.CNAME or name not in self._zone.cname:
+                break
+        if question.qtype in (dns.QTYPE.A, dns.QTYPE.ANY):
+            for address in self._shuffled(self._zone.a.get(name, ())):
+                reply.add_answer(dns.RR(shown, dns.QTYPE.A, ttl=TTL, rdata=dns.A(address)))
 
     @staticmethod
     def _forward(dns: Any, reply: Any) -> None:

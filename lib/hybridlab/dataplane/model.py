@@ -120,6 +120,10 @@ class PodSpec:
     hostname: str = ""
     nameservers: tuple[str, ...] = ()
     searches: tuple[str, ...] = ()
+    resolver_options: tuple[str, ...] = ("ndots:5",)
+    """As in resolv.conf."""
+    etc_hosts: str = ""
+    """The content of its hosts file; empty: it has its own name alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +167,11 @@ class ServicePort:
     backends: tuple[Backend, ...]
     node_port_keeps_client: bool = False
     """What comes in by the NodePort keeps its source (externalTrafficPolicy Local; on Windows with DSR only)."""
+    external_ips: tuple[str, ...] = ()
+    """More addresses at which it is served on ``port``; what comes in by them is treated as by the NodePort."""
+    sticky: int | None = None
+    """Seconds for which a client stays with its backend after its last connection; 0: as long as the backends stay the
+    same; None: each connection may get another one."""
     unready: tuple[Backend, ...] = ()
     """Backends that are not ready, which no connection may get to; nothing but a fault reads them."""
 
@@ -177,6 +186,8 @@ class ServiceTable:
     address it is the node's); None keeps the pod's."""
     snat_node_ports_to: str | None = None
     """Windows: the source of what comes in by a NodePort, on its way to a pod; None: the node's, by masquerading."""
+    host_ports: tuple[ServicePort, ...] = ()
+    """Ports of this node that lead to one of its own pods (portmap): by a NodePort or an address, to one backend."""
     flows_stay: bool = False
     """Flows of datagrams to endpoints that are gone are left as they are."""
 
@@ -312,6 +323,8 @@ class Zone:
     a: dict[str, tuple[str, ...]]
     srv: dict[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     ptr: dict[str, str] = field(default_factory=dict)
+    cname: dict[str, str] = field(default_factory=dict)
+    """Name to the name that it stands for, which may be one of another zone."""
     denied: tuple[str, ...] = ()
     """Names of ``a`` that are NXDOMAIN where any other record than A is asked for (fault)."""
     late: tuple[tuple[str, float], ...] = ()

@@ -141,6 +141,8 @@ class DataplaneService:
                 address=address,
                 nameservers=spec.nameservers,
                 searches=spec.searches,
+                resolver_options=spec.resolver_options,
+                etc_hosts=spec.etc_hosts,
             )
         )
 

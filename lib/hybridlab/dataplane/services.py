@@ -4,9 +4,11 @@ A ClusterIP or a NodePort is translated to a random ready endpoint, for pods and
 kept, except (as kube-proxy does in iptables mode): traffic to a NodePort, an endpoint that reaches itself, and
 all that does not come from a pod get the node's address by masquerading; on Windows what comes in by a NodePort gets
 ``snat_node_ports_to`` and, without DSR, this node's pods get ``snat_local_pods_to``, where the backend is a pod (where
-it is not, the node's address).  A service port without endpoints is refused: a reset for TCP, port unreachable for
-UDP.  When a UDP port loses endpoints its tracked flows to them are forgotten, so that a client (a resolver, say) does
-not stick to a dead one.
+it is not, the node's address).  An external address of a Service is treated as a NodePort.  A service port without
+endpoints is refused: a reset for TCP, port unreachable for UDP.  A client of a sticky port keeps its backend by a set
+of clients for each backend, as in kube-proxy's nftables mode, or by a hash of its address, as HNS distributes.  When a
+UDP port loses endpoints its tracked flows to them are forgotten, so that a client (a resolver, say) does not stick to a
+dead one.
 """
 
 import hashlib
@@ -59,6 +61,7 @@ table ip kube {{
   }}
   chain k_post {{
     type nat hook postrouting priority srcnat; policy accept;
+    meta mark and {_KEPT} == {_KEPT} ct status dnat ip saddr . ip daddr @hairpin masquerade fully-random
     meta mark and {_KEPT} == {_KEPT} accept
     jump node-port-sources
     meta mark and {_MASQUERADE} == {_MASQUERADE} masquerade fully-random
@@ -115,10 +118,10 @@ class Services:
 
     def set(self, table: ServiceTable) -> None:
         """Replace all services in one transaction; then forget UDP flows to endpoints that are gone or were missing."""
-        ports = {_chain_name(port): port for port in table.ports}
+        ports = {_chain_name(port): port for port in (*table.ports, *table.host_ports)}
         change = TableChange()
-        change.chains |= {f"svc-{name}": None for name in self._ports if name not in ports}
-        change.chains |= {f"np-{name}": None for name in self._ports if name not in ports}
+        for name, port in self._ports.items():
+            _forget_port(change, name, port)
         for name, port in ports.items():
             _add_port(change, name, port)
         for name, port in self._ports.items():
@@ -128,7 +131,7 @@ class Services:
         change.sets["hairpin"] = SetContent(_SETS["hairpin"], frozenset(f"{a} . {a}" for a in backends))
         empty = [port for port in ports.values() if not port.backends]
         change.sets["empty-svc"] = SetContent(
-            _SETS["empty-svc"], frozenset(_service_key(p) for p in empty if p.cluster_ip)
+            _SETS["empty-svc"], frozenset(key for port in empty for key in _service_keys(port))
         )
         change.sets["empty-nodeport"] = SetContent(
             _SETS["empty-nodeport"], frozenset(_node_port_key(p) for p in empty if p.node_port)
@@ -164,7 +167,7 @@ class Services:
         if not lost:
             return
         theirs = datagrams(
-            {port.cluster_ip for port, _ in lost if port.cluster_ip},
+            {address for port, _ in lost for address in _addresses(port)},
             {port.node_port for port, _ in lost if port.node_port},
         )
         stale = [
@@ -179,7 +182,7 @@ class Services:
 def _is_stale(connection: Connection, port: ServicePort, backends: set[tuple[str, int]]) -> bool:
     """The flow was translated by this service port, to an endpoint that it no longer has."""
     there, back = connection.original, connection.reply
-    by_cluster_ip = (there.destination, there.destination_port) == (port.cluster_ip, port.port)
+    by_cluster_ip = there.destination in _addresses(port) and there.destination_port == port.port
     by_node_port = port.node_port is not None and there.destination_port == port.node_port
     translated = (back.source, back.source_port) != (there.destination, there.destination_port)
     if by_node_port and not by_cluster_ip and not translated:
@@ -187,16 +190,37 @@ def _is_stale(connection: Connection, port: ServicePort, backends: set[tuple[str
     return (by_cluster_ip or by_node_port) and (back.source, back.source_port) not in backends
 
 
+def _forget_port(change: TableChange, name: str, port: ServicePort) -> None:
+    """Remove everything of a port; what it shall have again is added after that."""
+    change.chains |= {f"svc-{name}": None, f"np-{name}": None}
+    for kept in _kept_by(name, port):
+        change.chains[kept] = change.sets[kept] = None
+
+
+def _kept_by(name: str, port: ServicePort) -> list[str]:
+    """The chains (and sets of clients) of a port's backends, where clients stay with them for a time."""
+    if not port.sticky:
+        return []
+    return [f"to-{name}-{b.address.replace('.', '-')}-{b.port}-{port.sticky}" for b in port.backends]
+
+
 def _add_port(change: TableChange, name: str, port: ServicePort) -> None:
-    comment = f'comment "{port.name[:100]}"'
+    comment, kept = f'comment "{port.name[:100]}"', _kept_by(name, port)
     if not port.backends:
-        change.chains |= {f"svc-{name}": None, f"np-{name}": None}
         return
     choices = ", ".join(f"{i} : {b.address} . {b.port}" for i, b in enumerate(port.backends))
-    choose = f"meta l4proto {port.protocol} dnat ip to numgen random mod {len(port.backends)} map {{ {choices} }}"
-    change.chains[f"svc-{name}"] = (f"{choose} {comment}",)
-    change.chains[f"np-{name}"] = None
-    if port.node_port:
+    by = f"{'numgen random' if port.sticky is None else 'jhash ip saddr'} mod {len(port.backends)}"
+    rules = [f"meta l4proto {port.protocol} dnat ip to {by} map {{ {choices} }} {comment}"]
+    if kept:
+        verdicts = ", ".join(f"{i} : goto {chain}" for i, chain in enumerate(kept))
+        rules = [f"ip saddr @{chain} goto {chain}" for chain in kept]
+        rules.append(f"numgen random mod {len(kept)} vmap {{ {verdicts} }} {comment}")
+    for chain, backend in zip(kept, port.backends, strict=False):
+        change.sets[chain] = SetContent(f"type ipv4_addr; flags dynamic,timeout; timeout {port.sticky}s;", frozenset())
+        to = f"meta l4proto {port.protocol} dnat ip to {backend.address}:{backend.port}"
+        change.chains[chain] = (f"update @{chain} {{ ip saddr }}", to)
+    change.chains[f"svc-{name}"] = tuple(rules)
+    if port.node_port or port.external_ips:
         mark = _KEPT if port.node_port_keeps_client else _MASQUERADE
         change.chains[f"np-{name}"] = (f"meta mark set meta mark or {mark}", f"goto svc-{name}")
     change.entries |= _entries(name, port)
@@ -204,15 +228,19 @@ def _add_port(change: TableChange, name: str, port: ServicePort) -> None:
 
 def _entries(name: str, port: ServicePort) -> dict[tuple[str, str], str | None]:
     entries: dict[tuple[str, str], str | None] = {}
-    if port.cluster_ip:
-        entries[("svc", _service_key(port))] = f"goto svc-{name}"
+    for address, key in zip(_addresses(port), _service_keys(port), strict=True):
+        entries[("svc", key)] = f"goto {'svc' if address == port.cluster_ip else 'np'}-{name}"
     if port.node_port:
         entries[("nodeport", _node_port_key(port))] = f"goto np-{name}"
     return entries
 
 
-def _service_key(port: ServicePort) -> str:
-    return f"{port.cluster_ip} . {port.protocol} . {port.port}"
+def _addresses(port: ServicePort) -> list[str]:
+    return [*([port.cluster_ip] if port.cluster_ip else ()), *port.external_ips]
+
+
+def _service_keys(port: ServicePort) -> list[str]:
+    return [f"{address} . {port.protocol} . {port.port}" for address in _addresses(port)]
 
 
 def _node_port_key(port: ServicePort) -> str:

@@ -43,6 +43,8 @@ class Sandbox:
     """The pod's address; the node's for a node and for pods that use the node's network."""
     nameservers: tuple[str, ...] = ()
     searches: tuple[str, ...] = ()
+    resolver_options: tuple[str, ...] = ()
+    etc_hosts: str = ""
 
     def socket(self, family: int = sockets.AF_INET, kind: int = sockets.SOCK_STREAM, proto: int = 0) -> sockets.socket:
         """A socket born in this namespace: non-blocking, close-on-exec.  Raises OSError as ``socket()`` does."""

@@ -5,6 +5,8 @@ keywords.  Left out, and refused by name: all keywords but ``if``, ``else``, ``w
 and ``exit``.
 """
 
+import re
+
 from hybridlab.powershell import syntax as s
 from hybridlab.powershell.commands import Commands
 from hybridlab.powershell.scanner import WORD
@@ -17,6 +19,7 @@ _REFUSED = frozenset(
         *("break", "continue", "return", "throw", "elseif", "finally", "else", "catch", "until", "in"),
     )
 )
+_SKIPPED = re.compile(r"\A(?:\s|<#.*?#>|#[^\n]*)*", re.DOTALL)
 _COMPOUND = (s.If, s.While, s.ForEach, s.Try)
 
 
@@ -66,7 +69,7 @@ class _Parser(Commands):
         after = self.text[self.at + len(keyword) :]
         if keyword in _REFUSED and not after.startswith("-"):
             raise NotEmulated(f"the keyword {keyword}")
-        opening = after.lstrip()[:1]
+        opening = _SKIPPED.sub("", after, count=1)[:1]
         if keyword in ("if", "while", "foreach") and opening == "(":
             self.at += len(keyword)
             return {"if": self._if, "while": self._while, "foreach": self._foreach}[keyword](start)

@@ -52,15 +52,22 @@ class Scanner:
         return self.text[self.at + 1 : self.at + 2]
 
     def keyword(self) -> str:
-        """The word that stands here, in lower case."""
+        """The word that stands here, in lower case; a comment that is glued to it would be part of it."""
         word = WORD.match(self.text, self.at)
+        if word and self.text.startswith("<#", word.end()):
+            raise self.unexpected()
         return word[0].lower() if word else ""
 
     def space(self, *, lines: bool = False) -> None:
-        """Skip blanks and comments; with ``lines`` newlines too."""
+        """Skip blanks and comments; with ``lines`` newlines too (a block comment may have some in any case)."""
         while not self.done:
             if self.here in " \t\xa0" or (lines and self.here in "\r\n"):
                 self.at += 1
+            elif self.peek("<#"):
+                end = self.text.find("#>", self.at + 2)
+                if end < 0:
+                    raise self.unexpected()
+                self.at = end + 2
             elif self.here == "#":
                 if self.text[self.at :].lower().startswith("#requires"):
                     raise NotEmulated("#Requires")

@@ -15,6 +15,19 @@ from hybridlab.profiles.model import OS, NodeGroup, Profile
 FIRST_HOST = 10
 """Offset of the first machine's address in ``network.node_cidr``; the addresses below are left to the fabric."""
 
+MAX_NAMESERVERS = 3
+"""As many as resolvers take; a kubelet leaves out the rest."""
+_HOSTS_HEAD = (
+    "# Kubernetes-managed hosts file.",
+    "127.0.0.1\tlocalhost",
+    "::1\tlocalhost ip6-localhost ip6-loopback",
+    "fe00::0\tip6-localnet",
+    "fe00::0\tip6-mcastprefix",
+    "fe00::1\tip6-allnodes",
+    "fe00::2\tip6-allrouters",
+)
+_NODE_HOSTS_HEAD = ("# Kubernetes-managed hosts file (host network).", "127.0.0.1\tlocalhost")
+
 API_PORT = 6443
 """Where the kubernetes Service's endpoint says the API server listens."""
 
@@ -95,10 +108,13 @@ class PodDns:
 
     nameservers: tuple[str, ...]
     searches: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    left_out: bool = False
+    """There are more nameservers than a resolver takes."""
 
 
 def resolver(profile: Profile, pod: Mapping[str, Any]) -> PodDns:
-    """Nameservers and search list of a pod by its ``dnsPolicy`` and ``dnsConfig``, as a kubelet works them out.
+    """Return what a pod's resolver is told, by ``dnsPolicy`` and ``dnsConfig``, as a kubelet does (network/dns/dns.go).
 
     The lab has no resolver outside the cluster: policy ``Default`` (and ``ClusterFirst`` on the host network,
     which means the same) leaves the pod with what its ``dnsConfig`` names, which may be nothing.
@@ -107,11 +123,32 @@ def resolver(profile: Profile, pod: Mapping[str, Any]) -> PodDns:
     policy = spec.get("dnsPolicy", "ClusterFirst")
     nameservers: list[str] = []
     searches: list[str] = []
+    options: dict[str, str] = {}
     if policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not spec.get("hostNetwork")):
         domain = profile.network.dns_domain
         nameservers.append(dns_address(profile))
+        options["ndots"] = "5"
         searches += [f"{pod['metadata'].get('namespace', 'default')}.svc.{domain}", f"svc.{domain}", domain]
     config = spec.get("dnsConfig") or {}
     nameservers += [address for address in config.get("nameservers", ()) if address not in nameservers]
     searches += [name for name in config.get("searches", ()) if name not in searches]
-    return PodDns(nameservers=tuple(nameservers), searches=tuple(searches))
+    options |= {option["name"]: option.get("value") or "" for option in config.get("options", ())}
+    return PodDns(
+        nameservers=tuple(nameservers[:MAX_NAMESERVERS]),
+        searches=tuple(searches),
+        options=tuple(f"{name}:{value}" if value else name for name, value in options.items()),
+        left_out=len(nameservers) > MAX_NAMESERVERS,
+    )
+
+
+def etc_hosts(profile: Profile, pod: Mapping[str, Any], address: str, node: str = "") -> str:
+    """Return the hosts file that a kubelet writes for a pod (kubelet_pods.go); ``node``: of its host network."""
+    spec: Mapping[str, Any] = pod["spec"]
+    name = node or spec.get("hostname") or pod["metadata"]["name"]
+    below = (spec.get("subdomain", ""), pod["metadata"].get("namespace", "default"), "svc", profile.network.dns_domain)
+    own = ".".join((name, *below)) + f"\t{name}" if below[0] and not node else name
+    lines = [*(_NODE_HOSTS_HEAD if node else _HOSTS_HEAD), f"{address}\t{own}"]
+    if aliases := spec.get("hostAliases"):
+        lines += ["", "# Entries added by HostAliases."]
+        lines += ["\t".join([each["ip"], *each.get("hostnames", ())]) for each in aliases]
+    return "\n".join([*lines, ""])

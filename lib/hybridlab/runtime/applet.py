@@ -7,7 +7,7 @@ applets in the image table; what is not in the table is answered ``not emulated:
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -19,6 +19,9 @@ class Net(Protocol):
     """The pod's address (the node's for hostNetwork)."""
     nameservers: Sequence[str]
     searches: Sequence[str]
+    resolver_options: Sequence[str]
+    etc_hosts: str
+    """The content of the hosts file that the pod's kubelet gives it; empty: none."""
 
     def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
         """Non-blocking, close-on-exec."""
@@ -76,6 +79,10 @@ class Process:
     """The lab's settings for applets (``powershell_start_ms`` ...), by name."""
     host: Host | None = None
     """On Windows only in a HostProcess container."""
+    terminated: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a container's main command is asked to end."""
+    outlives_term: bool = False
+    """It goes on then, and ends by itself or is killed when its time is over."""
 
 
 Applet = Callable[[Process], Awaitable[int]]

@@ -31,6 +31,9 @@ KILLED = 128 + signal.SIGKILL
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 _PIPE_CLOSED = 128 + signal.SIGPIPE
+_DEAF = frozenset({"nc", "ping", "sleep", "wget"})
+"""Linux programs without a handler of SIGTERM: as pid 1 of their container they never notice it."""
+_WINDOWS_HOSTS = "C:\\Windows\\System32\\drivers\\etc\\hosts"
 _LINUX_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -80,6 +83,8 @@ class Container:
         self._on_exit = on_exit
         self._env = self._environment()
         self._memory = MemoryFiles(spec.os, spec.working_dir)
+        if spec.os == "windows" and not spec.host_process:
+            self._memory.write(_WINDOWS_HOSTS, around.net.etc_hosts.encode())
         for mount, key in spec.empty_dirs.items():
             self._memory.share(mount, around.volumes(key))
         for path, content in spec.files.items():
@@ -90,8 +95,10 @@ class Container:
         self._work: asyncio.Task[int] | None = None
         self._main: asyncio.Task[None] | None = None
         self._main_program: Running | None = None
+        self._main_applet: Process | None = None
         self._execs: set[asyncio.Task[int]] = set()
         self._stopping = False
+        """Its time to end is over."""
         self.running = False
 
     def _environment(self) -> dict[str, str]:
@@ -140,7 +147,9 @@ class Container:
             raise CannotStart
         command = self._found.image.command(argv[0], self.spec.os)
         if command is not None and command.kind == "applet":
-            return self._run_applet(self._applet(command.target), self._process(argv, empty_stdin(), out, err))
+            self._main_applet = self._process(argv, empty_stdin(), out, err)
+            self._main_applet.outlives_term = self.spec.os == "linux" and command.target in _DEAF
+            return self._run_applet(self._applet(command.target), self._main_applet)
         if command is not None and command.kind == "not_emulated":
             return self._not_emulated(argv, err)
         if self.spec.os == "windows":
@@ -150,7 +159,7 @@ class Container:
     async def _live(self, work: asyncio.Task[int], outputs: tuple[LogStream, LogStream]) -> None:
         """From the start of the main command to the end of everything."""
         await asyncio.wait({work})
-        status = TERMINATED if work.cancelled() else work.result()
+        status = (KILLED if self._stopping else TERMINATED) if work.cancelled() else work.result()
         self._stopping = True
         for output in outputs:
             output.flush()
@@ -176,18 +185,27 @@ class Container:
         )
 
     async def stop(self, grace: float) -> None:
-        """End the main command and everything the container started; returns when all of it is gone."""
-        self._stopping = True
+        """End the main command and everything the container started; returns when all of it is gone.
+
+        Until then the container serves and takes commands.  A second call with a shorter time counts.
+        """
         async with self._starting:
             if self._main is None or self._work is None:
+                self._stopping = True
                 return
             if self._main_program is not None:
                 self._main_program.terminate()
-                await asyncio.wait({self._main}, timeout=grace)
-                self._main_program.kill()
+            elif self._main_applet is not None and self._main_applet.outlives_term:
+                self._main_applet.terminated.set()
             else:
                 self._work.cancel()
-            await asyncio.wait({self._main})
+        await asyncio.wait({self._main}, timeout=grace)
+        self._stopping = True
+        if self._main_program is not None:
+            self._main_program.kill()
+        elif not self._work.done():
+            self._work.cancel()
+        await asyncio.wait({self._main})
 
     async def _kill_everything(self) -> None:
         for task in list(self._execs):

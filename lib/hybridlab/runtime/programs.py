@@ -305,10 +305,10 @@ def _etc(net: Net) -> dict[str, bytes]:
     """What a kubelet and an image put under /etc."""
     lines = [f"search {' '.join(net.searches)}"] if net.searches else []
     lines += [f"nameserver {server}" for server in net.nameservers]
-    lines += ["options ndots:5"] if net.searches else []
+    lines += [f"options {' '.join(net.resolver_options)}"] if net.resolver_options else []
     return {
         "/etc/resolv.conf": ("\n".join(lines) + "\n").encode(),
-        "/etc/hosts": f"127.0.0.1\tlocalhost\n{net.address}\t{net.hostname}\n".encode(),
+        "/etc/hosts": (net.etc_hosts or f"127.0.0.1\tlocalhost\n{net.address}\t{net.hostname}\n").encode(),
         "/etc/hostname": f"{net.hostname}\n".encode(),
         "/etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
         "/etc/group": b"root:x:0:\nnogroup:x:65534:\n",

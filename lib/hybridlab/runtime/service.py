@@ -16,9 +16,6 @@ from hybridlab.runtime.container import Container, Streams, Surroundings
 from hybridlab.runtime.model import ContainerExit, ContainerSpec, ExecResult, ExecSpec, ProbeResult, ProbeSpec
 from hybridlab.runtime.programs import ProgramHosts
 
-_MAX_GRACE_MS = 1000
-"""Default of the setting ``stop_grace_max_ms``: nobody wants to wait 30 s for a shell that ignores SIGTERM as pid 1."""
-
 
 class RuntimeService:
     """All containers of one lab."""
@@ -81,7 +78,7 @@ class RuntimeService:
     async def stop(self, container: str, *, grace: float) -> None:
         stopped = self._containers.get(container)
         if stopped is not None:
-            longest = float(self._settings.get("stop_grace_max_ms", _MAX_GRACE_MS)) / 1000
+            longest = float(self._settings.get("stop_grace_max_ms", grace * 1000)) / 1000
             await stopped.stop(min(grace, longest))
 
     async def remove(self, container: str) -> None:
@@ -139,6 +136,8 @@ class _SandboxNet:
         self.address = sandbox.address
         self.nameservers: Sequence[str] = sandbox.nameservers
         self.searches: Sequence[str] = sandbox.searches
+        self.resolver_options: Sequence[str] = sandbox.resolver_options
+        self.etc_hosts = sandbox.etc_hosts
 
     def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
         return self._sandbox.socket(family, kind, proto)

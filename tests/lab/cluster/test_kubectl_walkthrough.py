@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
-    with running_lab(tmp_path_factory.mktemp("walkthrough")) as running:
+    with running_lab(tmp_path_factory.mktemp("walkthrough"), "--profile", "untainted") as running:
         yield running
 
 
@@ -66,6 +66,56 @@ def test_the_policy_demo_isolates_the_windows_server(demo: RunningLab) -> None:
     assert fetch(demo, "linux-server")[0] == 0
 
 
+PUBLIC = """
+apiVersion: v1
+kind: Service
+metadata: {name: win-webserver, labels: {app: win-webserver}}
+spec:
+  ports: [{port: 80, targetPort: 80}]
+  selector: {app: win-webserver}
+  type: NodePort
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: win-webserver, labels: {app: win-webserver}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: win-webserver}}
+  template:
+    metadata: {name: win-webserver, labels: {app: win-webserver}}
+    spec:
+      containers:
+        - name: windowswebserver
+          image: mcr.microsoft.com/windows/servercore:ltsc2022
+          command:
+            - powershell.exe
+            - -command
+            - "<# by the user guide #> ; $$listener = New-Object System.Net.HttpListener ;
+              $$listener.Prefixes.Add('http://*:80/') ; $$listener.Start() ; while ($$listener.IsListening) {
+              ;$$context = $$listener.GetContext() ;$$response = $$context.Response ;$$content='<H1>served</H1>'
+              ;$$buffer = [System.Text.Encoding]::UTF8.GetBytes($$content) ;$$response.ContentLength64 = $$buffer.Length
+              ;$$response.OutputStream.Write($$buffer, 0, $$buffer.Length) ;$$response.Close() } ; "
+      nodeSelector: {kubernetes.io/os: windows}
+"""
+"""Shaped as Kubernetes' guide for Windows has it: no toleration, no build, `$$` for a dollar sign."""
+
+
+def test_a_public_windows_manifest_is_scheduled_and_serves(demo: RunningLab) -> None:
+    demo.kubectl(*NAMESPACE, "apply", "-f", "-", stdin=PUBLIC)
+    demo.kubectl(*NAMESPACE, "rollout", "status", "deployment/win-webserver", "--timeout=30s")
+    where = "jsonpath={.items[*].spec.nodeName}"
+    nodes = demo.kubectl(*NAMESPACE, "get", "pods", "-l", "app=win-webserver", "-o", where).stdout.split()
+    assert sorted(nodes) == ["windows-2022-1", "windows-2022-2"]
+    port = demo.kubectl(
+        *NAMESPACE, "get", "service", "win-webserver", "-o", "jsonpath={.spec.ports[0].nodePort}"
+    ).stdout
+    address = "jsonpath={.status.addresses[0].address}"
+    node = demo.kubectl("get", "node", "windows-2022-1", "-o", address).stdout
+    for url in ("http://win-webserver", f"http://{node}:{port}"):
+        done = demo.kubectl(*NAMESPACE, "exec", "linux-client", "--", "wget", "-qO-", "-T", "3", url)
+        assert done.stdout == "<H1>served</H1>"
+
+
 def test_the_nodes_are_a_hybrid_cluster(lab: RunningLab) -> None:
     wide = lab.kubectl("get", "nodes", "-o", "wide").stdout
     assert len([line for line in wide.splitlines() if " Ready " in line]) == 6, wide
@@ -82,7 +132,7 @@ def test_every_system_pod_runs(lab: RunningLab) -> None:
     "arguments",
     [
         pytest.param(["get", "all", "-A"], id="get all"),
-        pytest.param(["describe", "node", "windows-2022"], id="describe node"),
+        pytest.param(["describe", "node", "windows-2022-1"], id="describe node"),
         pytest.param(["api-resources"], id="api-resources"),
         pytest.param(["auth", "can-i", "create", "pods"], id="auth can-i"),
         pytest.param(["get", "ippools", "-o", "wide"], id="Calico objects"),

@@ -40,13 +40,14 @@ class Collected:
 class WholeLab:
     """Use it in ``async with``."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, *, patient: bool = False) -> None:
+        """``patient``: containers have all the time that their pods give them to end."""
         self.profile = profile
-        self._labd = launch(LabdSettings(applet_settings={"stop_grace_max_ms": 200}))
+        self._labd = launch(LabdSettings(applet_settings={} if patient else {"stop_grace_max_ms": 200}))
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> WholeLab:
-        channel = await self._labd.connect()
+        self.channel = channel = await self._labd.connect()
         streams = RemoteStreams(channel)
         self.runtime, self.dataplane = remote_runtime(channel, streams), remote_dataplane(channel)
         channel.on_event = streams.event

@@ -142,19 +142,32 @@ class Lab:
 
     @contextlib.contextmanager
     def services(
-        self, *ports: ServicePort, snat: dict[str, str] | None = None, node_ports: dict[str, str] | None = None
+        self,
+        *ports: ServicePort,
+        snat: dict[str, str] | None = None,
+        node_ports: dict[str, str] | None = None,
+        host_ports: dict[str, ServicePort] | None = None,
     ) -> Iterator[None]:
-        """These services on every node for the length of the block; node to the sources that it gives."""
-        self.run(self._services(ports, snat or {}, node_ports or {}))
+        """These services on every node for the length of the block; node to the sources and the host port it has."""
+        self.run(self._services(ports, snat or {}, node_ports or {}, host_ports or {}))
         try:
             yield
         finally:
-            self.run(self._services((), {}, {}))
+            self.run(self._services((), {}, {}, {}))
 
-    async def _services(self, ports: tuple[ServicePort, ...], snat: dict[str, str], node_ports: dict[str, str]) -> None:
+    async def _services(
+        self,
+        ports: tuple[ServicePort, ...],
+        snat: dict[str, str],
+        node_ports: dict[str, str],
+        host_ports: dict[str, ServicePort],
+    ) -> None:
         for node in self.nodes:
             table = ServiceTable(
-                ports=ports, snat_local_pods_to=snat.get(node), snat_node_ports_to=node_ports.get(node)
+                ports=ports,
+                snat_local_pods_to=snat.get(node),
+                snat_node_ports_to=node_ports.get(node),
+                host_ports=(host_ports[node],) if node in host_ports else (),
             )
             await self.plane.set_services(node, table)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import Any
 
 import pytest
 
-from hybridlab.dataplane.model import Backend, EndpointProgram, Match, Rule, ServicePort, Tier
+from hybridlab.dataplane.model import Backend, EndpointProgram, Match, Rule, ServicePort, ServiceTable, Tier
 from tests.lab.dataplane.conftest import Lab
 
 CLUSTER_IP = "10.96.1.1"
@@ -180,3 +181,99 @@ def test_an_unwanted_change_is_refused_whole(lab: Lab) -> None:
             with lab.services(bad):
                 pass
         assert lab.attempt("l1a", CLUSTER_IP, 80, listeners["l1b"]).outcome == "open"
+
+
+EXTERNAL = "203.0.113.80"
+
+
+@pytest.mark.parametrize(
+    ("source", "backend", "seen"),
+    [
+        ("l1a", "l2b", "10.0.0.11"),
+        ("node:l1", "l2b", "10.0.0.11"),
+        ("w1a", "l2b", SOURCE_VIP),
+        ("l2b", "l2b", "10.0.0.12"),
+    ],
+)
+def test_an_external_address_leads_to_a_backend_with_the_source_of_a_node_port(
+    lab: Lab, source: str, backend: str, seen: str
+) -> None:
+    port = web(lab, backend, external_ips=(EXTERNAL,), node_port=None)
+    with lab.services(port, node_ports={"w1": SOURCE_VIP}), lab.listening(backend) as listeners:
+        answer = lab.attempt(source, EXTERNAL, 80, listeners[backend])
+        assert lab.attempt(source, EXTERNAL, 81).outcome == "timed out"
+    assert (answer.outcome, answer.source.replace("192.168.1.0", "10.0.0.11")) == ("open", seen)
+
+
+def test_an_external_address_without_endpoints_refuses(lab: Lab) -> None:
+    with lab.services(web(lab, external_ips=(EXTERNAL,))):
+        assert lab.attempt("l1a", EXTERNAL, 80).outcome == "ConnectionRefusedError"
+
+
+@pytest.mark.parametrize(
+    ("own", "source", "seen"),
+    [
+        ((), "node:l1", "10.0.0.11"),
+        ((), "l1a", "10.0.0.11"),  # natOutgoing: the host is outside the pools
+        ((), "l2a", "192.168.1.69"),
+        (("10.0.0.12",), "node:l1", "10.0.0.11"),
+        ((), "l2b", "10.0.0.12"),
+        (("10.0.0.99",), "node:l1", ""),
+    ],
+)
+def test_a_host_port_leads_to_its_pod_and_keeps_the_client(
+    lab: Lab, own: tuple[str, ...], source: str, seen: str
+) -> None:
+    port = ServicePort(
+        name="default/l2b:7777 (host)", protocol="tcp", cluster_ip=None, port=7777, node_port=None if own else 7777,
+        external_ips=own, node_port_keeps_client=True, backends=(Backend(address=lab.address("l2b"), port=8080),),
+    )  # fmt: skip
+    with lab.services(host_ports={"l2": port}), lab.listening("l2b") as listeners:
+        answer = lab.attempt(source, "10.0.0.12", 7777, listeners["l2b"])
+        assert lab.attempt(source, "10.0.0.11", 7777).outcome == "ConnectionRefusedError"
+    assert (answer.outcome, answer.source) == (("open", seen) if seen else ("ConnectionRefusedError", ""))
+
+
+def reached(lab: Lab, source: str, listeners: dict[str, Any], calls: int, port: int = 80) -> set[str]:
+    """The backends that so many calls of one client get to."""
+    for _ in range(calls):
+        assert lab.attempt(source, CLUSTER_IP, port).outcome == "open"
+    found = set()
+    for name, sock in listeners.items():
+        sock.settimeout(0)
+        try:
+            while True:
+                sock.accept()[0].close()
+                found.add(name)
+        except BlockingIOError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("sticky", [3600, 0])
+def test_a_client_of_a_sticky_service_keeps_its_backend(lab: Lab, sticky: int) -> None:
+    backends = ("l1b", "l2b", "w1b", "w2b")
+    clients = ("l1a", "l2a", "w1a", "w2a", "node:l1", "node:l2")
+    with lab.services(web(lab, *backends, sticky=sticky)), lab.listening(*backends) as listeners:
+        chosen = {client: reached(lab, client, listeners, 12) for client in clients}
+    assert [len(found) for found in chosen.values()] == [1] * len(clients), chosen
+    assert len(set.union(*chosen.values())) > 1, chosen
+
+
+def test_a_client_gets_another_backend_once_its_time_is_over_or_its_backend_gone(lab: Lab) -> None:
+    backends = ("l1b", "l2b", "w1b", "w2b")
+    with lab.services(web(lab, *backends, sticky=1)), lab.listening(*backends) as listeners:
+        found: set[str] = set()
+        for _ in range(6):
+            found |= reached(lab, "l1a", listeners, 1)
+            time.sleep(1.2)
+        assert len(found) > 1
+    with lab.listening(*backends) as listeners:
+        with lab.services(web(lab, *backends, sticky=3600)):
+            (first,) = reached(lab, "l1a", listeners, 3)
+            left = [name for name in backends if name != first]
+            lab.run(lab.plane.set_services("l1", ServiceTable(ports=(web(lab, *left, sticky=3600),))))
+            (second,) = reached(lab, "l1a", listeners, 8)
+            assert second != first
+            lab.run(lab.plane.set_services("l1", ServiceTable(ports=(web(lab, *backends, sticky=3600),))))
+            assert reached(lab, "l1a", listeners, 8) == {second}

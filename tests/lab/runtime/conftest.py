@@ -9,7 +9,7 @@ import asyncio
 import base64
 import os
 from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, TypeVar
 
@@ -93,7 +93,7 @@ class Lab:
             routes = NodeRoutes(own_blocks=(own.cidr,), remote_blocks=remote, pools=("192.168.0.0/16",))
             await self.plane.set_routes(name, routes)
 
-    async def pod(self, name: str, node: str, nameserver: str = "10.96.0.10") -> PodSpec:
+    async def pod(self, name: str, node: str, nameserver: str = "10.96.0.10", **changed: Any) -> PodSpec:
         number = next(self._numbers)
         spec = PodSpec(
             id=f"uid-{number}",
@@ -105,6 +105,7 @@ class Lab:
             nameservers=(nameserver,),
             searches=("demo.svc.cluster.local", "svc.cluster.local", "cluster.local"),
         )
+        spec = replace(spec, **changed)
         await self.plane.add_pod(spec)
         await self.plane.update_policy(node, PolicyUpdate(endpoints={spec.id: EndpointProgram()}))
         self.pods[name] = spec
@@ -197,8 +198,18 @@ def content(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
+    yield from labs(stop_grace_max_ms=200)
+
+
+@pytest.fixture(scope="module")
+def patient_lab() -> Iterator[Lab]:
+    """One whose containers have all the time that they are given to end."""
+    yield from labs()
+
+
+def labs(**applet_settings: float) -> Iterator[Lab]:
     with asyncio.Runner() as runner:
-        labd = launch(LabdSettings(applet_settings={"stop_grace_max_ms": 200}))
+        labd = launch(LabdSettings(applet_settings={**applet_settings}))
         channel = runner.run(labd.connect())
         made = Lab(runner, channel)
         channel.on_event = made.streams.event

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING
 
+import pytest
+
 from hybridlab.dataplane.model import Zone
+from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.runtime.model import ProbeSpec
 
 if TYPE_CHECKING:
+    from hybridlab.runtime.model import OS
     from tests.lab.runtime.conftest import Lab
 
 WEB_SERVER = """
@@ -185,3 +190,75 @@ def test_probes_tell_a_ready_port_from_a_closed_one(lab: Lab) -> None:
     assert (ok, "timed out" in message) == (False, True)
     ok, message = probe(kind="exec", container=container, argv=("nosuch",))
     assert (ok, "executable file not found" in message) == (False, True)
+
+
+PORTER = tuple(
+    (f"SERVE_{kind}_{port}", f"serve-{port}-{kind.lower()}")
+    for kind, port in (("PORT", 80), ("TCP_PORT", 81), ("TCP_PORT", 8080), ("UDP_PORT", 80), ("UDP_PORT", 81))
+)
+
+
+@pytest.mark.parametrize(("system", "node"), [("linux", "l1"), ("windows", "w1")])
+def test_porter_serves_every_port_of_every_protocol_that_it_is_given(lab: Lab, system: OS, node: str) -> None:
+    name = f"porter-{system}"
+    agnhost = "registry.k8s.io/e2e-test-images/agnhost:2.53"
+    server = lab.start(name, agnhost, node=node, system=system, command=("/agnhost", "porter"), env=PORTER)
+    client = lab.start(f"{name}-client", "busybox:1.36", command=("sleep", "3600"))
+    dialler = lab.start(f"{name}-dialler", agnhost, node="l1", command=("/agnhost", "pause"))
+    address = lab.address(name)
+    for key, text in PORTER:
+        port = key.rpartition("_")[2]
+        if "UDP" not in key:
+            assert lab.exec(client, "wget", "-qO-", "-T", "3", f"http://{address}:{port}").out == text
+            continue
+        asking = lab.pods[f"{name}-client"].id
+        with lab.run(sandbox_socket(lab.channel, asking, socket.AF_INET, socket.SOCK_DGRAM)) as udp:
+            udp.settimeout(3)
+            udp.sendto(b"a question longer than the sixteen bytes that it reads", (address, int(port)))
+            assert udp.recv(100).decode() == text
+    for number, protocol, code in ((81, "tcp", 0), (81, "udp", 0), (82, "tcp", 1), (82, "udp", 1)):
+        argv = ("/agnhost", "connect", f"{address}:{number}", "--timeout=3s", f"--protocol={protocol}")
+        assert lab.exec(dialler, *argv).code == code, (number, protocol)
+    assert "Started UDP server on port 81" in lab.log(server)
+
+
+@pytest.mark.parametrize("name", ["SERVE_SCTP_PORT_80", "SERVE_TLS_PORT_443"])
+def test_porter_refuses_by_name_what_it_does_not_serve(lab: Lab, name: str) -> None:
+    agnhost = "registry.k8s.io/e2e-test-images/agnhost:2.53"
+    env = (("SERVE_TCP_PORT_80", "x"), (name, "y"))
+    container = lab.start(f"refuses-{name[6:9].lower()}", agnhost, command=("/agnhost", "porter"), env=env)
+    assert lab.ended(container).exit_code == 1
+    assert lab.log(container) == f"not emulated: porter with {name}\n"
+
+
+COUNTS_BY_CLIENT = WEB_SERVER.replace("$ip=(Get-NetAdapter | Get-NetIpAddress);\n", "").replace(
+    "$ip[1].IPAddress", "$_"
+)
+ONE_PAGE = (
+    "$listener = New-Object System.Net.HttpListener; $listener.Prefixes.Add('http://*:80/'); $listener.Start(); "
+    "Write-Host('Listening at http://*:80/'); while ($listener.IsListening) { $context = $listener.GetContext(); "
+    "$response = $context.Response; $content='<html><body><H1>Windows Container Web Server</H1></body></html>'; "
+    "$buffer = [System.Text.Encoding]::UTF8.GetBytes($content); $response.ContentLength64 = $buffer.Length; "
+    "$response.OutputStream.Write($buffer, 0, $buffer.Length); $response.Close(); };"
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "pages"),
+    [
+        pytest.param(f"<#code used from a gist#> ; {WEB_SERVER}", ["IP {own} callerCount 1", "IP {own} callerCount 2"],
+                     id="Kubernetes, user guide"),
+        pytest.param(f"<#code used from a gist#> ; {COUNTS_BY_CLIENT}",
+                     ["IP {client} callerCount 1", "IP {client} callerCount 2"], id="AKS and sig-windows-tools"),
+        pytest.param(ONE_PAGE, ["</H1></body></html>"] * 2, id="OpenShift's operator"),
+    ],
+)  # fmt: skip
+def test_the_web_servers_of_public_manifests_serve(lab: Lab, script: str, pages: list[str]) -> None:
+    name = f"public-{len(script)}"
+    server = lab.start(name, SERVERCORE, command=("powershell.exe", "-command", script))
+    client = lab.start(f"{name}-client", "busybox:1.36", command=("sleep", "3600"))
+    for page in pages:
+        text = lab.exec(client, "wget", "-qO-", "-T", "3", f"http://{lab.address(name)}/x?y=1").out
+        assert "<H1>Windows Container Web Server</H1>" in text, lab.log(server)
+        assert page.format(own=lab.address(name), client=lab.address(f"{name}-client")) in text
+    assert lab.log(server).startswith("Listening at http://*:80/\r\n")

@@ -98,8 +98,9 @@ class ServiceStrategy(Strategy):
             for port in spec.get("ports") or () if spec["type"] != "ClusterIP" else ():
                 if not port.get("nodePort") and known.get((port.get("protocol"), port["port"])):
                     port["nodePort"] = known[port["protocol"], port["port"]]
-        if spec["type"] == "ClusterIP" and before["type"] in {"NodePort", "LoadBalancer"}:
-            spec.pop("externalTrafficPolicy", None)
+        if spec["type"] in {"ClusterIP", "ExternalName"} and before["type"] in {"NodePort", "LoadBalancer"}:
+            if spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
+                spec.pop("externalTrafficPolicy", None)
             spec.pop("allocateLoadBalancerNodePorts", None)
             for port in spec.get("ports") or ():
                 port.pop("nodePort", None)

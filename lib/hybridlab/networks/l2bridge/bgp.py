@@ -242,8 +242,9 @@ def _told(node: str, spec: Mapping[str, Any], facts: RoutingFacts) -> Iterator[P
     selected = {name for name in facts.ends if named in {None, "", name} and _matches(selecting, facts.ends[name])}
     kind: Literal["Node", "Global"] = "Node" if named or selecting else "Global"
     if not chosen:
-        if node in selected and spec.get("peerIP"):
-            yield Peer(kind, str(spec["peerIP"]).partition(":")[0], int(spec.get("asNumber") or 0))
+        address, _, port = str(spec.get("peerIP") or "").partition(":")
+        if node in selected and address and ":" not in port:  # others are of IPv6: they concern BIRD6 alone
+            yield Peer(kind, address, int(spec.get("asNumber") or 0))
         return
     chosen_nodes = {name for name, end in facts.ends.items() if _matches(chosen, end)}
     others = (chosen_nodes if node in selected else set()) | (selected if node in chosen_nodes else set())

@@ -17,7 +17,7 @@ from hybridlab.runtime.applet import Applet, Process
 from hybridlab.runtime.applets import dns, http
 from hybridlab.runtime.applets.busybox import idle
 from hybridlab.runtime.applets.console import err, not_emulated, out
-from hybridlab.runtime.applets.porter import porter
+from hybridlab.runtime.applets.porter import answer_each, porter
 from hybridlab.runtime.applets.refusals import heard_late
 
 _REFUSED = "connectex: No connection could be made because the target machine actively refused it."
@@ -239,6 +239,27 @@ async def _netexec(process: Process) -> int:
         return await not_emulated(process, "agnhost netexec --sctp-port")
     if rest:
         raise _BadFlag(f'Error: unknown command "{rest[0]}" for "netexec"')
+    process.outlives_term = int(given["delay-shutdown"]) > 0
+    serving = asyncio.create_task(_serve(process, given))
+    ending = asyncio.create_task(_after_term(process, int(given["delay-shutdown"])))
+    try:
+        done, _ = await asyncio.wait({serving, ending}, return_when=asyncio.FIRST_COMPLETED)
+        return done.pop().result()
+    finally:
+        serving.cancel()
+        ending.cancel()
+        await asyncio.gather(serving, ending, return_exceptions=True)
+
+
+async def _after_term(process: Process, seconds: int) -> int:
+    """Return when the process has been asked to end and so many seconds have passed since."""
+    await process.terminated.wait()
+    await err(process, f"Sleeping {seconds} seconds before terminating...")
+    await asyncio.sleep(seconds)
+    return 0
+
+
+async def _serve(process: Process, given: dict[str, str]) -> int:
     ports = int(given["http-port"]), int(given["udp-port"])
     server = _NetExec(process)
     try:
@@ -307,14 +328,5 @@ async def _serve_hostname(process: Process) -> int:
             await asyncio.get_running_loop().create_future()
             return 0
         with datagrams:
-            await _name_to_each(datagrams, name)
+            await answer_each(datagrams, name)
     return 0
-
-
-async def _name_to_each(sock: socket.socket, name: bytes) -> None:
-    """Answer every datagram with the name until cancelled."""
-    loop = asyncio.get_running_loop()
-    while True:
-        with contextlib.suppress(ConnectionError):
-            _, peer = await loop.sock_recvfrom(sock, 2048)
-            await loop.sock_sendto(sock, name, peer)

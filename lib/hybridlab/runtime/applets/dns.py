@@ -1,6 +1,7 @@
-"""The resolver that a pod's C library has: A records, search list with ndots 5, over the pod's own sockets."""
+"""The resolver that a pod's C library has: hosts file, A records, search list, over the pod's own sockets."""
 
 import asyncio
+import contextlib
 import errno
 import ipaddress
 import os
@@ -12,8 +13,8 @@ from dnslib import QTYPE, RCODE, DNSRecord
 
 from hybridlab.runtime.applet import Net
 
-NDOTS = 5
-"""What a kubelet writes into resolv.conf for ClusterFirst."""
+NDOTS = 1
+"""What holds without an option ndots (resolv.conf(5))."""
 ATTEMPTS = 2
 """How often a query is sent before the resolver counts as silent, as in glibc and musl."""
 
@@ -36,6 +37,8 @@ class Answer:
     name: str
     """The last name of the CNAME chain."""
     addresses: tuple[str, ...]
+    aliases: tuple[tuple[str, str], ...] = ()
+    """Each CNAME's name, and what it stands for."""
 
 
 def is_address(text: str) -> bool:
@@ -47,12 +50,19 @@ def is_address(text: str) -> bool:
     return True
 
 
-def candidates(name: str, searches: tuple[str, ...] | list[str]) -> list[str]:
+def candidates(net: Net, name: str) -> list[str]:
     """The full names to try, in order."""
+    dots = next((option[6:] for option in net.resolver_options if option.startswith("ndots:")), "")
     if name.endswith("."):
         return [name[:-1]]
-    expanded = [f"{name}.{search}" for search in searches if search]
-    return [name, *expanded] if name.count(".") >= NDOTS else [*expanded, name]
+    expanded = [f"{name}.{search}" for search in net.searches if search]
+    return [name, *expanded] if name.count(".") >= (int(dots) if dots.isdigit() else NDOTS) else [*expanded, name]
+
+
+def in_hosts(text: str, name: str) -> list[str]:
+    """The IPv4 addresses that a hosts file gives a name."""
+    lines = (line.partition("#")[0].lower().split() for line in text.splitlines())
+    return [words[0] for words in lines if name.rstrip(".").lower() in words[1:] and is_address(words[0])]
 
 
 async def query(net: Net, name: str, kind: str = "A", *, server: str = "", limit: float = 5.0) -> Answer:
@@ -77,34 +87,45 @@ async def query(net: Net, name: str, kind: str = "A", *, server: str = "", limit
         raise ResolverSilent(f"{name}: no answer from {server} within {limit:g} s") from None
     wanted = getattr(QTYPE, kind)
     final = name
-    addresses = []
+    addresses, aliases = [], []
     for rr in record.rr:
         if rr.rtype == QTYPE.CNAME:
             final = str(rr.rdata).rstrip(".")
+            aliases.append((str(rr.rname).rstrip("."), final))
         elif rr.rtype == wanted:
             addresses.append(str(rr.rdata).rstrip("."))
-    return Answer(server, str(RCODE[record.header.rcode]), final, tuple(addresses))
+    return Answer(server, str(RCODE[record.header.rcode]), final, tuple(addresses), tuple(aliases))
 
 
 async def resolve(net: Net, name: str, *, limit: float = 5.0) -> list[str]:
-    """A records of ``name`` by the pod's search list.
+    """What the hosts file says of ``name``, else its A records by the pod's search list.
 
-    Raises NameNotFound or ResolverSilent.
+    A nameserver that does not answer leaves the rest of the time to the next.  Raises NameNotFound or ResolverSilent.
     """
     if is_address(name):
         return [name]
+    if known := in_hosts(net.etc_hosts, name):
+        return known
     if name.rstrip(".").lower() == "localhost":
         return ["127.0.0.1"]
     if name.lower() == net.hostname.lower():
         return [net.address]
+    *others, last = net.nameservers or [""]
+    for server in others:
+        with contextlib.suppress(ResolverSilent):
+            return await _by_server(net, name, server, limit / len(net.nameservers))
+    return await _by_server(net, name, last, limit / (1 + len(others)))
+
+
+async def _by_server(net: Net, name: str, server: str, limit: float) -> list[str]:
     problem = ""
     deadline = asyncio.get_running_loop().time() + limit
-    for full in candidates(name, tuple(net.searches)):
+    for full in candidates(net, name):
         left = deadline - asyncio.get_running_loop().time()
         if left <= 0:
             break
         try:
-            answer = await query(net, full, limit=left)
+            answer = await query(net, full, server=server, limit=left)
         except ConnectionRefusedError:
             raise ResolverSilent(f"{name}: connection refused by the resolver") from None
         except OSError as error:

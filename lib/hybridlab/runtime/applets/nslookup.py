@@ -46,9 +46,10 @@ async def nslookup(process: Process) -> int:
         if answer.rcode != "NOERROR":
             await out(process, f"** server can't find {full}: {answer.rcode}", "")
             status = 1
-        elif not answer.addresses:
+        elif not answer.addresses and not answer.aliases:
             await out(process, f"*** Can't find {full}: No answer", "")
         else:
-            lines = [line for a in answer.addresses for line in (f"Name:\t{answer.name}", f"Address: {a}")]
+            lines = [f"{name}\tcanonical name = {target}" for name, target in answer.aliases]
+            lines += [line for a in answer.addresses for line in (f"Name:\t{answer.name}", f"Address: {a}")]
             await out(process, *lines, "")
     return status

@@ -1,34 +1,58 @@
-"""The porter server (Calico's Windows image and agnhost's subcommand): serves the value of each SERVE_PORT_<n>."""
+"""The porter server (Calico's Windows image and agnhost's subcommand): serves the value of each SERVE_*PORT_<n>.
+
+As test/images/agnhost/porter/porter.go of Kubernetes: HTTP on every TCP port, the value alone as answer to a datagram.
+"""
 
 import asyncio
 import contextlib
+import re
+import socket
 
 from hybridlab.runtime.applet import Process
 from hybridlab.runtime.applets import http
 from hybridlab.runtime.applets.console import err, not_emulated
 
-_PREFIX = "SERVE_PORT_"
+_SERVED = re.compile(r"SERVE_(TCP_|UDP_|)PORT_(.*)")
 
 
 async def porter(process: Process) -> int:
-    """HTTP on every port that a ``SERVE_PORT_<n>`` variable names; runs until killed."""
+    """Serve every port that a variable names, until killed."""
     for name in process.env:
         if name.startswith(("SERVE_TLS_PORT_", "SERVE_SCTP_PORT_")):
             return await not_emulated(process, f"porter with {name}")
+    if options := [word for word in process.argv[1:] if word.startswith("-")]:
+        return await not_emulated(process, f"porter {' '.join(options)}")
     async with contextlib.AsyncExitStack() as servers:
         for name, value in process.env.items():
-            if not name.startswith(_PREFIX):
+            if not (given := _SERVED.fullmatch(name)):
                 continue
-            port = name.removeprefix(_PREFIX)
             try:
-                sock = http.listen(process.net, int(port))
+                await _serve(process, servers, given[1], int(given[2]), value)
             except (OSError, ValueError) as error:
-                await err(process, f'server on port "{port}" failed: listen tcp :{port}: {error}')
-                continue
-            await servers.enter_async_context(http.http_server(sock, _answer(value)))
-            await err(process, f"serving on port {port}")
+                await err(process, f'server on port "{given[2]}" failed: {error}')
+                if given[1] == "UDP_":
+                    return 1
         await asyncio.get_running_loop().create_future()
     return 0
+
+
+async def _serve(process: Process, servers: contextlib.AsyncExitStack, kind: str, port: int, text: str) -> None:
+    if kind == "UDP_":
+        sock = servers.enter_context(http.listen(process.net, port, kind=socket.SOCK_DGRAM))
+        servers.callback(asyncio.create_task(answer_each(sock, text.encode())).cancel)
+        await err(process, f"Started UDP server on port {port}")
+    else:
+        await servers.enter_async_context(http.http_server(http.listen(process.net, port), _answer(text)))
+        await err(process, f"serving on port {port}")
+
+
+async def answer_each(sock: socket.socket, answer: bytes) -> None:
+    """Answer every datagram with the same bytes until cancelled."""
+    loop = asyncio.get_running_loop()
+    while True:
+        with contextlib.suppress(ConnectionError):
+            _, peer = await loop.sock_recvfrom(sock, 2048)
+            await loop.sock_sendto(sock, answer, peer)
 
 
 def _answer(text: str) -> http.Handler:

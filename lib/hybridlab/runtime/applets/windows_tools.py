@@ -50,7 +50,9 @@ async def ipconfig(process: Process) -> int:
             lines.append(f"   Physical Address. . . . . . . . . : {mac.upper().replace(':', '-')}")
         lines += [f"   IPv4 Address. . . . . . . . . . . : {address}", f"   Subnet Mask . . . . . . . . . . . : {mask}"]
         if full and process.net.nameservers:
-            lines.append(f"   DNS Servers . . . . . . . . . . . : {process.net.nameservers[0]}")
+            first, *others = process.net.nameservers
+            lines.append(f"   DNS Servers . . . . . . . . . . . : {first}")
+            lines += [f"{'':39}{server}" for server in others]
     await crlf(process, *lines)
     return 0
 

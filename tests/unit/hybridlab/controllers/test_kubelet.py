@@ -465,3 +465,132 @@ def test_container_hooks_tell_where_what_started_and_stopped() -> None:
         await cluster.until(stopped)
 
     in_cluster(scenario)
+
+
+def recorded(cluster: Cluster) -> list[Any]:
+    """Probes (and hooks) and stops of the runtime, in their order from now on."""
+    seen: list[Any] = []
+    probe, stop = cluster.runtime.probe, cluster.runtime.stop
+
+    async def probing(spec: Any) -> Any:
+        seen.append(spec)
+        return await probe(spec)
+
+    async def stopping(container: str, *, grace: float) -> None:
+        seen.append(grace)
+        await stop(container, grace=grace)
+
+    cluster.runtime.probe, cluster.runtime.stop = probing, stopping  # type: ignore[method-assign]
+    return seen
+
+
+async def gone(cluster: Cluster) -> None:
+    async def none() -> bool:
+        return not (await cluster.client.list("pods", "default"))[0]
+
+    await cluster.client.delete("pods", "web", "default")
+    await cluster.until(none)
+
+
+def test_a_pre_stop_hook_runs_before_the_container_is_asked_to_end_and_takes_of_its_grace() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        hook = {"preStop": {"httpGet": {"port": 8080, "path": "/bye"}}}
+        await cluster.client.create("pods", pod(terminationGracePeriodSeconds=7, container={"lifecycle": hook}))
+        await cluster.running("web")
+        seen = recorded(cluster)
+        await gone(cluster)
+        asked, grace = seen
+        assert (asked.kind, asked.port, asked.path, asked.timeout) == ("http", 8080, "/bye", 7.0)
+        assert 6.0 < grace < 7.0
+        assert await cluster.events("FailedPreStopHook") == []
+
+    in_cluster(scenario)
+
+
+def test_a_pre_stop_hook_that_fails_says_so_and_one_that_sleeps_leaves_two_seconds() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.runtime.probe_answer = lambda spec: False
+        hook: Obj = {"preStop": {"exec": {"command": ["bye"]}}}
+        await cluster.client.create("pods", pod(container={"lifecycle": hook}))
+        await cluster.running("web")
+        seen = recorded(cluster)
+        await gone(cluster)
+        assert seen[0].argv == ("bye",)
+        assert await cluster.event("FailedPreStopHook") == "PreStopHook failed"
+        hook = {"preStop": {"sleep": {"seconds": 1}}}
+        await cluster.client.create("pods", pod(terminationGracePeriodSeconds=1, container={"lifecycle": hook}))
+        await cluster.running("web")
+        seen.clear()
+        began = asyncio.get_running_loop().time()
+        await gone(cluster)
+        assert asyncio.get_running_loop().time() - began >= 1
+        assert seen == [2.0]
+
+    in_cluster(scenario)
+
+
+def test_a_forced_delete_cuts_a_pre_stop_hook_short() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        hook = {"preStop": {"sleep": {"seconds": 25}}}
+        await cluster.client.create("pods", pod(container={"lifecycle": hook}))
+        await cluster.running("web")
+        await cluster.client.delete("pods", "web", "default")
+        await cluster.pod_when("web", lambda found: "deletionTimestamp" in found["metadata"])
+        assert cluster.runtime.stopped == []
+        await cluster.client.delete("pods", "web", "default", grace_period_seconds=0)
+
+        async def clean() -> bool:
+            return not cluster.runtime.running and not cluster.network.attached
+
+        await cluster.until(clean)
+
+    in_cluster(scenario)
+
+
+def test_a_pod_that_ends_is_probed_for_readiness_and_says_so_until_its_containers_have_ended() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        answers = {"ok": True}
+        cluster.runtime.probe_answer = lambda spec: answers["ok"]
+        probe = {"tcpSocket": {"port": 80}, "periodSeconds": 1, "failureThreshold": 1}
+        lively = {"httpGet": {"port": 80}, "periodSeconds": 1, "failureThreshold": 1}
+        hook = {"preStop": {"sleep": {"seconds": 5}}}
+        container = {"readinessProbe": probe, "livenessProbe": lively, "lifecycle": hook}
+        await cluster.client.create("pods", pod(terminationGracePeriodSeconds=10, container=container))
+        await cluster.running("web")
+        await cluster.client.delete("pods", "web", "default")
+        found = await cluster.pod_when("web", lambda found: "deletionTimestamp" in found["metadata"])
+        assert is_ready(found)
+        answers["ok"] = False
+        found = await cluster.pod_when("web", lambda found: not is_ready(found))
+        assert "running" in first(found)["state"]
+        assert cluster.runtime.stopped == []
+
+    in_cluster(scenario)
+
+
+def test_a_post_start_hook_comes_before_readiness_and_one_that_fails_restarts_the_container() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        hooks: list[str] = []
+
+        def answer(spec: Any) -> bool:
+            hooks.append(spec.argv[0])
+            return len(hooks) > 1
+
+        cluster.runtime.probe_answer = answer
+        hook = {"postStart": {"exec": {"command": ["hello"]}}}
+        await cluster.client.create("pods", pod(container={"lifecycle": hook}))
+        found = await cluster.running("web")
+        assert (first(found)["restartCount"], hooks) == (1, ["hello", "hello"])
+        assert await cluster.event("FailedPostStartHook") == "PostStartHook failed"
+
+    in_cluster(scenario)
+
+
+def test_nameservers_beyond_three_are_left_out_and_said_to_be() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        servers = {"nameservers": ["1.1.1.1", "2.2.2.2", "3.3.3.3"]}
+        await cluster.client.create("pods", pod(dnsConfig=servers))
+        await cluster.running("web")
+        assert (await cluster.event("DNSConfigForming")).endswith("nameserver line is: 10.96.0.10 1.1.1.1 2.2.2.2")
+
+    in_cluster(scenario)

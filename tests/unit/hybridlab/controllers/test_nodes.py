@@ -8,7 +8,7 @@ from hybridlab.cluster.installs.installed import Installed
 from hybridlab.controllers.nodes import node_object, taint_of
 from hybridlab.networks.registry import plane_of
 from hybridlab.profiles.load import load
-from hybridlab.profiles.machines import dns_address, machines, resolver
+from hybridlab.profiles.machines import dns_address, etc_hosts, machines, resolver
 from tests.unit.hybridlab.controllers.stand_ins import Cluster, pod
 
 PROFILE = load("default")
@@ -71,3 +71,37 @@ def test_a_cordoned_node_gets_the_taint_and_loses_it_again() -> None:
             await cluster.until(clean)
 
     asyncio.run(run())
+
+
+def test_a_pods_resolver_options_and_nameservers_are_merged_and_cut_as_a_kubelet_does() -> None:
+    assert resolver(PROFILE, pod()).options == ("ndots:5",)
+    assert resolver(PROFILE, pod(dnsPolicy="Default")).options == ()
+    asked = [{"name": "ndots", "value": "2"}, {"name": "edns0"}, {"name": "timeout", "value": "1"}]
+    own = pod(dnsConfig={"options": asked, "nameservers": ["1.1.1.1", "10.96.0.10", "2.2.2.2", "3.3.3.3"]})
+    told = resolver(PROFILE, own)
+    assert told.options == ("ndots:2", "edns0", "timeout:1")
+    assert (told.nameservers, told.left_out) == (("10.96.0.10", "1.1.1.1", "2.2.2.2"), True)
+    assert not resolver(PROFILE, pod()).left_out
+    none = pod(dnsPolicy="None", dnsConfig={"nameservers": ["1.2.3.4"], "options": asked[:1]})
+    assert resolver(PROFILE, none).options == ("ndots:2",)
+
+
+MANAGED = """# Kubernetes-managed hosts file.
+127.0.0.1\tlocalhost
+::1\tlocalhost ip6-localhost ip6-loopback
+fe00::0\tip6-localnet
+fe00::0\tip6-mcastprefix
+fe00::1\tip6-allnodes
+fe00::2\tip6-allrouters
+"""
+
+
+def test_a_pods_hosts_file_is_what_a_kubelet_writes() -> None:
+    assert etc_hosts(PROFILE, pod(), "192.168.1.2") == f"{MANAGED}192.168.1.2\tweb\n"
+    named = pod(hostname="a", subdomain="sub", hostAliases=[{"ip": "10.1.1.1", "hostnames": ["x", "y.example"]}])
+    entries = (
+        "192.168.1.2\ta.sub.default.svc.cluster.local\ta\n\n# Entries added by HostAliases.\n10.1.1.1\tx\ty.example\n"
+    )
+    assert etc_hosts(PROFILE, named, "192.168.1.2") == MANAGED + entries
+    on_host = etc_hosts(PROFILE, pod(hostNetwork=True), "10.0.0.1", "node-1")
+    assert on_host == "# Kubernetes-managed hosts file (host network).\n127.0.0.1\tlocalhost\n10.0.0.1\tnode-1\n"

@@ -20,6 +20,13 @@ ZONE = Zone(
     },
     srv={"_http._tcp.headless.default.svc.cluster.local": ((80, "pod-1.headless.default.svc.cluster.local"),)},
     ptr={"10.96.1.1": "web.default.svc.cluster.local"},
+    cname={
+        "out.default.svc.cluster.local": "db.example.com",
+        "in.default.svc.cluster.local": "Web.default.svc.cluster.local",
+        "twice.default.svc.cluster.local": "in.default.svc.cluster.local",
+        "a.loop.svc.cluster.local": "b.loop.svc.cluster.local",
+        "b.loop.svc.cluster.local": "a.loop.svc.cluster.local",
+    },
 )
 
 
@@ -47,6 +54,13 @@ def values(answer: Any) -> list[Any]:
         ("nosuch.default.svc.cluster.local", "A", "NXDOMAIN", []),
         ("nosuch.default.svc.cluster.local", "AAAA", "NXDOMAIN", []),
         ("web.default", "A", "NXDOMAIN", []),
+        ("out.default.svc.cluster.local", "A", "NOERROR", ["db.example.com."]),
+        ("out.default.svc.cluster.local", "CNAME", "NOERROR", ["db.example.com."]),
+        ("out.default.svc.cluster.local", "MX", "NOERROR", []),
+        ("in.default.svc.cluster.local", "A", "NOERROR", ["Web.default.svc.cluster.local.", "10.96.1.1"]),
+        ("in.default.svc.cluster.local", "AAAA", "NOERROR", ["Web.default.svc.cluster.local."]),
+        ("twice.default.svc.cluster.local", "CNAME", "NOERROR", ["in.default.svc.cluster.local."]),
+        ("loop.svc.cluster.local", "A", "NOERROR", []),
         ("example.com", "A", "NXDOMAIN", []),
         ("notcluster.local", "A", "NXDOMAIN", []),
         ("1.1.96.10.in-addr.arpa", "PTR", "NOERROR", ["web.default.svc.cluster.local."]),
@@ -67,6 +81,20 @@ def test_a_name_that_is_denied_has_its_addresses_alone(kind: str, code: str) -> 
     resolver.set_zone(replace(ZONE, denied=(name,)))
     answer = resolver.answer(dnslib, dnslib.DNSRecord.question(name, kind).pack(), stream=False)
     assert dnslib.RCODE[dnslib.DNSRecord.parse(answer).header.rcode] == code
+
+
+def test_names_that_stand_for_each_other_end() -> None:
+    assert len(values(ask("a.loop.svc.cluster.local", edns=True))) == 8
+
+
+def test_a_chain_of_names_ends_with_the_address() -> None:
+    answer = ask("twice.default.svc.cluster.local")
+    owners = [(str(record.rname), str(record.rdata)) for record in answer.rr]
+    assert owners == [
+        ("twice.default.svc.cluster.local.", "in.default.svc.cluster.local."),
+        ("in.default.svc.cluster.local.", "Web.default.svc.cluster.local."),
+        ("Web.default.svc.cluster.local.", "10.96.1.1"),
+    ]
 
 
 def test_srv_brings_its_targets_address() -> None:

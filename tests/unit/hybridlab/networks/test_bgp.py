@@ -169,6 +169,14 @@ def test_a_router_is_the_peer_of_who_is_told_of_it_by_its_own_number(
         assert [route.cidr for route in routes if route.via == "10.0.0.250"] == networks
 
 
+@pytest.mark.parametrize("address", ["fd00::1", "[fd00::1]:179", "2001:db8::a:b", "10.0.0.250:1790", "10.0.0.250"])
+def test_a_peer_of_another_family_leaves_sessions_and_routes_as_they_are(town: Town, address: str) -> None:
+    before = town.laid(W1), town.laid(L1)
+    town.facts.peers["beyond"] = {"peerIP": address, "asNumber": 64600}
+    assert (town.laid(W1), town.laid(L1)) == before
+    assert ("beyond" in town.states(W1)) is address.startswith("10.")
+
+
 @pytest.mark.parametrize(("reflector", "learned"), [(L1, True), (W2, False)])
 def test_a_reflector_hands_on_what_it_learns_unless_it_is_a_windows_node(
     town: Town, reflector: str, learned: bool

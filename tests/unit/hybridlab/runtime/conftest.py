@@ -36,6 +36,8 @@ class LoopbackNet:
     address = "127.0.0.1"
     nameservers: Sequence[str] = ("127.0.0.1",)
     searches: Sequence[str] = ("demo.svc.cluster.local",)
+    resolver_options: Sequence[str] = ("ndots:5",)
+    etc_hosts = ""
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
         self.names = {"silent": "", **(names or {})}

@@ -18,6 +18,8 @@ class LoopbackNet:
     address: str = "127.0.0.1"
     nameservers: Sequence[str] = ()
     searches: Sequence[str] = ()
+    resolver_options: Sequence[str] = ("ndots:5",)
+    etc_hosts: str = ""
 
     def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
         made = socket.socket(family, kind, proto)
