@@ -84,12 +84,14 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
 def another(lab: RunningLab, tmp_path: Path) -> Iterator[Callable[..., Another]]:
     """Begins such a run; ``here``: on this machine, where its life can be proved."""
     kube, begun = Kube(from_kubeconfig(lab.kubeconfig)), list[Another]()
-    (tmp_path / "alive").touch()
-    held = (tmp_path / "alive").open()
+    alive = tmp_path / "calico-conformance-other" / "alive"
+    alive.parent.mkdir()
+    alive.touch()
+    held = alive.open()
     fcntl.flock(held, fcntl.LOCK_SH)
 
     def begin(*, here: bool = True) -> Another:
-        run = Ownership("other", "main", liveness.sign(tmp_path / "alive") if here else "another-boot:/alive")
+        run = Ownership("other", "main", liveness.sign(alive) if here else "another-boot:/calico-conformance-other/alive")
         journal, lock = Journal(kube, run, within=5.0), RunLock(kube, run, LOCK, tell=print)
         lock.acquire()
         change = Journalled(Changes(kube, run), journal, {}, lock.check)
@@ -147,7 +149,7 @@ def test_an_entry_that_the_cluster_does_not_bear_out_excuses_nothing(another: Ca
     entry = next(entry for entry in other.journal.entries() if entry.open)
     for forged in (
         replace(entry, uid="another"),
-        replace(entry, fields=(replace(entry.fields[0], ours=entry.fields[0].before, answered=None),)),
+        replace(entry, fields=(replace(entry.fields[0], ours=entry.fields[0].before),)),
         replace(entry, act="procedure", target=None, fields=(), arguments={"node": "no-such-node"}),
     ):
         other.journal.write(forged)
