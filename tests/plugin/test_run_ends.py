@@ -363,8 +363,6 @@ def test_a_crashed_worker_is_in_pytest_s_summary_what_it_is_in_the_report(
     assert not any(word in run.out for word in ("VIOLATED", "1 failed", "FAILED"))
 
 
-
-
 def test_the_cluster_is_closed_however_the_run_ends(project: Project) -> None:
     project.suite(MANY % "open('here', 'w').close(); time.sleep(30)")
     process = project.start()

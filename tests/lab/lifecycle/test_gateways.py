@@ -45,7 +45,7 @@ def test_a_fifth_of_all_requests_refused_leaves_nearly_every_part_decided(tmp_pa
     refused = sum(number for code, number in gateway.seen.items() if code)
     assert refused > 0.15 * sum(gateway.seen.values()), gateway.seen
     assert set(gateway.seen) == {0, 429, 500, 503}
-    results = [result for test in report["tests"] for result in test["results"]]
+    results = [result for claim in report["claims"] for result in claim["results"]]
     verdicts = [result["verdict"] for result in results if result["verdict"] not in ("NOT_RUN", "NOT_APPLICABLE")]
     assert len(verdicts) >= 12
     assert verdicts.count("INCONCLUSIVE") <= UNDECIDED * len(verdicts), done.stdout

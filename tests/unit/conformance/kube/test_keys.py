@@ -187,7 +187,7 @@ def test_a_token_that_is_looked_at_again_brings_no_file_back(
     given = {**user(OURS.issue_cert("me@example.com")), "token": "t"}
     kube = Kube(from_kubeconfig(embedded(tmp_path / "k", fakes, tls_api.url, **given)), FAST)
     configuration, seen = kube.access.configuration, list[Any]()
-    usual = type(configuration).__setattr__
+    usual: Any = type(configuration).__setattr__
 
     def watched(self: Any, name: str, value: Any) -> None:
         if self is configuration and name in access.FILES:
