@@ -150,8 +150,8 @@ class RunTimings:
     journal: float
     """s.  For so long the journal and what it restores are tried again while the API server does not answer; it must
     outlast a rolling upgrade of a control plane's only node (1 to 2 min).  That is for ``--restore`` and for errors
-    that the server itself answers with: in a run, silence ends it after ``api_gone``, and what is left is tried at its end
-    (``put_back_away``)."""
+    that the server itself answers with: in a run, silence ends it after ``api_gone``, and what is left is tried
+    at its end (``put_back_away``)."""
     put_back: float
     """s.  For so long tests wait until what a worker changed that died is put back.  At worst that is a VNI's delivery,
     and on a Windows node a drain, a restart of Felix and a new pod: ``vni_delivery``, ``drain``, ``felix_restart`` and
