@@ -197,9 +197,10 @@ class _Restorer:
         where = self.journal.ref
         forget = f"kubectl delete configmap -n {where.namespace} {where.name}"
         undo = by_hand(entry)
-        text = f"{_cut(entry.label)}: {why}; nothing was done"
-        return _told(entry, Outcome.REFUSED, text, f"if a run of yours made the change: {undo}; then: {forget}" if undo
-                     else f"no run of this suite wrote that; remove it: {forget}")  # fmt: skip
+        todo = f"no run of this suite wrote that; remove it: {forget}"
+        if undo:
+            todo = f"if a run of yours made the change: {undo}; then: {forget}"
+        return _told(entry, Outcome.REFUSED, f"{_cut(entry.label)}: {why}; nothing was done", todo)
 
 
 def _told(entry: Entry, outcome: Outcome, text: str, by_hand: str = "") -> Restored:

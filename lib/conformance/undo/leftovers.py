@@ -90,49 +90,71 @@ def leftovers(kube: Kube, now: datetime.datetime | None = None, *, prefix: str =
 
     ``prefix``: in the namespaces that were prepared with it, too.
     """
-    now = now or datetime.datetime.now(datetime.UTC)
-    by_run: dict[str, list[Obj]] = {}
-    for item in cluster_scoped(kube, prefix=prefix):
-        by_run.setdefault(labels_of(item)[RUN_LABEL], []).append(item)
-    journals_by_run = {item["metadata"]["labels"][RUN_LABEL]: item for item in journals(kube)}
     nodes = kube.objects("v1", "Node")
-    cordoned = [obj for obj in nodes if CORDON_ANNOTATION in _annotations(obj)]
-    marks = [(run, obj, name) for obj in [*nodes, *_changeable(kube)] for run, name in marks_of(obj)]
     leases = kube.objects(*LEASE, SYSTEM_NAMESPACE) if kube.discovery.serves(*LEASE) else []
-    ours = [lease for lease in leases if (lease["metadata"].get("labels") or {}).get(MANAGED_BY[0]) == MANAGED_BY[1]]
-    runs = {*by_run, *journals_by_run, *(_annotations(item)[CORDON_ANNOTATION] for item in cordoned)}
-    runs |= {run for run, _, _ in marks}
-    runs |= {lease["metadata"]["labels"][RUN_LABEL] for lease in ours if RUN_LABEL in lease["metadata"]["labels"]}
-    found = []
-    for run in runs:
-        own = by_run.get(run, [])
-        journal = journals_by_run.get(run)
-        held = [
-            lease for lease in ours if liveness.holds(lease, run) or lease["metadata"]["labels"].get(RUN_LABEL) == run
-        ]
-        cordoned_by_it = [item for item in cordoned if _annotations(item)[CORDON_ANNOTATION] == run]
+    seen = _Seen(
+        kube=kube,
+        now=now or datetime.datetime.now(datetime.UTC),
+        own=[(labels_of(item)[RUN_LABEL], item) for item in cluster_scoped(kube, prefix=prefix)],
+        journals={item["metadata"]["labels"][RUN_LABEL]: item for item in journals(kube)},
+        cordoned=[(mark, node) for node in nodes if (mark := _annotations(node).get(CORDON_ANNOTATION))],
+        marks=[(run, obj, name) for obj in [*nodes, *_changeable(kube)] for run, name in marks_of(obj)],
+        leases=[lease for lease in leases if labels_of(lease).get(MANAGED_BY[0]) == MANAGED_BY[1]],
+    )
+    return sorted(map(seen.of, seen.runs), key=lambda one: (one.since, one.run))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Seen:
+    """What of all runs was seen on a cluster, with the run that each object names."""
+
+    kube: Kube
+    now: datetime.datetime
+    own: list[tuple[str, Obj]]
+    journals: dict[str, Obj]
+    cordoned: list[tuple[str, Obj]]
+    marks: list[tuple[str, Obj, str]]
+    leases: list[Obj]
+
+    @property
+    def runs(self) -> set[str]:
+        named = [*(run for run, _ in (*self.own, *self.cordoned)), *(run for run, _, _ in self.marks)]
+        labelled = [labels_of(lease)[RUN_LABEL] for lease in self.leases if RUN_LABEL in labels_of(lease)]
+        return {*named, *self.journals, *labelled}
+
+    def of(self, run: str) -> Leftovers:
+        """Return what one run has left."""
+        own = [item for by, item in self.own if by == run]
+        journal = self.journals.get(run)
+        held = [one for one in self.leases if liveness.holds(one, run) or labels_of(one).get(RUN_LABEL) == run]
         made = [*own, *([journal] if journal else []), *held]
-        unreadable: list[str] = []
-        opened = [entry for entry in (entries_of(journal, unreadable.append) if journal else ()) if entry.open]
-        doubts = [(entry, _doubt(kube, entry, run)) for entry in opened]
-        entries = tuple(entry for entry, doubt in doubts if not doubt)
-        known = {entry.mark_name for entry in entries}
-        found.append(
-            Leftovers(
-                run=run,
-                life=liveness.of(own or made),  # more may write journals and leases than namespaces
-                since=min((_made_at(item) for item in made), default=now),
-                entries=entries,
-                refused=tuple(f"{entry.label[:300]}: {doubt}" for entry, doubt in doubts if doubt),
-                unreadable=tuple(unreadable),
-                marks=tuple((reference(obj), name) for by, obj, name in marks if by == run and name not in known),
-                journal=journal is not None,
-                objects=tuple(reference(item) for item in own if not item["metadata"].get("deletionTimestamp")),
-                nodes=tuple(str(node["metadata"]["name"]) for node in cordoned_by_it),
-                leases=tuple(reference(item) for item in held),
-            )
+        entries, refused, unreadable = self._judged(run, journal or {})
+        return Leftovers(
+            run=run,
+            life=liveness.of(own or made),  # more may write journals and leases than namespaces
+            since=min(map(_made_at, made), default=self.now),
+            entries=entries,
+            refused=refused,
+            unreadable=unreadable,
+            marks=self._unexplained(run, entries),
+            journal=journal is not None,
+            objects=tuple(reference(item) for item in own if not item["metadata"].get("deletionTimestamp")),
+            nodes=tuple(str(node["metadata"]["name"]) for by, node in self.cordoned if by == run),
+            leases=tuple(map(reference, held)),
         )
-    return sorted(found, key=lambda one: (one.since, one.run))
+
+    def _judged(self, run: str, journal: Obj) -> tuple[tuple[Entry, ...], tuple[str, ...], tuple[str, ...]]:
+        """Return a journal's open entries that are believed, those that are not, and what cannot be read."""
+        unreadable: list[str] = []
+        opened = [entry for entry in entries_of(journal, unreadable.append) if entry.open]
+        doubts = [(entry, _doubt(self.kube, entry, run)) for entry in opened]
+        refused = tuple(f"{entry.label[:300]}: {doubt}" for entry, doubt in doubts if doubt)
+        return tuple(entry for entry, doubt in doubts if not doubt), refused, tuple(unreadable)
+
+    def _unexplained(self, run: str, entries: tuple[Entry, ...]) -> tuple[tuple[ObjectRef, str], ...]:
+        """Return the run's marks of which none of these entries speaks."""
+        known = {entry.mark_name for entry in entries}
+        return tuple((reference(obj), name) for by, obj, name in self.marks if by == run and name not in known)
 
 
 def _changeable(kube: Kube) -> Iterator[Obj]:
@@ -147,7 +169,7 @@ def _changeable(kube: Kube) -> Iterator[Obj]:
 
 
 def _doubt(kube: Kube, entry: Entry, run: str) -> str:
-    """Why an entry is not believed; one whose object is out of reach is left to the restore."""
+    """Why an entry is not believed, or why that is not known."""
     if entry.run not in ("", run):
         return f"it speaks of run {entry.run}"
     try:
