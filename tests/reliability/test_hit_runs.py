@@ -235,11 +235,12 @@ def test_a_signal_leaves_no_process_that_computes_behind(number: signal.Signals,
     assert folder.parent == tmp_path
     started = psutil.Process(measure.pid).children(recursive=True)
     assert len(started) == 3
+    run = next(one for one in started if "time.sleep" in " ".join(one.cmdline()))
     measure.send_signal(number)
     assert measure.wait(30) == (143 if number is signal.SIGTERM else -9)
     measure.stdout.close()
     if number is signal.SIGKILL:  # nobody is left who could end the run
-        next(one for one in started if "time.sleep" in " ".join(one.cmdline())).kill()
+        run.kill()
     assert psutil.wait_procs(started, 10)[1] == []
     assert folder.exists() == (number is signal.SIGKILL)
 
