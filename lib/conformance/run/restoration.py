@@ -48,7 +48,7 @@ class Restoration:
         """
         run, done = self.run, self._tried(worker)
         deadline = Deadline(run.settings.timings.run.put_back_away)
-        patient = not (worker or run.choice.own_lab)
+        patient = not (worker or run.choice.own_lab or run.interrupted)
         while run.provider and run.connection and patient and done.problem and run.gone and not deadline.expired:
             told = f"for up to {deadline.remaining / 60:.0f} min it is tried to put back what this run has changed"
             run.progress().tell(f"the API server is away, and {told}: {done.problem}")

@@ -48,6 +48,8 @@ class Run:
     """When the run began: seconds of the machine's monotonic clock, which all its processes share."""
     alive: Alive = field(default_factory=Alive)
     """In the controller: that the user is never left without a word for long."""
+    interrupted: bool = False
+    """Whether the user, or a CI system, has told this process to end."""
     _lock: Lock | None = None
     _error: SuiteError | None = None
 
@@ -189,6 +191,7 @@ class Run:
 
         Takes no lock: it is called by handlers of signals.
         """
+        self.interrupted = True
         if self.provider:
             self.provider.interrupt(CLEARING_UP)
 
